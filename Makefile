@@ -1,0 +1,55 @@
+# Every target does its own set-up: python3 (3.11+), make, Java 17+ and the package registries are all it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart check lint types layers unit test bench lock docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+install: $(STAMP)  ## make .venv with the locked dependencies and .venv/bin/connect
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@awk '/^uv==/{keep=1} keep{print} keep&&!/\\$$/{exit}' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+quickstart: install  ## the main job: a file through Spark into Kafka and into a second file
+	@$(BIN)/connect quickstart
+
+check: lint types layers unit  ## lint, format, strict types, import layers, unit tests: under two minutes
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+layers: install
+	$(BIN)/lint-imports --no-logo
+
+unit: install
+	$(BIN)/pytest -q tests/unit
+
+test: install  ## all tests, on a real broker, real Spark and real Java Connect
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests
+
+bench: install  ## records per second, beside Java Kafka Connect in the same run
+	$(BIN)/python tests/bench/run.py
+
+lock: install  ## resolve the dependencies anew into requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header -o requirements.lock
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results dist build

@@ -1,0 +1,38 @@
+"""Time as a dependency: code that waits or measures takes a Clock, so that tests move the hands."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+__all__ = ["Clock", "SystemClock"]
+
+
+class Clock(Protocol):
+    """What our code may ask of time."""
+
+    def monotonic(self) -> float:
+        """Seconds that only grow; for deadlines and durations."""
+        ...
+
+    def time_ms(self) -> int:
+        """Milliseconds since the epoch; for records and statuses."""
+        ...
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        """Wait until the event is set or the time is over; says whether it is set."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def time_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def wait(self, event: threading.Event, timeout_s: float) -> bool:
+        return event.wait(timeout_s)

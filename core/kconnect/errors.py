@@ -1,0 +1,140 @@
+"""Every exception of the library. An error is data first (its fields), then a sentence: what, where, what to do.
+
+ConnectError                      the root; catch this to catch all of ours
+├── RetriableError                the same call may succeed later
+├── DataError                     a record or a schema is wrong: retrying is useless
+│   ├── SchemaBuilderError        a schema was put together wrongly
+│   └── SchemaProjectorError      a value can not be read with the other schema
+├── ConfigError                   settings are wrong: carries one ConfigProblem for each
+├── NotFoundError                 a connector, task, plugin or file that is not there (REST 404)
+├── AlreadyExistsError            the name is taken (REST 409)
+├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
+├── BadRequestError               the caller asked for something that makes no sense (REST 400)
+├── TimedOutError                 a deadline passed: names the setting that sets it
+├── UnreachableError              nobody answers at an address (broker, worker)
+├── LinkError                     the control link between worker and slot broke or was refused
+├── EnvironmentProblemError       this machine lacks something: Java, a free port, a writable folder
+└── IllegalWorkerParametersError  the settings of one connector do not fit this worker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "AlreadyExistsError",
+    "BadRequestError",
+    "ConfigError",
+    "ConfigProblem",
+    "ConflictError",
+    "ConnectError",
+    "DataError",
+    "EnvironmentProblemError",
+    "IllegalWorkerParametersError",
+    "LinkError",
+    "NotFoundError",
+    "RetriableError",
+    "SchemaBuilderError",
+    "SchemaProjectorError",
+    "TimedOutError",
+    "UnreachableError",
+]
+
+
+class ConnectError(Exception):
+    """Something in Connect failed; the message says what and where. Source: o.a.k.connect.errors.ConnectException."""
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+        """What the user can do about it, one sentence, or None. The command line prints it below the message."""
+
+
+class RetriableError(ConnectError):
+    """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException."""
+
+
+class DataError(ConnectError):
+    """A record or a schema is wrong; retrying is useless. Source: DataException."""
+
+
+class SchemaBuilderError(DataError):
+    """A schema was put together wrongly. Source: SchemaBuilderException."""
+
+
+class SchemaProjectorError(DataError):
+    """A value written with one schema can not be read with the other. Source: SchemaProjectorException."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One setting that is wrong: its key, the value found (None if missing) and a sentence."""
+
+    key: str
+    value: str | None
+    message: str
+
+
+class ConfigError(ConnectError):
+    """Settings are wrong; `problems` has one entry for each. Source: o.a.k.common.config.ConfigException.
+
+    `str(error)` is Java's message where Java has one, so that REST bodies match.
+    """
+
+    def __init__(self, message: str, problems: Sequence[ConfigProblem] = (), *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def invalid(cls, key: str, value: object, message: str | None = None) -> ConfigError:
+        """The error of one bad value, in Java's words: `Invalid value V for configuration K: message`."""
+        text = f"Invalid value {java_text(value)} for configuration {key}" + (f": {message}" if message else "")
+        return cls(text, [ConfigProblem(key, None if value is None else str(value), text)])
+
+
+def java_text(value: object) -> str:
+    """A value as Java's string concatenation shows it: null, true, false, [a, b]."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(java_text(item) for item in value) + "]"
+    return str(value)
+
+
+class NotFoundError(ConnectError):
+    """A connector, task, plugin or file that is not there. Source: NotFoundException (REST 404)."""
+
+
+class AlreadyExistsError(ConnectError):
+    """The name is taken. Source: AlreadyExistsException (REST 409)."""
+
+
+class ConflictError(ConnectError):
+    """A rebalance runs, or the present state forbids it; it may succeed later. Source: RebalanceNeededException."""
+
+
+class BadRequestError(ConnectError):
+    """The caller asked for something that makes no sense. Source: BadRequestException (REST 400)."""
+
+
+class TimedOutError(ConnectError):
+    """A deadline passed. The message names what was awaited and the setting that sets the deadline."""
+
+
+class UnreachableError(ConnectError):
+    """Nobody answers at an address."""
+
+
+class LinkError(ConnectError):
+    """The control link between worker and slot broke, or the other side was refused."""
+
+
+class EnvironmentProblemError(ConnectError):
+    """This machine lacks something: Java, a free port, a writable folder."""
+
+
+class IllegalWorkerParametersError(ConnectError):
+    """The settings of one connector do not fit this worker. Source: IllegalWorkerParametersException."""

@@ -1,0 +1,146 @@
+"""The seams round the herder: what REST and the CLI ask of it (Herder), what it asks of the runtime (Launcher)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    RunState,
+    TargetState,
+    TaskId,
+    TaskInfo,
+    TaskSpec,
+    TaskState,
+)
+
+__all__ = ["Herder", "Launcher", "LauncherEvents", "PluginDescription", "ServerInfo", "SlotInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotInfo:
+    """One slot as the worker sees it: `pid` and `host` are None until it has said hello."""
+
+    slot: int
+    attached: bool
+    host: str | None
+    pid: int | None
+    tasks: tuple[TaskId, ...]
+
+
+class LauncherEvents(Protocol):
+    """What a launcher calls back. Threads: from the launcher's own threads; must return quickly and never raise."""
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        """A task was seen in a state. UNASSIGNED: its slot is gone or not up yet, it will be started again by itself."""
+        ...
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        """A task asked that its connector give out task configs anew."""
+        ...
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        """Committed source offsets, one for each partition asked for, None where there is none. May block on a file."""
+        ...
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Make source offsets durable. Returns when they are; raises ConnectError when they are not."""
+        ...
+
+
+class Launcher(Protocol):
+    """All a herder knows of the place where tasks run. Every method is safe from any thread."""
+
+    def start(self, events: LauncherEvents) -> None:
+        """Begin to bring slots up, in the background; returns at once."""
+        ...
+
+    def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
+        """Start tasks, or queue them until slots are up; their states come by events.task_status."""
+        ...
+
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+        """Stop tasks gracefully and wait. Gives the ids that did not end in time: they are left behind, fenced off."""
+        ...
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        """Pause or resume tasks that run; their new states come by events.task_status."""
+        ...
+
+    def slots(self) -> Sequence[SlotInfo]: ...
+
+    def failure(self) -> str | None:
+        """Why no slot can ever come up (no Java, Spark refused), or None."""
+        ...
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all tasks, the slots and what carries them. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Body of `GET /`."""
+
+    version: str
+    commit: str
+    kafka_cluster_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDescription:
+    """One line of `GET /connector-plugins`."""
+
+    class_name: str
+    type: str
+    version: str | None
+
+
+class Herder(Protocol):
+    """What REST asks. Threads: any; each call blocks until done or until its deadline (TimedOutError).
+
+    Errors: NotFoundError, AlreadyExistsError, BadRequestError, ConfigError, ConflictError, TimedOutError.
+    """
+
+    def server_info(self) -> ServerInfo: ...
+    def is_ready(self) -> bool:
+        """Whether start-up is complete: `GET /health` turns green."""
+        ...
+
+    def connectors(self) -> list[str]: ...
+    def connector_info(self, name: str) -> ConnectorInfo: ...
+    def connector_config(self, name: str) -> Mapping[str, str]: ...
+    def connector_status(self, name: str) -> ConnectorStatus: ...
+    def task_infos(self, name: str) -> list[TaskInfo]: ...
+    def task_status(self, task_id: TaskId) -> TaskState: ...
+
+    def put_connector(
+        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+    ) -> tuple[bool, ConnectorInfo]:
+        """Create or change a connector; says whether it is new. With replace=False an existing name is an error."""
+        ...
+
+    def delete_connector(self, name: str) -> None: ...
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause, resume or stop; for STOPPED it returns when the tasks have ended."""
+        ...
+
+    def restart_connector(self, name: str) -> None:
+        """Restart the connector alone, not its tasks (plain POST restart)."""
+        ...
+
+    def restart_task(self, task_id: TaskId) -> None: ...
+    def request_task_reconfiguration(self, name: str) -> None: ...
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
+    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        """Alter offsets of a STOPPED connector; gives the message REST shows."""
+        ...
+
+    def reset_connector_offsets(self, name: str) -> str: ...
+
+    def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]: ...

@@ -1,0 +1,249 @@
+"""Frozen values that all rooms speak: ids, states, statuses, what REST shows. Spelling of JSON is Java's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kconnect.errors import BadRequestError
+
+__all__ = [
+    "CONNECT_VERSION",
+    "ConnectorInfo",
+    "ConnectorOffset",
+    "ConnectorState",
+    "ConnectorStatus",
+    "ConnectorType",
+    "RunState",
+    "TargetState",
+    "TaskId",
+    "TaskInfo",
+    "TaskSpec",
+    "TaskState",
+    "TopicPartition",
+    "offsets_from_json",
+    "offsets_to_json",
+]
+
+CONNECT_VERSION = "4.3.0"
+"""The Apache Kafka Connect version whose behaviour, REST bodies and file formats we keep."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskId:
+    """One task of a connector. Source: ConnectorTaskId."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"connector": self.connector, "task": self.task}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """A partition of a Kafka topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class ConnectorType(StrEnum):
+    """What a connector is, as REST spells it."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    UNKNOWN = "unknown"
+
+
+class TargetState(StrEnum):
+    """What the user wants of a connector. Source: TargetState."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class RunState(StrEnum):
+    """What a connector or task was seen doing. Source: AbstractStatus.State."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    DESTROYED = "DESTROYED"
+    RESTARTING = "RESTARTING"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """Status of the connector itself, as REST shows it."""
+
+    state: RunState
+    worker_id: str
+    trace: str | None = None
+    version: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_none(
+            {"state": str(self.state), "worker_id": self.worker_id, "trace": self.trace, "version": self.version}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """Status of one task, as REST shows it."""
+
+    id: int
+    state: RunState
+    worker_id: str
+    trace: str | None = None
+    version: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_none(
+            {
+                "id": self.id,
+                "state": str(self.state),
+                "worker_id": self.worker_id,
+                "trace": self.trace,
+                "version": self.version,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """A connector and its tasks. Source: ConnectorStateInfo."""
+
+    name: str
+    connector: ConnectorState
+    tasks: tuple[TaskState, ...]
+    type: ConnectorType
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "connector": self.connector.to_json(),
+            "tasks": [task.to_json() for task in self.tasks],
+            "type": str(self.type),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    """A connector's config and its tasks' ids. Source: ConnectorInfo."""
+
+    name: str
+    config: Mapping[str, str] = field(repr=False)  # may hold secrets
+    tasks: tuple[TaskId, ...]
+    type: ConnectorType
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "config": dict(self.config),
+            "tasks": [task.to_json() for task in self.tasks],
+            "type": str(self.type),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """One task with its config. Source: TaskInfo."""
+
+    id: TaskId
+    config: Mapping[str, str] = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id.to_json(), "config": dict(self.config)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOffset:
+    """Where a connector stands in one of its partitions; offset None asks for its reset. Source: ConnectorOffset."""
+
+    partition: Mapping[str, Any]
+    offset: Mapping[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "partition": dict(self.partition),
+            "offset": None if self.offset is None else dict(self.offset),
+        }
+
+
+def offsets_to_json(offsets: Sequence[ConnectorOffset]) -> dict[str, Any]:
+    """The body of `GET /connectors/X/offsets`, which PATCH accepts as it is."""
+    return {"offsets": [offset.to_json() for offset in offsets]}
+
+
+def offsets_from_json(body: object) -> list[ConnectorOffset]:
+    """Read what `offsets_to_json` wrote. Errors: BadRequestError with the place that is wrong.
+
+    Shape: an element without `partition` is kept with an empty one, as Java does (`{}` is then ignored by connectors).
+    """
+    if not isinstance(body, Mapping) or not isinstance(body.get("offsets"), list):
+        raise BadRequestError('Expected a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}')
+    found = []
+    for index, item in enumerate(body["offsets"]):
+        if not isinstance(item, Mapping):
+            raise BadRequestError(f"offsets[{index}] must be an object with partition and offset")
+        partition, offset = item.get("partition") or {}, item.get("offset")
+        if not isinstance(partition, Mapping) or not (offset is None or isinstance(offset, Mapping)):
+            raise BadRequestError(f"offsets[{index}]: partition and offset must be objects")
+        found.append(ConnectorOffset(partition, offset))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """Everything a slot needs to run one task; travels to it as JSON.
+
+    `run` grows with each start of the same task, so that reports of an earlier run can be told apart and dropped.
+    """
+
+    id: TaskId
+    run: int
+    type: ConnectorType
+    connector_config: Mapping[str, str] = field(repr=False)
+    task_config: Mapping[str, str] = field(repr=False)
+    worker_config: Mapping[str, str] = field(repr=False)
+    target_state: TargetState = TargetState.STARTED
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "connector": self.id.connector,
+            "task": self.id.task,
+            "run": self.run,
+            "type": str(self.type),
+            "connector_config": dict(self.connector_config),
+            "task_config": dict(self.task_config),
+            "worker_config": dict(self.worker_config),
+            "target_state": str(self.target_state),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TaskSpec:
+        return cls(
+            id=TaskId(body["connector"], body["task"]),
+            run=body["run"],
+            type=ConnectorType(body["type"]),
+            connector_config=body["connector_config"],
+            task_config=body["task_config"],
+            worker_config=body["worker_config"],
+            target_state=TargetState(body["target_state"]),
+        )
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
