@@ -1,0 +1,408 @@
+"""ConfigDef: a table of settings that parses text, checks it, gives defaults, and describes itself to REST.
+
+One table is the truth of a connector, transformation, converter or worker: the parser, the defaults, the answer of
+`PUT /connector-plugins/X/config/validate` and the documentation are all made from it.
+
+    CONFIG = (
+        ConfigDef()
+        .define("file", ConfigDef.Type.STRING, None, None, ConfigDef.Importance.HIGH, "File to read.")
+        .define("batch.size", ConfigDef.Type.INT, 2000, ConfigDef.Range.at_least(1), ConfigDef.Importance.LOW, "...")
+    )
+    CONFIG.parse({"file": "in.txt"})  # {"file": "in.txt", "batch.size": 2000}
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Final, Protocol
+
+from kconnect.api.config_parse import ConfigType, Password, convert_to_string, parse_type
+from kconnect.api.config_validators import (
+    CaseInsensitiveValidString,
+    CompositeValidator,
+    LambdaValidator,
+    ListSize,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    NonNull,
+    Range,
+    Validator,
+    ValidList,
+    ValidString,
+)
+from kconnect.errors import ConfigError, ConfigProblem
+
+__all__ = [
+    "NO_DEFAULT",
+    "Config",
+    "ConfigDef",
+    "ConfigKey",
+    "ConfigType",
+    "ConfigValue",
+    "Importance",
+    "NoDefault",
+    "Password",
+    "Recommender",
+    "Validator",
+    "Width",
+    "convert_to_string",
+    "parse_type",
+]
+
+log = logging.getLogger(__name__)
+
+
+class Importance(Enum):
+    """How much a setting matters to most users."""
+
+    HIGH = "HIGH"
+    MEDIUM = "MEDIUM"
+    LOW = "LOW"
+
+
+class Width(Enum):
+    """How wide a form should draw the field of a setting."""
+
+    NONE = "NONE"
+    SHORT = "SHORT"
+    MEDIUM = "MEDIUM"
+    LONG = "LONG"
+
+
+class NoDefault(Enum):
+    """The type of NO_DEFAULT: a setting without a default must be given."""
+
+    NO_DEFAULT = "NO_DEFAULT"
+
+
+NO_DEFAULT: Final = NoDefault.NO_DEFAULT
+
+
+class Recommender(Protocol):
+    """Suggests values for a setting and says whether a form should show it. Source: ConfigDef.Recommender."""
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[Any]:
+        """Values to offer, given what the other settings are; may raise ConfigError."""
+        ...
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """Whether the setting has a meaning, given what the other settings are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One row of the table. Source: ConfigDef.ConfigKey."""
+
+    name: str
+    type: ConfigType
+    default: Any  # parsed; NO_DEFAULT when the setting must be given
+    validator: Validator | None
+    importance: Importance
+    doc: str
+    group: str | None = None
+    order: int = -1
+    width: Width = Width.NONE
+    display_name: str = ""
+    dependents: tuple[str, ...] = ()
+    recommender: Recommender | None = None
+    internal: bool = False
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not NO_DEFAULT
+
+    @property
+    def default_string(self) -> str | None:
+        """The default as REST shows it; None when there is none."""
+        return convert_to_string(self.default, self.type) if self.has_default else None
+
+
+@dataclass(slots=True)
+class ConfigValue:
+    """What validation found for one setting. Mutable, so that a connector's `validate` can add to it."""
+
+    name: str
+    value: Any = None
+    recommended_values: list[Any] = field(default_factory=list)
+    error_messages: list[str] = field(default_factory=list)
+    visible: bool = True
+
+    def add_error_message(self, message: str) -> None:
+        self.error_messages.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All values of one validated config, which `Connector.validate` returns."""
+
+    config_values: list[ConfigValue]
+
+
+class ConfigDef:
+    """A table of settings. Source: o.a.k.common.config.ConfigDef (Kafka 4.3).
+
+    Differs: CLASS values stay names (strings), because classes are found by the plugin registry; give `find_class` to
+    `validate` or `parse` to have them looked up. `validate` answers in the order of definition, Java in hash order.
+    """
+
+    Type = ConfigType
+    Importance = Importance
+    Width = Width
+    Range = Range
+    ValidString = ValidString
+    ValidList = ValidList
+    CaseInsensitiveValidString = CaseInsensitiveValidString
+    NonNull = NonNull
+    NonEmptyString = NonEmptyString
+    NonEmptyStringWithoutControlChars = NonEmptyStringWithoutControlChars
+    LambdaValidator = LambdaValidator
+    CompositeValidator = CompositeValidator
+    ListSize = ListSize
+    NO_DEFAULT: Final = NO_DEFAULT
+
+    def __init__(self, base: ConfigDef | None = None) -> None:
+        self._keys: dict[str, ConfigKey] = dict(base._keys) if base else {}
+        self._groups: list[str] = list(base._groups) if base else []
+
+    @property
+    def config_keys(self) -> Mapping[str, ConfigKey]:
+        """Every row by name, in the order of definition."""
+        return self._keys
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Names of the groups, in the order they first appear."""
+        return self._groups
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self._keys)
+
+    def default_values(self) -> dict[str, Any]:
+        return {key.name: key.default for key in self._keys.values() if key.has_default}
+
+    def define(
+        self,
+        name: str,
+        type: ConfigType,
+        default: Any,  # any type that the setting's own type parses, or NO_DEFAULT
+        validator: Validator | None,
+        importance: Importance,
+        doc: str,
+        *,
+        group: str | None = None,
+        order: int = -1,
+        width: Width = Width.NONE,
+        display_name: str | None = None,
+        dependents: Sequence[str] = (),
+        recommender: Recommender | None = None,
+        internal: bool = False,
+    ) -> ConfigDef:
+        """Add a row and return the table, so that calls chain. Pass NO_DEFAULT for a setting that must be given."""
+        parsed = default
+        if default is not NO_DEFAULT:
+            parsed = parse_type(name, default, type)
+            if validator is not None:
+                validator.ensure_valid(name, parsed)
+        return self.define_key(
+            ConfigKey(
+                name=name,
+                type=type,
+                default=parsed,
+                validator=validator,
+                importance=importance,
+                doc=doc,
+                group=group,
+                order=order,
+                width=width,
+                display_name=name if display_name is None else display_name,
+                dependents=tuple(dependents),
+                recommender=recommender,
+                internal=internal,
+            )
+        )
+
+    def define_internal(
+        self,
+        name: str,
+        type: ConfigType,
+        default: Any,  # as in define
+        validator: Validator | None,
+        importance: Importance,
+        doc: str = "",
+    ) -> ConfigDef:
+        """Add a row that documentation leaves out."""
+        return self.define(name, type, default, validator, importance, doc, group="", internal=True)
+
+    def define_key(self, key: ConfigKey) -> ConfigDef:
+        """Add a ready-made row. Errors: ConfigError when the name is taken."""
+        if key.name in self._keys:
+            raise ConfigError(f"Configuration {key.name} is defined twice.")
+        if key.group is not None and key.group not in self._groups:
+            self._groups.append(key.group)
+        self._keys[key.name] = key
+        return self
+
+    def embed(self, key_prefix: str, group_prefix: str, starting_order: int, child: ConfigDef) -> None:
+        """Take over the rows of another table under a prefix, as `transforms.X.` does with a transformation's own."""
+        order = starting_order
+        for key in child.config_keys.values():
+            self.define_key(
+                replace(
+                    key,
+                    name=key_prefix + key.name,
+                    validator=None if key.validator is None else _EmbeddedValidator(key_prefix, key.validator),
+                    group=group_prefix + (f": {key.group}" if key.group is not None else ""),
+                    order=order,
+                    dependents=tuple(key_prefix + name for name in key.dependents),
+                    recommender=None if key.recommender is None else _EmbeddedRecommender(key_prefix, key.recommender),
+                )
+            )
+            order += 1
+
+    def parse(self, props: Mapping[str, Any], find_class: Callable[[str], object] | None = None) -> dict[str, Any]:
+        """Typed values of every row. Errors: ConfigError at the first row that is missing or wrong, as Java does."""
+        undefined = self._undefined_dependents()
+        if undefined:
+            joined = ",".join(undefined)
+            raise ConfigError(
+                f"Some configurations in are referred in the dependents, but not defined: {joined}",
+                hint="define each of them, or take them out of the dependents",
+            )
+        return {key.name: _parse_value(key, props, find_class) for key in self._keys.values()}
+
+    def validate(
+        self, props: Mapping[str, str | None], find_class: Callable[[str], object] | None = None
+    ) -> list[ConfigValue]:
+        """Every row with its value, its errors and what to offer instead; never raises for a wrong setting."""
+        return list(self.validate_all(props, find_class).values())
+
+    def validate_all(
+        self, props: Mapping[str, str | None], find_class: Callable[[str], object] | None = None
+    ) -> dict[str, ConfigValue]:
+        """As `validate`, by name."""
+        values = {name: ConfigValue(name) for name in self._keys}
+        for name in self._undefined_dependents():
+            message = f"{name} is referred in the dependents, but not defined."
+            values[name] = ConfigValue(name, error_messages=[message], visible=False)
+        parsed: dict[str, Any] = {}
+        top = self._names_without_parent()
+        for name in top:
+            self._parse_for_validate(name, props, parsed, values, find_class)
+        for name in top:
+            self._recommend(name, parsed, values)
+        return values
+
+    def _parse_for_validate(
+        self,
+        name: str,
+        props: Mapping[str, str | None],
+        parsed: dict[str, Any],
+        values: dict[str, ConfigValue],
+        find_class: Callable[[str], object] | None,
+    ) -> None:
+        key = self._keys.get(name)
+        if key is None:
+            return
+        config, value = values[name], None
+        if name in props:
+            try:
+                value = parse_type(name, props[name], key.type, find_class)
+            except ConfigError as err:
+                config.add_error_message(str(err))
+        elif key.default is NO_DEFAULT:
+            config.add_error_message(_missing(name))
+        else:
+            value = key.default
+        if key.validator is not None:
+            try:
+                key.validator.ensure_valid(name, value)
+            except ConfigError as err:
+                config.add_error_message(str(err))
+        config.value = value
+        parsed[name] = value
+        for dependent in key.dependents:
+            self._parse_for_validate(dependent, props, parsed, values, find_class)
+
+    def _recommend(self, name: str, parsed: Mapping[str, Any], values: dict[str, ConfigValue]) -> None:
+        key = self._keys.get(name)
+        if key is None:
+            return
+        value = values[name]
+        if key.recommender is not None:
+            try:
+                offered = key.recommender.valid_values(name, parsed)
+                if value.recommended_values:
+                    offered = [item for item in offered if item in value.recommended_values]
+                value.recommended_values = offered
+                value.visible = key.recommender.visible(name, parsed)
+            except ConfigError as err:
+                value.add_error_message(str(err))
+        for dependent in key.dependents:
+            self._recommend(dependent, parsed, values)
+
+    def _undefined_dependents(self) -> list[str]:
+        named = (name for key in self._keys.values() for name in key.dependents)
+        return [name for name in dict.fromkeys(named) if name not in self._keys]
+
+    def _names_without_parent(self) -> list[str]:
+        children = {name for key in self._keys.values() for name in key.dependents}
+        return [name for name in self._keys if name not in children]
+
+
+def _parse_value(key: ConfigKey, props: Mapping[str, Any], find_class: Callable[[str], object] | None) -> Any:
+    if key.name in props:
+        value = parse_type(key.name, props[key.name], key.type, find_class)
+    elif key.default is NO_DEFAULT:
+        raise ConfigError(_missing(key.name), [ConfigProblem(key.name, None, _missing(key.name))])
+    else:
+        value = key.default
+    if isinstance(key.validator, ValidList) and isinstance(value, list):
+        once = list(dict.fromkeys(value))
+        if len(once) != len(value):
+            log.warning(
+                'Configuration key "%s" contains duplicate values. Duplicates will be removed. '
+                "The original value is: %s, the updated value is: %s",
+                key.name,
+                value,
+                once,
+            )
+            value = once
+    if key.validator is not None:
+        key.validator.ensure_valid(key.name, value)
+    return value
+
+
+def _missing(name: str) -> str:
+    return f'Missing required configuration "{name}" which has no default value.'
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbeddedValidator:
+    prefix: str
+    child: Validator
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        self.child.ensure_valid(name.removeprefix(self.prefix), value)
+
+    def __str__(self) -> str:
+        return str(self.child)
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbeddedRecommender:
+    prefix: str
+    child: Recommender
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[Any]:
+        return self.child.valid_values(*self._inside(name, parsed))
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        return self.child.visible(*self._inside(name, parsed))
+
+    def _inside(self, name: str, parsed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        own = {key.removeprefix(self.prefix): value for key, value in parsed.items() if key.startswith(self.prefix)}
+        return name.removeprefix(self.prefix), own
