@@ -1,1 +1,11 @@
-"""(room)"""
+"""The data path: one Connect task from end to end, and the host of many.
+
+Imported by `spark` (slots host tasks) and `testing`; imports `kafka`, `plugins`, `config` and `api`.
+Start reading at source.py and sink.py: each loop stands at the top of its file.
+"""
+
+from kconnect.pipeline.host import TaskHost
+from kconnect.pipeline.lifecycle import TaskThread
+from kconnect.pipeline.ports import OffsetPort, TaskControl, TaskCounters, TaskPorts
+
+__all__ = ["OffsetPort", "TaskControl", "TaskCounters", "TaskHost", "TaskPorts", "TaskThread"]

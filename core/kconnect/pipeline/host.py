@@ -1,0 +1,201 @@
+"""Many tasks in one process: a thread each, and one house-keeping thread for all their timers."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kconnect.clock import Clock, SystemClock
+from kconnect.errors import ConnectError
+from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline.lifecycle import TaskThread
+from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts
+
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
+
+__all__ = ["HousekeepingThread", "TaskHost"]
+
+log = logging.getLogger(__name__)
+
+
+class TaskHost:
+    """Runs tasks, each on its own thread. Every method is safe from any thread.
+
+    Used by a slot and by the thread launcher of the tests. Lifecycle: constructed (no thread yet) -> start()s and
+    stop()s -> close(). A task left behind after a stop is fenced off and counted in `leftovers()`.
+    Source: the task half of o.a.k.connect.runtime.Worker (Kafka 4.3).
+    """
+
+    def __init__(
+        self,
+        *,
+        report: Callable[[TaskId, int, RunState, str | None], None],
+        offsets: OffsetPort,
+        reconfigure: Callable[[str], None],
+        plugins: PluginRegistry,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._housekeeping = HousekeepingThread(self._clock)
+        self._ports = TaskPorts(
+            report=report,
+            offsets=offsets,
+            reconfigure=reconfigure,
+            housekeeping=self._housekeeping,
+            plugins=plugins,
+            clock=self._clock,
+        )
+        self._lock = threading.Lock()  # guards the three below
+        self._tasks: dict[TaskId, TaskThread] = {}
+        self._left: list[TaskThread] = []
+        self._closed = False
+
+    def start(self, spec: TaskSpec) -> None:
+        """Start a task. An earlier run of the same task that still goes on is cancelled first.
+
+        Errors: ConnectError when the host is closed. What goes wrong in the task itself is reported as FAILED.
+        """
+        with self._lock:
+            if self._closed:
+                raise ConnectError(f"Task {spec.id} can not start: this host is closed")
+            earlier = self._tasks.get(spec.id)
+            task = self._tasks[spec.id] = TaskThread(spec, self._ports)
+            if earlier is not None and not earlier.join(0):
+                earlier.cancel()
+                self._left.append(earlier)
+            self._housekeeping.start()
+        task.start()
+
+    def stop(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+        """Stop tasks gracefully, all within one common deadline. Gives those that did not end: they are fenced off."""
+        deadline = self._clock.monotonic() + timeout_s
+        with self._lock:
+            tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
+        for task in tasks:
+            task.request_stop()
+        left = [task for task in tasks if not task.join(deadline - self._clock.monotonic())]
+        for task in left:
+            task.cancel()
+            log.warning("Task %s did not stop within %.1f s and is left behind", task.id, timeout_s)
+        with self._lock:
+            self._left = [task for task in self._left if not task.join(0)] + left
+        return {task.id for task in left}
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        """Pause or resume tasks; their new states are reported when reached. Unknown ids are ignored."""
+        with self._lock:
+            tasks = [self._tasks[task_id] for task_id in ids if task_id in self._tasks]
+        for task in tasks:
+            if state is TargetState.PAUSED:
+                task.pause()
+            elif state is TargetState.STARTED:
+                task.resume()
+            else:
+                task.request_stop()
+
+    def states(self) -> Mapping[TaskId, tuple[int, RunState]]:
+        """Run and state of every task that was started and not stopped."""
+        with self._lock:
+            return {task.id: (task.spec.run, task.state) for task in self._tasks.values()}
+
+    def counters(self) -> Mapping[TaskId, TaskCounters]:
+        """A copy of every task's counters."""
+        with self._lock:
+            return {task.id: replace(task.counters) for task in self._tasks.values()}
+
+    def leftovers(self) -> int:
+        """How many threads of stopped tasks still run."""
+        with self._lock:
+            self._left = [task for task in self._left if not task.join(0)]
+            return len(self._left)
+
+    def close(self, timeout_s: float) -> set[TaskId]:
+        """Stop every task and the house-keeping. Gives the ids left behind. Idempotent."""
+        with self._lock:
+            self._closed = True
+            ids = list(self._tasks)
+        left = self.stop(ids, timeout_s)
+        self._housekeeping.stop(timeout_s=1.0)
+        return left
+
+
+class HousekeepingThread:
+    """Timers of many tasks on one thread; implements Housekeeping.
+
+    A tick that is slow delays the others, as in Java, where one thread commits the offsets of all source tasks.
+    Source: o.a.k.connect.runtime.SourceTaskOffsetCommitter.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()  # guards the two below
+        self._due: list[tuple[float, int, _Timer]] = []
+        self._stopping = False
+        self._order = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if not begun. Idempotent."""
+        with self._changed:
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+                self._thread.start()
+
+    def every(self, interval_s: float, tick: Callable[[], None], name: str) -> _Timer:
+        timer = _Timer(interval_s, tick, name)
+        with self._changed:
+            self._push(timer)
+            self._changed.notify()
+        return timer
+
+    def stop(self, timeout_s: float) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout_s)
+            if thread.is_alive():
+                log.warning("House-keeping did not end within %.1f s: a commit of offsets still runs", timeout_s)
+
+    def _push(self, timer: _Timer) -> None:
+        heapq.heappush(self._due, (self._clock.monotonic() + timer.interval_s, next(self._order), timer))
+
+    def _run(self) -> None:
+        while (timer := self._next()) is not None:
+            try:
+                timer.tick()
+            except Exception:
+                log.exception("House-keeping %s failed; it is tried again in %.1f s", timer.name, timer.interval_s)
+            with self._changed:
+                self._push(timer)
+
+    def _next(self) -> _Timer | None:
+        with self._changed:
+            while not self._stopping:
+                while self._due and self._due[0][2].is_cancelled:
+                    heapq.heappop(self._due)
+                wait_s = self._due[0][0] - self._clock.monotonic() if self._due else 60.0
+                if wait_s <= 0:
+                    return heapq.heappop(self._due)[2]
+                self._changed.wait(wait_s)
+            return None
+
+
+class _Timer:
+    __slots__ = ("interval_s", "is_cancelled", "name", "tick")
+
+    def __init__(self, interval_s: float, tick: Callable[[], None], name: str) -> None:
+        self.interval_s = interval_s
+        self.tick = tick
+        self.name = name
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True

@@ -1,0 +1,152 @@
+"""What a task needs of the world round it: the ports its host hands over, and its own control switch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kconnect.clock import Clock, SystemClock
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
+
+__all__ = ["Housekeeping", "OffsetPort", "TaskControl", "TaskCounters", "TaskPorts", "Ticket"]
+
+
+class OffsetPort(Protocol):
+    """Where source offsets live, seen from a task. Threads: any; every call blocks and has a deadline."""
+
+    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        """Committed offsets, one for each partition asked for, None where there is none."""
+        ...
+
+    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Make offsets durable: returns when they are, raises ConnectError when they are not (or not in time)."""
+        ...
+
+
+class Ticket(Protocol):
+    """A registered timer."""
+
+    def cancel(self) -> None:
+        """No call begins after this returns. Idempotent, never waits for a call that runs."""
+        ...
+
+
+class Housekeeping(Protocol):
+    """Timers of many tasks on one thread."""
+
+    def every(self, interval_s: float, tick: Callable[[], None], name: str) -> Ticket:
+        """Call `tick` each `interval_s` from the house-keeping thread. An exception is logged, the timer goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPorts:
+    """All a task may ask of its host."""
+
+    report: Callable[[TaskId, int, RunState, str | None], None]
+    """A state was reached: task, run, state, trace. RUNNING, PAUSED, STOPPED (ended as asked) or FAILED. Must not raise."""
+    offsets: OffsetPort
+    reconfigure: Callable[[str], None]
+    """The connector of this name wants to give out its task configs anew."""
+    housekeeping: Housekeeping
+    plugins: PluginRegistry
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@dataclass(slots=True)
+class TaskCounters:
+    """What a task has moved so far. Written by its own thread alone; reading from others may be a moment behind."""
+
+    records_polled: int = 0
+    records_written: int = 0
+    """Source: records acknowledged by the broker."""
+    records_dropped: int = 0
+    """Filtered by a transformation, or skipped under errors.tolerance=all."""
+    records_read: int = 0
+    records_put: int = 0
+    """Sink: records that put() took."""
+    bytes_written: int = 0
+    """Source: key and value bytes handed to the producer."""
+    bytes_read: int = 0
+    commits: int = 0
+    commit_failures: int = 0
+
+
+class TaskControl:
+    """The switch of one task: what is wished of it, and its reports. Safe from any thread.
+
+    Once cancelled the task is fenced off: it reports nothing more, and its loop produces and commits nothing more.
+    Source: the state fields of o.a.k.connect.runtime.WorkerTask.
+    """
+
+    def __init__(self, spec: TaskSpec, ports: TaskPorts) -> None:
+        self.spec = spec
+        self.counters = TaskCounters()
+        self._ports = ports
+        self._changed = threading.Condition()  # guards the four below
+        self._stopping = threading.Event()
+        self._cancelled = False
+        self._target = spec.target_state
+        self._state = RunState.UNASSIGNED
+
+    @property
+    def state(self) -> RunState:
+        """The state reported last; UNASSIGNED before the first report."""
+        return self._state
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled
+
+    @property
+    def should_pause(self) -> bool:
+        return self._target is TargetState.PAUSED
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping.set()
+            self._changed.notify_all()
+
+    def cancel(self) -> None:
+        with self._changed:
+            self._cancelled = True
+            self._stopping.set()
+            self._changed.notify_all()
+
+    def set_target(self, target: TargetState) -> None:
+        """Wish for another state; STOPPED is the same as stop(). Ignored once stopping."""
+        with self._changed:
+            if self._stopping.is_set():
+                return
+            self._target = target
+            if target is TargetState.STOPPED:
+                self._stopping.set()
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the stop; says whether the task must stop."""
+        return self._stopping.wait(timeout_s)
+
+    def await_resume(self) -> bool:
+        """Block while paused. False when the task must stop instead of going on."""
+        with self._changed:
+            while self._target is TargetState.PAUSED and not self._stopping.is_set():
+                self._changed.wait(timeout=60)  # a lost notification costs a minute at most
+            return not self._stopping.is_set()
+
+    def report(self, state: RunState, trace: str | None = None) -> None:
+        """Tell the host a state; the same state twice is told once; nothing is told once cancelled."""
+        with self._changed:
+            if self._cancelled or (state is self._state and trace is None):
+                return
+            self._state = state
+        self._ports.report(self.spec.id, self.spec.run, state, trace)
