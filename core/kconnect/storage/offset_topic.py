@@ -1,0 +1,138 @@
+"""Keys and values of source offsets as bytes: `["connector",{partition}]` and `{offset}`, spelled as Java spells them.
+
+Source: OffsetStorageWriter, OffsetStorageReaderImpl, OffsetUtils with JsonConverter(schemas.enable=false) (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from kconnect.errors import DataError
+
+__all__ = ["canonical_key", "check_format", "decode_key", "decode_value", "encode_key", "encode_value", "java_json"]
+
+
+def encode_key(connector: str, partition: Mapping[str, Any]) -> bytes:
+    """The key of one source partition; the order of its fields is kept. Errors: DataError as `check_format`."""
+    check_format(partition)
+    return java_json([connector, dict(partition)]).encode()
+
+
+def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
+    """The value of an offset; None (a tombstone) stays None. Errors: DataError as `check_format`."""
+    if offset is None:
+        return None
+    check_format(offset)
+    return java_json(dict(offset)).encode()
+
+
+def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Connector and partition of a key, or None when it is no such key: it belongs to no connector, but is kept."""
+    try:
+        parsed = json.loads(key)
+    except ValueError:
+        return None
+    match parsed:
+        case [str() as connector, dict() as partition]:
+            return connector, partition
+    return None
+
+
+def decode_value(value: bytes | None) -> dict[str, Any] | None:
+    """The offset of a value, None for a tombstone. Errors: DataError when it is no JSON object."""
+    if value is None:
+        return None
+    try:
+        parsed = json.loads(value)
+    except ValueError as err:
+        raise DataError(f"An offset is not JSON: {value[:100]!r}") from err
+    if parsed is None:
+        return None
+    if not isinstance(parsed, dict):
+        raise DataError(f"An offset is not a JSON object: {value[:100]!r}")
+    return parsed
+
+
+@lru_cache(maxsize=8192)  # a commit comes with the same keys each time; 8192 keys of 200 B are 3 MB
+def canonical_key(key: bytes) -> str | bytes:
+    """A form equal for keys equal in value: order of fields and spelling of numbers do not count.
+
+    Differs: Java compares the bytes, and so keeps two entries for one partition given in another order of fields.
+    """
+    decoded = decode_key(key)
+    if decoded is None:
+        return key
+    return json.dumps(decoded, sort_keys=True)
+
+
+def check_format(data: Mapping[str, Any] | None) -> None:
+    """Refuse what can not be kept: fields other than strings, nested values. Source: OffsetUtils#validateFormat."""
+    if data is None:
+        return
+    if not isinstance(data, Mapping):
+        raise DataError("Offsets must be specified as a Map")
+    for name, value in data.items():
+        if not isinstance(name, str):
+            raise DataError("Offsets may only use String keys")
+        if value is None or isinstance(value, str | bool | int | float | bytes | bytearray):
+            continue
+        kind = "MAP" if isinstance(value, Mapping) else "ARRAY" if isinstance(value, list | tuple) else str(type(value))
+        raise DataError(f"Offsets may only contain primitive types as values, but field {name} contains {kind}")
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_TO_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
+
+
+def java_json(value: Any) -> str:  # any JSON-able value
+    """Compact JSON in Jackson's spelling. Source: ObjectMapper#writeValueAsBytes (Jackson 2.19)."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + _TO_ESCAPE.sub(_escape, value) + '"'
+        case int():
+            return str(value)
+        case float():
+            return _java_double(value)
+        case bytes() | bytearray():
+            return '"' + base64.b64encode(value).decode() + '"'
+        case Mapping():
+            return "{" + ",".join(f"{java_json(k)}:{java_json(v)}" for k, v in value.items()) + "}"
+        case _:
+            return "[" + ",".join(java_json(item) for item in value) + "]"
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    short = _ESCAPES.get(char)
+    if short is not None:
+        return short
+    code = ord(char)
+    if code < 0x10000:
+        return f"\\u{code:04X}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"
+
+
+def _java_double(value: float) -> str:
+    """Double.toString of Java 19 and later: shortest digits, `1.0E21` outside of [0.001, 10 million)."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}[str(value)]
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)  # Python shows these without an exponent too: its own bounds are 1e-4 and 1e16
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if exponent:
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    sign, digits = ("-", mantissa[1:]) if value < 0 else ("", mantissa)
+    whole, _, fraction = digits.partition(".")
+    power = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    significant = (whole + fraction).strip("0")
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power}"

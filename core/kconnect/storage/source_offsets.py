@@ -1,0 +1,54 @@
+"""Source offsets of one connector as values, on top of an OffsetStore: read, commit, list.
+
+Source: OffsetStorageReaderImpl, OffsetStorageWriter, ConnectorOffsetBackingStore#connectorPartitions (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kconnect.errors import DataError
+from kconnect.model import ConnectorOffset
+from kconnect.storage.offset_store import OffsetStore
+from kconnect.storage.offset_topic import decode_key, decode_value, encode_key, encode_value
+
+__all__ = ["commit_source_offsets", "list_source_offsets", "read_source_offsets"]
+
+log = logging.getLogger(__name__)
+
+
+def read_source_offsets(
+    store: OffsetStore, connector: str, partitions: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any] | None]:
+    """The committed offset of each partition, None where there is none or it can not be read (logged)."""
+    keys = [encode_key(connector, partition) for partition in partitions]
+    found = store.get(keys)
+    return [_offset_of(connector, found.get(key)) for key in keys]
+
+
+def commit_source_offsets(store: OffsetStore, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+    """Make these offsets durable; the last one of a partition wins. Errors: DataError, ConnectError of the store."""
+    store.set({encode_key(connector, item.partition): encode_value(item.offset) for item in offsets})
+
+
+def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOffset]:
+    """All partitions with an offset, in the order stored; tombstones are left out."""
+    found = []
+    for key, value in store.entries().items():
+        decoded = decode_key(key)
+        if decoded is None or decoded[0] != connector or value is None:
+            continue
+        found.append(ConnectorOffset(decoded[1], _offset_of(connector, value)))
+    return [item for item in found if item.offset is not None]
+
+
+def _offset_of(connector: str, value: bytes | None) -> dict[str, Any] | None:
+    try:
+        return decode_value(value)
+    except DataError:
+        log.exception(
+            "An offset of connector %s can not be read and is taken as none: data may be read again", connector
+        )
+        return None
