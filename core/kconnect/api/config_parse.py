@@ -122,7 +122,7 @@ def _integer(name: str, value: Any, trimmed: str | None, type: ConfigType) -> in
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif trimmed is None:
-        return _refuse(name, value, type)
+        return int(_refuse(name, value, type))
     elif _INTEGER.fullmatch(trimmed):
         number = int(trimmed)
     else:

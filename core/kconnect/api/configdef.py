@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from kconnect.api.config_parse import ConfigType, Password, convert_to_string, parse_type
 from kconnect.api.config_validators import (
@@ -79,6 +79,10 @@ class NoDefault(Enum):
 
 
 NO_DEFAULT: Final = NoDefault.NO_DEFAULT
+
+# Inside the class these names are attributes (ConfigDef.Width), so annotations there need others.
+_Importance: TypeAlias = Importance
+_Width: TypeAlias = Width
 
 
 class Recommender(Protocol):
@@ -150,8 +154,8 @@ class ConfigDef:
     """
 
     Type = ConfigType
-    Importance = Importance
-    Width = Width
+    Importance = _Importance
+    Width = _Width
     Range = Range
     ValidString = ValidString
     ValidList = ValidList
@@ -190,12 +194,12 @@ class ConfigDef:
         type: ConfigType,
         default: Any,  # any type that the setting's own type parses, or NO_DEFAULT
         validator: Validator | None,
-        importance: Importance,
+        importance: _Importance,
         doc: str,
         *,
         group: str | None = None,
         order: int = -1,
-        width: Width = Width.NONE,
+        width: _Width = _Width.NONE,
         display_name: str | None = None,
         dependents: Sequence[str] = (),
         recommender: Recommender | None = None,
@@ -231,7 +235,7 @@ class ConfigDef:
         type: ConfigType,
         default: Any,  # as in define
         validator: Validator | None,
-        importance: Importance,
+        importance: _Importance,
         doc: str = "",
     ) -> ConfigDef:
         """Add a row that documentation leaves out."""

@@ -1,0 +1,164 @@
+r"""Java .properties files, read and written exactly as `java.util.Properties` does.
+
+Comments (# and !), separators (=, : and blanks), continuation lines and escapes (\t \n \r \f \uXXXX) follow the JDK;
+bytes are ISO-8859-1, as Kafka reads them from a stream. The reader is ours because the javaproperties package differs
+from the JDK in corner cases (a lone backslash, comments after a continuation); its writer is exact and is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from kconnect.errors import ConfigError, NotFoundError
+
+__all__ = ["dump_properties", "parse_properties", "read_properties", "write_properties"]
+
+log = logging.getLogger(__name__)
+
+_BLANKS: Final = " \t\f"
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def read_properties(path: str | Path) -> dict[str, str]:
+    """The settings of a .properties file; of a key given twice the last one counts.
+
+    Errors: NotFoundError when there is no such file; ConfigError when it can not be read, is not text, has no
+    settings or has a broken escape. Each names the file and what to do.
+    Differs: a byte order mark at the start is skipped, Java makes it part of the first key.
+    """
+    path = Path(path)
+    raw = read_text_bytes(path)
+    entries = parse_properties(raw, str(path))
+    if not entries:
+        raise ConfigError(f"{path} has no settings in it.", hint="write lines like `key=value` into it")
+    return entries
+
+
+def parse_properties(text: bytes | str, source: str = "properties") -> dict[str, str]:
+    """The settings in the text of a .properties file. Bytes are read as ISO-8859-1.
+
+    Errors: ConfigError on a malformed `\\u` escape, with source and line.
+    Source: java.util.Properties.load (JDK 17).
+    """
+    if isinstance(text, bytes):
+        _warn_of_utf8(text, source)
+        text = text.removeprefix(_BOM).decode("iso-8859-1")
+    entries: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        key, value = _split(line)
+        entries[_unescape(key, source, number)] = _unescape(value, source, number)
+    return entries
+
+
+def write_properties(path: str | Path, settings: Mapping[str, str], comment: str | None = None) -> None:
+    """Write settings so that Java and `read_properties` read the same back."""
+    Path(path).write_bytes(dump_properties(settings, comment).encode("ascii"))
+
+
+def dump_properties(settings: Mapping[str, str], comment: str | None = None) -> str:
+    """Settings as the text of a .properties file; everything outside ASCII is escaped."""
+    return str(javaproperties.dumps(dict(settings), comments=comment, timestamp=False, ensure_ascii_comments=True))
+
+
+def read_text_bytes(path: Path) -> bytes:
+    """The bytes of a text file. Errors: as `read_properties` says, but an empty file is fine."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError as err:
+        raise NotFoundError(f"{path} is not there.", hint="check the path, or create the file") from err
+    except IsADirectoryError as err:
+        raise ConfigError(f"{path} is a folder, a file was expected.", hint="name a file in it") from err
+    except PermissionError as err:
+        raise ConfigError(
+            f"{path} may not be read by this user.", hint=f"run `chmod u+r {path}` or change user"
+        ) from err
+    except (OSError, ValueError) as err:
+        raise ConfigError(f"{path} can not be read: {err}.", hint="name a regular text file") from err
+    if b"\0" in raw:
+        raise ConfigError(f"{path} is not a text file.", hint="name a file with settings, such as `key=value` lines")
+    return raw
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its continuation lines appended, comments and blank lines left out, and its line number.
+
+    A line that a continuation has not filled yet is still new: a comment there is one, and blank lines end it.
+    """
+    line, start, continued = "", 0, False
+    number, position, end = 0, 0, len(text)
+    while position < end:
+        found = _LINE_END.search(text, position)
+        piece = text[position : found.start() if found else end].lstrip(_BLANKS)
+        position = found.end() if found else end
+        number += 1
+        if not line:
+            start = number
+            if not piece or piece[0] in "#!":
+                continue
+        line += piece
+        continued = (len(piece) - len(piece.rstrip("\\"))) % 2 == 1
+        if continued:
+            line = line[:-1]
+            # The JDK looks for more text right after the first character of the line end: with none, the line ends
+            # here, even when it is empty.
+            if found is None or found.start() + 1 == end:
+                yield start, line
+                return
+        else:
+            yield start, line
+            line = ""
+    if line:
+        yield start, line
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Raw key and raw value: the key ends at the first blank, = or : that no backslash escapes."""
+    end, escaped = len(line), False
+    for index, char in enumerate(line):
+        if not escaped and (char in _BLANKS or char in "=:"):
+            end = index
+            break
+        escaped = char == "\\" and not escaped
+    rest = line[end:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return line[:end], rest
+
+
+def _unescape(field: str, source: str, number: int) -> str:
+    if "\\" not in field:
+        return field
+
+    def replacement(found: re.Match[str]) -> str:
+        code = found.group(1)
+        if code == "u":
+            raise ConfigError(
+                f"{source}, line {number}: Malformed \\uxxxx encoding.",
+                hint="write four hexadecimal digits after \\u, or double a backslash that is meant as one",
+            )
+        return chr(int(code[1:], 16)) if len(code) == 5 else _NAMED.get(code, code)
+
+    text = _ESCAPE.sub(replacement, field)
+    # Two escapes may spell one character outside the BMP, as Java's strings hold it.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _warn_of_utf8(raw: bytes, source: str) -> None:
+    if raw.isascii():
+        return
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    log.warning(
+        "%s holds UTF-8 text, but .properties files are read as ISO-8859-1, as Java does: write \\uXXXX instead", source
+    )
