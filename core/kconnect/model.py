@@ -94,9 +94,7 @@ class ConnectorState:
     version: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _without_none(
-            {"state": str(self.state), "worker_id": self.worker_id, "trace": self.trace, "version": self.version}
-        )
+        return _state_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +108,7 @@ class TaskState:
     version: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _without_none(
-            {
-                "id": self.id,
-                "state": str(self.state),
-                "worker_id": self.worker_id,
-                "trace": self.trace,
-                "version": self.version,
-            }
-        )
+        return {"id": self.id, **_state_json(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,5 +235,9 @@ class TaskSpec:
         )
 
 
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
+    """In Java's field order; a version that is not known yet is null, a trace only stands where there is one."""
+    body: dict[str, Any] = {"state": str(status.state), "worker_id": status.worker_id, "version": status.version}
+    if status.trace:
+        body["trace"] = status.trace
+    return body

@@ -1,1 +1,11 @@
-"""(room)"""
+"""HTTP server of a worker: Java Connect's REST API over `herder.interface.Herder`.
+
+Imported by `kconnect.worker` only; imports Starlette and uvicorn, which nobody else may.
+"""
+
+from __future__ import annotations
+
+from kconnect.rest.listeners import BoundListener, Listeners, advertised_address, bind_listeners
+from kconnect.rest.server import RestServer
+
+__all__ = ["BoundListener", "Listeners", "RestServer", "advertised_address", "bind_listeners"]

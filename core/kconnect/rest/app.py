@@ -1,0 +1,237 @@
+"""The ASGI application: the table of routes, and the way of one request through it.
+
+match the raw path -> method -> Accept and Content-Type -> body -> handler in a pool thread with a deadline -> JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from kconnect.errors import BadRequestError
+from kconnect.herder.interface import Herder
+from kconnect.rest import connectors, plugins_api, root
+from kconnect.rest.exchange import Answer, Call, Endpoint, Handler
+from kconnect.rest.problems import error_body, status_and_message
+
+__all__ = ["ENDPOINTS", "AppSettings", "create_app"]
+
+log = logging.getLogger(__name__)
+
+# Every route of the server; one module for each root of URLs.
+ENDPOINTS: tuple[Endpoint, ...] = (*root.ENDPOINTS, *connectors.ENDPOINTS, *plugins_api.ENDPOINTS)
+
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class AppSettings:
+    """Budgets of the application."""
+
+    # Java's DEFAULT_REST_REQUEST_TIMEOUT_MS: a rebalance may take that long
+    request_timeout_s: float = 90.0
+    # The largest connector config seen in the wild is some 100 kB; offsets of 10 000 partitions are 2 MB
+    max_body_bytes: int = 8 * 1024 * 1024
+
+
+def create_app(herder: Herder, executor: Executor, settings: AppSettings | None = None) -> Starlette:
+    """The application over a herder; handlers run in the executor."""
+    shared = _Shared(herder, executor, settings or AppSettings())
+    app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in ENDPOINTS])
+    app.router.redirect_slashes = False
+    app.router.default = _no_route
+    return app
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    herder: Herder
+    executor: Executor
+    settings: AppSettings
+
+
+class _RawPathRoute(BaseRoute):
+    """Matches segments of the path as they came over the wire and decodes them afterwards.
+
+    So names with a slash, backslash or percent sign work.
+    Differs: Java's Jetty refuses these as ambiguous with an HTML page.
+    """
+
+    def __init__(self, endpoint: Endpoint, shared: _Shared) -> None:
+        self._endpoint = endpoint
+        self._segments = _segments(endpoint.path)
+        self._shared = shared
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        parts = _segments(scope["raw_path"].decode("latin-1"))
+        if len(parts) != len(self._segments):
+            return Match.NONE, {}
+        values = {}
+        for pattern, part in zip(self._segments, parts, strict=True):
+            if pattern.startswith("{") and part:
+                values[pattern[1:-1]] = part
+            elif pattern != part:
+                return Match.NONE, {}
+        return Match.FULL, {"path_params": values}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response = await self._respond(request)
+        except ClientDisconnect:
+            log.debug("The caller of %s %s went away", request.method, scope["path"])
+            return
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        method = request.method
+        handler = self._endpoint.handlers.get("GET" if method == "HEAD" else method)
+        if handler is None:
+            return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
+        if not _accepts_json(request.headers.get("accept")):
+            return _plain_error(406, "Not Acceptable")
+        try:
+            body = b""
+            if method in _WITH_BODY:
+                body = await _read_body(request, self._shared.settings.max_body_bytes)
+                if body and not _is_json(request.headers.get("content-type")):
+                    return _plain_error(415, "Unsupported Media Type")
+            call = self._call(request, body)
+        except (BadRequestError, _BodyTooLargeError) as err:
+            status = 413 if isinstance(err, _BodyTooLargeError) else 400
+            return _json_response(status, error_body(status, str(err)))
+        return await self._run(handler, call, request)
+
+    def _call(self, request: Request, body: bytes) -> Call:
+        return Call(
+            herder=self._shared.herder,
+            path={key: _decoded(value) for key, value in request.path_params.items()},
+            query=parse_qsl(request.url.query, keep_blank_values=True),
+            body=body,
+            base_url=f"{request.url.scheme}://{request.headers.get('host') or _local_address(request.scope)}",
+        )
+
+    async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
+        deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
+        job = asyncio.get_running_loop().run_in_executor(
+            self._shared.executor, partial(_answer, handler, call, request.method, request.url.path)
+        )
+        try:
+            return await asyncio.wait_for(job, deadline_s)
+        except TimeoutError:
+            log.warning("%s %s did not end within %s s", request.method, request.url.path, deadline_s)
+            if self._endpoint.when_late is not None:
+                return _rendered(self._endpoint.when_late(call))
+            message = (
+                f"Request timed out. The worker did not end it within {deadline_s:g} s "
+                "(setting kconnect.request.timeout.ms); it may still be carried out."
+            )
+            return _json_response(500, error_body(500, message))
+
+
+def _answer(handler: Handler, call: Call, method: str, path: str) -> Response:
+    """Runs in a pool thread: REST's error boundary."""
+    try:
+        return _rendered(handler(call))
+    except Exception as err:
+        status, message = status_and_message(err, method, path)
+        return _json_response(status, error_body(status, message))
+
+
+def _rendered(answer: Answer) -> Response:
+    if answer.empty:
+        return Response(status_code=answer.status, headers=dict(answer.headers))
+    return _json_response(answer.status, orjson.dumps(answer.body), dict(answer.headers))
+
+
+def _json_response(status: int, body: bytes, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, media_type="application/json")
+
+
+def _plain_error(status: int, reason: str) -> Response:
+    """An error of routing: JSON without a Content-Type, as Jersey answers."""
+    return Response(error_body(status, f"HTTP {status} {reason}"), status)
+
+
+async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await _plain_error(404, "Not Found")(scope, receive, send)
+
+
+def _options(endpoint: Endpoint) -> Response:
+    """Allowed methods, in the order Jersey was seen to list them."""
+    given = [method for method in ("POST", "PUT", "PATCH", "DELETE", "GET") if method in endpoint.handlers]
+    methods = [*(["HEAD"] if "GET" in given else []), *given, "OPTIONS"]
+    headers = {"content-type": "text/plain", "allow": ",".join(methods)}
+    return Response(", ".join(methods), 200, headers)
+
+
+class _BodyTooLargeError(Exception):
+    """A body goes over the limit."""
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _BodyTooLargeError(f"The body is larger than {limit} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _segments(path: str) -> Sequence[str]:
+    """`/a/b` and `/a/b/` alike give a, b."""
+    parts = path.split("/")[1:]
+    return parts[:-1] if parts and not parts[-1] else parts
+
+
+def _decoded(segment: str) -> str:
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequestError(f"The path holds bytes that are not UTF-8: {segment}") from None
+
+
+def _accepts_json(accept: str | None) -> bool:
+    if not accept:
+        return True
+    for choice in accept.split(","):
+        kind, *params = (part.strip().lower() for part in choice.split(";"))
+        refused = any(param.startswith("q=") and _is_zero(param[2:]) for param in params)
+        if kind in ("application/json", "application/*", "*/*", "*") and not refused:
+            return True
+    return False
+
+
+def _is_zero(text: str) -> bool:
+    try:
+        return float(text) == 0
+    except ValueError:
+        return False
+
+
+def _is_json(content_type: str | None) -> bool:
+    """Without the header a body counts as JSON, as in Java."""
+    return not content_type or content_type.split(";")[0].strip().lower() == "application/json"
+
+
+def _local_address(scope: dict[str, Any] | Scope) -> str:
+    host, port = scope.get("server") or ("localhost", None)
+    return f"{host}:{port}" if port else str(host)

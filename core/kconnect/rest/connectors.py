@@ -1,0 +1,216 @@
+"""`/connectors` and everything below it. Source: ConnectorsResource."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.herder.restart import restart_plan
+from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
+
+__all__ = ["ENDPOINTS"]
+
+log = logging.getLogger(__name__)
+
+_INITIAL_STATES = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+_CONFIG = 'a JSON object {"key": "value", ..}'
+_CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
+_OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
+
+
+def list_connectors(call: Call) -> Answer:
+    expansions = call.query_values("expand")
+    if not expansions:
+        return Answer(call.herder.connectors())
+    found = {}
+    for name in call.herder.connectors():
+        try:
+            found[name] = _expanded(call, name, expansions)
+        except NotFoundError:
+            log.debug("Connector %s went away while it was listed", name)
+    return Answer(found)
+
+
+def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
+    body = {}
+    for expansion in expansions:
+        if expansion == "status":
+            body["status"] = call.herder.connector_status(name).to_json()
+        elif expansion == "info":
+            body["info"] = call.herder.connector_info(name).to_json()
+        else:
+            log.info("Ignoring unknown expansion type %s", expansion)
+    return body
+
+
+def create_connector(call: Call) -> Answer:
+    body = call.json_object(_CREATE, texts=True, known=("name", "config", "initial_state"))
+    if (name := body.get("name")) is not None and not isinstance(name, str):
+        raise BadRequestError('"name" must be a text')
+    if "config" not in body:
+        raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
+    name = (name or "").strip()
+    config = _named(_texts(body["config"]), name)
+    _, info = call.herder.put_connector(
+        name, config, initial_state=_initial_state(body.get("initial_state")), replace=False
+    )
+    return Answer(info.to_json(), 201, {"location": call.location(info.name)})
+
+
+def put_config(call: Call) -> Answer:
+    name = call.path["name"]
+    config = _named(_texts(call.json_object(_CONFIG, texts=True)), name)
+    created, info = call.herder.put_connector(name, config, replace=True)
+    if created:
+        return Answer(info.to_json(), 201, {"location": call.location(info.name)})
+    return Answer(info.to_json())
+
+
+def show_connector(call: Call) -> Answer:
+    return Answer(call.herder.connector_info(call.path["name"]).to_json())
+
+
+def delete_connector(call: Call) -> Answer:
+    call.herder.delete_connector(call.path["name"])
+    return no_content()
+
+
+def show_config(call: Call) -> Answer:
+    return Answer(dict(call.herder.connector_config(call.path["name"])))
+
+
+def show_status(call: Call) -> Answer:
+    return Answer(call.herder.connector_status(call.path["name"]).to_json())
+
+
+def pause(call: Call) -> Answer:
+    call.herder.set_target_state(call.path["name"], TargetState.PAUSED)
+    return accepted()
+
+
+def resume(call: Call) -> Answer:
+    call.herder.set_target_state(call.path["name"], TargetState.STARTED)
+    return accepted()
+
+
+def stop(call: Call) -> Answer:
+    call.herder.set_target_state(call.path["name"], TargetState.STOPPED)
+    return no_content()
+
+
+def restart(call: Call) -> Answer:
+    """Plain: the connector alone, 204. With includeTasks or onlyFailed: by a plan, 202 and the status it leads to."""
+    name = call.path["name"]
+    include_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
+    if not (include_tasks or only_failed):
+        call.herder.restart_connector(name)
+        return no_content()
+    try:
+        status = call.herder.connector_status(name)
+    except NotFoundError:
+        raise NotFoundError(f"Unknown connector: {name}") from None
+    plan = restart_plan(status, include_tasks=include_tasks, only_failed=only_failed)
+    if plan.restart_connector:
+        call.herder.restart_connector(name)
+    for task in plan.tasks:
+        call.herder.restart_task(task)
+    return Answer(plan.status.to_json(), 202)
+
+
+def list_tasks(call: Call) -> Answer:
+    return Answer([task.to_json() for task in call.herder.task_infos(call.path["name"])])
+
+
+def task_status(call: Call) -> Answer:
+    return Answer(call.herder.task_status(_task(call)).to_json())
+
+
+def restart_task(call: Call) -> Answer:
+    call.herder.restart_task(_task(call))
+    return no_content()
+
+
+def show_offsets(call: Call) -> Answer:
+    return Answer(offsets_to_json(call.herder.connector_offsets(call.path["name"])))
+
+
+def alter_offsets(call: Call) -> Answer:
+    body = call.json_object(_OFFSETS, known=("offsets",))
+    if not body.get("offsets") and body.get("offsets") in (None, []):
+        raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+    return Answer({"message": call.herder.alter_connector_offsets(call.path["name"], offsets_from_json(body))})
+
+
+def reset_offsets(call: Call) -> Answer:
+    return Answer({"message": call.herder.reset_connector_offsets(call.path["name"])})
+
+
+def _task(call: Call) -> TaskId:
+    return TaskId(call.path["name"], call.task_number())
+
+
+def _texts(config: object) -> dict[str, str]:
+    """Connector settings of a body; numbers and booleans become text, as Jackson makes them."""
+    if not isinstance(config, Mapping):
+        raise BadRequestError(
+            f"The connector config must be {_CONFIG}, not {'null' if config is None else 'a list or text'}"
+        )
+    texts: dict[str, str] = {}
+    for key, value in config.items():
+        if value is None:
+            # Java's validation error, in its frame
+            raise BadRequestError(
+                "Connector configuration is invalid and contains the following 1 error(s):\n"
+                "Null value can not be supplied as the configuration value.\n"
+                "You can also find the above list of errors at the endpoint "
+                "`/connector-plugins/{connectorType}/config/validate`"
+            )
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str):
+            raise BadRequestError(f'The value of "{key}" must be a text, a number or a boolean')
+        texts[key] = value
+    return texts
+
+
+def _named(config: dict[str, str], name: str) -> dict[str, str]:
+    """The config with `name` in it, at its end unless it was given. Source: checkAndPutConnectorConfigName."""
+    if (given := config.setdefault("name", name)) != name:
+        raise BadRequestError(
+            f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})"
+        )
+    return config
+
+
+def _initial_state(text: object) -> TargetState | None:
+    if text is None:
+        return None
+    if not isinstance(text, str) or text not in _INITIAL_STATES:
+        raise BadRequestError(f'"initial_state" must be one of {", ".join(_INITIAL_STATES)}')
+    return _INITIAL_STATES[text]
+
+
+ENDPOINTS = (
+    Endpoint("/connectors", {"GET": list_connectors, "POST": create_connector}),
+    Endpoint("/connectors/{name}", {"GET": show_connector, "DELETE": delete_connector}),
+    Endpoint("/connectors/{name}/config", {"GET": show_config, "PUT": put_config}),
+    Endpoint("/connectors/{name}/status", {"GET": show_status}),
+    Endpoint("/connectors/{name}/pause", {"PUT": pause}),
+    Endpoint("/connectors/{name}/resume", {"PUT": resume}),
+    Endpoint("/connectors/{name}/stop", {"PUT": stop}),
+    Endpoint("/connectors/{name}/restart", {"POST": restart}),
+    Endpoint("/connectors/{name}/tasks", {"GET": list_tasks}),
+    Endpoint("/connectors/{name}/tasks/{task}/status", {"GET": task_status}),
+    Endpoint("/connectors/{name}/tasks/{task}/restart", {"POST": restart_task}),
+    Endpoint(
+        "/connectors/{name}/offsets",
+        {"GET": show_offsets, "PATCH": alter_offsets, "DELETE": reset_offsets},
+    ),
+)

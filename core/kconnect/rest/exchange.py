@@ -1,0 +1,115 @@
+"""What a handler gets and gives: Call, Answer, Endpoint; and how it reads bodies and flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from kconnect.errors import BadRequestError, NotFoundError
+from kconnect.herder.interface import Herder
+
+__all__ = ["Answer", "Call", "Endpoint", "Handler", "accepted", "no_content"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: handlers run in a pool thread, call the herder, and give an Answer or raise."""
+
+    herder: Herder
+    path: Mapping[str, str]
+    """Parts of the path by their names in the route, percent-decoded."""
+    query: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    base_url: str = ""
+
+    def query_values(self, key: str) -> list[str]:
+        return [value for name, value in self.query if name == key]
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """A query flag as Java reads it: `true` in any case is true, everything else false."""
+        values = self.query_values(key)
+        return values[0].lower() == "true" if values else default
+
+    def task_number(self) -> int:
+        """The `{task}` part of the path; not a number: 404, as Jersey does."""
+        try:
+            return int(self.path["task"])
+        except ValueError:
+            raise NotFoundError("HTTP 404 Not Found") from None
+
+    def json_object(self, what: str, *, texts: bool = False, known: Sequence[str] | None = None) -> dict[str, Any]:
+        """The body as a JSON object. Errors: BadRequestError with the place that is wrong.
+
+        Shape: with texts=True numbers come as the text the caller wrote (1.50 stays "1.50").
+        Differs: Java answers 500 to a body that is missing, malformed, no object, or has unknown fields.
+        """
+        if not self.body.strip():
+            raise BadRequestError(f"The request has no body; expected {what}")
+        number = str if texts else None
+        try:
+            body = json.loads(self.body.decode(), parse_int=number, parse_float=number, parse_constant=_refuse_constant)
+        except UnicodeDecodeError:
+            raise BadRequestError("The body is not UTF-8 text") from None
+        except json.JSONDecodeError as err:
+            raise BadRequestError(f"The body is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from None
+        except RecursionError:
+            raise BadRequestError("The body is nested too deeply") from None
+        if not isinstance(body, dict):
+            raise BadRequestError(f"The body is {_kind(body)}; expected {what}")
+        if known is not None and (unknown := [key for key in body if key not in known]):
+            raise BadRequestError(f'Unknown field "{unknown[0]}" in the body; known fields are {", ".join(known)}')
+        return body
+
+    def location(self, name: str) -> str:
+        """URL of a connector. Differs: `/` and `%` in its name are encoded, so that the URL works."""
+        return f"{self.base_url}/connectors/{quote(name, safe=_UNENCODED)}"
+
+
+# What Jersey's UriBuilder leaves as it is in a path segment, besides letters, digits and -._~
+_UNENCODED = "!$&'()*+,;=:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, body and extra headers. `body` is rendered as JSON; `empty` means no body at all."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    empty: bool = False
+
+
+def no_content() -> Answer:
+    return Answer(status=204, empty=True)
+
+
+def accepted() -> Answer:
+    return Answer(status=202, empty=True)
+
+
+Handler: TypeAlias = Callable[[Call], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One path with its handlers by method: `Endpoint("/connectors/{name}/status", {"GET": show_status})`."""
+
+    path: str
+    handlers: Mapping[str, Handler]
+    deadline_s: float | None = None
+    """None: the server's request timeout."""
+    when_late: Handler | None = None
+    """What to answer after the deadline instead of the usual 500."""
+
+
+def _refuse_constant(text: str) -> None:
+    raise BadRequestError(f"The body is not JSON: {text} is no JSON value")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return {list: "an array", str: "a text", bool: "a boolean"}.get(type(value), "a number")

@@ -1,0 +1,155 @@
+"""`listeners` and `rest.advertised.*`: what to bind, what is bound, and what others are told.
+
+Sockets are bound before the herder exists, because the worker's id is its advertised host and port.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kconnect.errors import ConfigError, EnvironmentProblemError
+
+__all__ = ["BoundListener", "Listeners", "advertised_address", "bind_listeners"]
+
+# Source: RestServer.LISTENER_PATTERN
+_LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_BACKLOG = 128
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """One address that is listened on. `host` is as configured: empty means all of this machine's."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """A URL that works on this machine."""
+        host = "localhost" if self.host in _WILDCARDS else self.host
+        return f"{self.scheme}://{_bracketed(host)}:{self.port}"
+
+
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class Listeners:
+    """Bound sockets; hand them to RestServer, which closes them, or call close()."""
+
+    def __init__(self, bound: Sequence[BoundListener], sockets: Sequence[socket.socket]) -> None:
+        self.bound = tuple(bound)
+        self.sockets = tuple(sockets)
+
+    @property
+    def urls(self) -> list[str]:
+        return [listener.url for listener in self.bound]
+
+    def close(self) -> None:
+        for sock in self.sockets:
+            sock.close()
+
+
+def bind_listeners(listeners: Sequence[str]) -> Listeners:
+    """Bind `http://host:port` addresses; port 0 takes a free one, an empty host takes all of this machine's.
+
+    Errors: ConfigError for a malformed listener, EnvironmentProblemError when an address can not be had.
+    """
+    parsed = [_parse(listener.strip()) for listener in listeners]
+    bound: list[BoundListener] = []
+    sockets: list[socket.socket] = []
+    try:
+        for (scheme, host, port), listener in zip(parsed, listeners, strict=True):
+            with _explained(listener, host, port):
+                sock = _listening(host, port)
+            sockets.append(sock)
+            bound.append(BoundListener(scheme, host, sock.getsockname()[1]))
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+    return Listeners(bound, sockets)
+
+
+def advertised_address(config: Mapping[str, str], bound: Sequence[BoundListener]) -> tuple[str, int]:
+    """Host and port that other workers and clients are told: `host:port` is the worker's id.
+
+    Source: RestServer.advertisedUrl: rest.advertised.host.name / port win over the first listener.
+    """
+    first = bound[0]
+    host = config.get("rest.advertised.host.name") or first.host
+    if not host or host in _WILDCARDS:
+        host = _own_address()
+    port = config.get("rest.advertised.port")
+    try:
+        return host, int(port) if port else first.port
+    except ValueError:
+        raise ConfigError.invalid("rest.advertised.port", port, "Not a number of type INT") from None
+
+
+def _parse(listener: str) -> tuple[str, str, int]:
+    found = _LISTENER.match(listener)
+    if found is None:
+        raise ConfigError.invalid(
+            "listeners", listener, "Listener doesn't have the right format (protocol://hostname:port)."
+        )
+    scheme, host, port = found[1].lower(), found[2], int(found[3])
+    if scheme == "https":
+        raise ConfigError.invalid(
+            "listeners", listener, "https listeners are not supported yet: put a TLS proxy in front and use http"
+        )
+    if scheme != "http":
+        raise ConfigError.invalid("listeners", listener, 'Listener protocol must be either "http" or "https".')
+    if not 0 <= port <= 65535:
+        raise ConfigError.invalid("listeners", listener, "The port must be between 0 and 65535")
+    return scheme, host, port
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+        except OSError as err:
+            # IPv6 is compiled in but switched off
+            if err.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                raise
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+@contextmanager
+def _explained(listener: str, host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as err:
+        where = f"{_bracketed(host)}:{port}" if host else f"port {port}"
+        if err.errno == errno.EADDRINUSE:
+            why, hint = "it is taken by another process", "Stop that process (a second worker?) or choose another port"
+        elif err.errno == errno.EACCES:
+            why, hint = "this user may not use it", "Choose a port above 1023"
+        elif isinstance(err, socket.gaierror) or err.errno == errno.EADDRNOTAVAIL:
+            why, hint = f"{host} is no address of this machine", "Name one that is, or none for all: http://:8083"
+        else:
+            why, hint = os.strerror(err.errno) if err.errno else str(err), "Choose another address"
+        raise EnvironmentProblemError(
+            f"Unable to initialize REST server: can not listen on {where} (setting listeners={listener}): {why}.",
+            hint=f"{hint}: setting `listeners` in the worker's properties.",
+        ) from err
+
+
+def _own_address() -> str:
+    """The address of this machine's host name, as Java's InetAddress.getLocalHost gives it."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,25 @@
+"""`/connector-plugins`. Source: ConnectorPluginsResource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kconnect.herder.interface import PluginDescription
+from kconnect.rest.exchange import Answer, Call, Endpoint
+
+__all__ = ["ENDPOINTS"]
+
+
+def list_plugins(call: Call) -> Answer:
+    connectors_only = call.flag("connectorsOnly", default=True)
+    return Answer([_to_json(plugin) for plugin in call.herder.connector_plugins(connectors_only)])
+
+
+def _to_json(plugin: PluginDescription) -> dict[str, Any]:
+    body: dict[str, Any] = {"class": plugin.class_name, "type": plugin.type}
+    if plugin.version is not None:
+        body["version"] = plugin.version
+    return body
+
+
+ENDPOINTS = (Endpoint("/connector-plugins", {"GET": list_plugins}),)

@@ -1,0 +1,44 @@
+"""Exception -> HTTP status and `{"error_code": .., "message": ..}`. Source: ConnectExceptionMapper, ErrorMessage."""
+
+from __future__ import annotations
+
+import logging
+
+import orjson
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConfigError,
+    ConflictError,
+    NotFoundError,
+)
+
+__all__ = ["error_body", "status_and_message"]
+
+log = logging.getLogger(__name__)
+
+# First match wins; what is not listed is 500.
+_STATUS_OF: tuple[tuple[type[Exception], int], ...] = (
+    (NotFoundError, 404),
+    (AlreadyExistsError, 409),
+    (ConflictError, 409),
+    (BadRequestError, 400),
+    (ConfigError, 400),
+)
+
+
+def status_and_message(error: Exception, method: str, path: str) -> tuple[int, str]:
+    """HTTP status and message of whatever a handler raised; 500s are logged here with their trace.
+
+    Differs: the settings of a ConfigError are the caller's, so 400; Java wraps them into its BadRequestException first.
+    """
+    for kind, status in _STATUS_OF:
+        if isinstance(error, kind):
+            return status, str(error)
+    log.error("%s %s failed", method, path, exc_info=error)
+    return 500, str(error) or type(error).__name__
+
+
+def error_body(status: int, message: str) -> bytes:
+    return orjson.dumps({"error_code": status, "message": message})
