@@ -1,0 +1,196 @@
+"""A Herder without tasks, threads or Kafka: what REST and the command line are tested against."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
+from kconnect.herder.interface import PluginDescription, ServerInfo
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TargetState,
+    TaskId,
+    TaskInfo,
+    TaskState,
+)
+
+NOT_STOPPED = (
+    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
+    "connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+)
+_FRAME = (
+    "Connector configuration is invalid and contains the following 1 error(s):\n{}\nYou can also find the above list "
+    "of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`"
+)
+
+
+@dataclass
+class _Connector:
+    config: dict[str, str]
+    state: TargetState
+    has_tasks: bool
+    offsets: dict[tuple, ConnectorOffset] = field(default_factory=dict)
+
+
+class MemoryHerder:
+    """Keeps connectors in a dict; every connector has one task while it is not stopped."""
+
+    def __init__(self, worker_id="127.0.0.1:8083", version="4.3.0"):
+        self.worker_id = worker_id
+        self.version = version
+        self.ready = True
+        self.known = {}
+        self.calls = []
+        self.failures = {}
+        """Method name -> exception to raise from it."""
+        self.gate = threading.Event()
+        """While it is not set, every call of a method named in `held` waits."""
+        self.held = set()
+
+    def _called(self, method, *arguments):
+        self.calls.append((method, *arguments))
+        if method in self.held:
+            self.gate.wait(30)
+        if method in self.failures:
+            raise self.failures[method]
+
+    def _get(self, name, message="Connector {} not found"):
+        if name not in self.known:
+            raise NotFoundError(message.format(name))
+        return self.known[name]
+
+    def server_info(self):
+        self._called("server_info")
+        return ServerInfo("4.3.0", "abc", "cluster")
+
+    def is_ready(self):
+        self._called("is_ready")
+        return self.ready
+
+    def connectors(self):
+        self._called("connectors")
+        return sorted(self.known)
+
+    def connector_info(self, name) -> ConnectorInfo:
+        self._called("connector_info", name)
+        connector = self._get(name)
+        tasks = (TaskId(name, 0),) if connector.has_tasks else ()
+        return ConnectorInfo(name, connector.config, tasks, _type(connector))
+
+    def connector_config(self, name):
+        self._called("connector_config", name)
+        return self._get(name).config
+
+    def connector_status(self, name) -> ConnectorStatus:
+        self._called("connector_status", name)
+        connector = self._get(name, "No status found for connector {}")
+        state = {TargetState.STARTED: RunState.RUNNING, TargetState.PAUSED: RunState.PAUSED}.get(
+            connector.state, RunState.STOPPED
+        )
+        tasks = (TaskState(0, state, self.worker_id, version=self.version),) if connector.has_tasks else ()
+        return ConnectorStatus(
+            name, ConnectorState(state, self.worker_id, version=self.version), tasks, _type(connector)
+        )
+
+    def task_infos(self, name):
+        self._called("task_infos", name)
+        connector = self._get(name)
+        task_class = f"org.apache.kafka.connect.file.{connector.config['connector.class']}Task"
+        config = {**connector.config, "task.class": task_class}
+        return [TaskInfo(TaskId(name, 0), config)] if connector.has_tasks else []
+
+    def task_status(self, task_id) -> TaskState:
+        self._called("task_status", task_id)
+        if task_id.connector in self.known:
+            for task in self.connector_status(task_id.connector).tasks:
+                if task.id == task_id.task:
+                    return task
+        raise NotFoundError(f"No status found for task {task_id}")
+
+    def put_connector(self, name, config: Mapping[str, str], *, initial_state=None, replace):
+        self._called("put_connector", name)
+        if not replace and name in self.known:
+            raise AlreadyExistsError(f"Connector {name} already exists")
+        if not name:
+            raise BadRequestError(_FRAME.format("Invalid value  for configuration name: String may not be empty"))
+        if config["connector.class"] == "FileStreamSource" and "topic" not in config:
+            raise BadRequestError(
+                _FRAME.format('Missing required configuration "topic" which has no default value.')
+            )
+        old = self.known.get(name)
+        state = initial_state or (old.state if old else TargetState.STARTED)
+        has_tasks = old.has_tasks if old else state is TargetState.STARTED
+        self.known[name] = _Connector(dict(config), state, has_tasks, old.offsets if old else {})
+        return old is None, self.connector_info(name)
+
+    def delete_connector(self, name):
+        self._called("delete_connector", name)
+        self._get(name)
+        del self.known[name]
+
+    def set_target_state(self, name, state):
+        self._called("set_target_state", name, state)
+        connector = self._get(name, "Unknown connector {}")
+        connector.state = state
+        if state is not TargetState.PAUSED:
+            connector.has_tasks = state is TargetState.STARTED
+
+    def restart_connector(self, name):
+        self._called("restart_connector", name)
+        self._get(name, "Unknown connector: {}")
+
+    def restart_task(self, task_id):
+        self._called("restart_task", task_id)
+        connector = self._get(task_id.connector, "Unknown connector: {}")
+        if task_id.task != 0 or not connector.has_tasks:
+            raise NotFoundError(f"Task {task_id} not found")
+
+    def request_task_reconfiguration(self, name):
+        self._called("request_task_reconfiguration", name)
+
+    def connector_offsets(self, name):
+        self._called("connector_offsets", name)
+        return list(self._get(name).offsets.values())
+
+    def alter_connector_offsets(self, name, offsets: Sequence[ConnectorOffset]):
+        self._called("alter_connector_offsets", name)
+        connector = self._stopped(name)
+        for offset in offsets:
+            key = tuple(sorted(offset.partition.items()))
+            if offset.offset is None:
+                connector.offsets.pop(key, None)
+            else:
+                connector.offsets[key] = offset
+        return "The offsets for this connector have been altered successfully"
+
+    def reset_connector_offsets(self, name):
+        self._called("reset_connector_offsets", name)
+        self._stopped(name).offsets.clear()
+        return "The offsets for this connector have been reset successfully"
+
+    def connector_plugins(self, connectors_only=True):
+        self._called("connector_plugins", connectors_only)
+        found = [PluginDescription("kconnect.FileStreamSource", "source", "4.3.0")]
+        return found if connectors_only else [*found, PluginDescription("kconnect.StringConverter", "converter", None)]
+
+    def _stopped(self, name):
+        connector = self._get(name)
+        if connector.state is not TargetState.STOPPED:
+            raise BadRequestError(NOT_STOPPED.format(name=name))
+        return connector
+
+
+def _type(connector):
+    return ConnectorType.SINK if "Sink" in connector.config["connector.class"] else ConnectorType.SOURCE
+
+
+def file_source(**more):
+    """A valid config of a file source."""
+    return {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "/in.txt", "topic": "t", **more}
