@@ -1,0 +1,135 @@
+"""FileStreamSink: record values as lines of a file, or of standard output."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kconnect.api import ConfigDef, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
+from kconnect.builtin.java_text import java_text
+from kconnect.builtin.version import KAFKA_VERSION
+from kconnect.errors import ConnectError
+
+__all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
+
+log = logging.getLogger(__name__)
+
+FILE_CONFIG = "file"
+
+CONFIG = ConfigDef().define(
+    FILE_CONFIG,
+    ConfigDef.Type.STRING,
+    None,
+    None,
+    ConfigDef.Importance.HIGH,
+    "File the lines are appended to; standard output when it is not set.",
+)
+
+
+class FileStreamSinkConnector(SinkConnector):
+    """Appends record values to a file. Source: o.a.k.connect.file.FileStreamSinkConnector (Kafka 4.3)."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = CONFIG.parse(props)
+        self._props = props
+        log.info("Starting file sink connector writing to %s", config[FILE_CONFIG] or "standard output")
+
+    def task_class(self) -> type[SinkTask]:
+        return FileStreamSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The same config for each: all tasks append to the same file."""
+        return [dict(self._props) for _ in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs beside the tasks."""
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
+        """Any offset will do: the file knows nothing of them."""
+        return True
+
+
+class FileStreamSinkTask(SinkTask):
+    """Appends each value's text and a newline; a put ends when the operating system has its lines.
+
+    Source: o.a.k.connect.file.FileStreamSinkTask (Kafka 4.3). Differs: Java's PrintStream swallows a failing write (disk full) and the records
+    are committed; we raise, so that the task fails and they are not.
+    """
+
+    supports_batches = True
+
+    def __init__(self, stdout_fd: int | None = None) -> None:
+        self._stdout_fd = stdout_fd
+        self._fd: int | None = None
+        self._owns_fd = False
+        self._name = "standard output"
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        file = CONFIG.parse(props)[FILE_CONFIG]
+        if not file:
+            self._fd = self._stdout_fd if self._stdout_fd is not None else sys.__stdout__.fileno()  # type: ignore[union-attr]  # None only without a console
+            return
+        self._name = file
+        try:
+            self._fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise ConnectError(
+                f"Couldn't find or create file '{file}' for FileStreamSinkTask: {error.strerror}",
+                hint="The folder must exist and be writable for the user the worker runs as.",
+            ) from error
+        self._owns_fd = True
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if records:
+            self._write(b"".join([_text(record.value, record.value_schema) + b"\n" for record in records]))
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        """Write a column of strings or bytes without one Python object of ours for each row.
+
+        Measured with tests/bench/micro_stages.py.
+        """
+        column, schema = batch.value, batch.value_schema
+        if column is None or schema is None or schema.type not in (Type.STRING, Type.BYTES) or column.null_count:
+            self.put(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
+            return
+        import pyarrow as pa
+
+        self._write(b"\n".join([*column.cast(pa.binary()).to_pylist(), b""]))
+
+    def flush(self, current_offsets: Mapping[Any, int]) -> None:
+        """Nothing is held back: every put ends in the operating system's hands, as with Java's PrintStream."""
+
+    def stop(self) -> None:
+        if self._owns_fd and self._fd is not None:
+            os.close(self._fd)
+        self._fd = None
+
+    def _write(self, lines: bytes) -> None:
+        assert self._fd is not None
+        left = memoryview(lines)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            raise ConnectError(f"Can not write to {self._name}: {error.strerror}") from error
+
+
+def _text(value: Any, schema: Schema | None) -> bytes:
+    """A line without its end. Differs: Java prints the address of a byte array ([B@1b2c3d); we write the bytes."""
+    if isinstance(value, bytes):
+        return value
+    return java_text(value, schema).encode("utf-8", "replace")
