@@ -17,7 +17,7 @@ import javaproperties
 
 from kconnect.errors import ConfigError, NotFoundError
 
-__all__ = ["dump_properties", "parse_properties", "read_properties", "write_properties"]
+__all__ = ["dump_properties", "parse_properties", "read_properties", "read_text_bytes", "write_properties"]
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(text: bytes | str, source: str = "properties") -> dict[str, str]:
-    """The settings in the text of a .properties file. Bytes are read as ISO-8859-1.
+    r"""The settings in the text of a .properties file. Bytes are read as ISO-8859-1.
 
     Errors: ConfigError on a malformed `\\u` escape, with source and line.
     Source: java.util.Properties.load (JDK 17).

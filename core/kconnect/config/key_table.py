@@ -1,0 +1,23 @@
+"""Rows of the settings tables, and how a table is made of them: name, type, default, validator, importance, text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from kconnect.api.configdef import ConfigDef, ConfigType, Importance, Validator
+
+__all__ = ["Row", "Rows", "define_rows"]
+
+# The default is of whatever type the setting's own type parses.
+Row: TypeAlias = tuple[str, ConfigType, Any, Validator | None, Importance, str]
+Rows: TypeAlias = tuple[Row, ...]
+
+
+def define_rows(base: ConfigDef | None, *groups: Iterable[Row]) -> ConfigDef:
+    """A new table with the rows of `base` and then these."""
+    table = ConfigDef(base)
+    for rows in groups:
+        for row in rows:
+            table.define(*row)
+    return table

@@ -1,0 +1,407 @@
+"""Settings of a worker, as rows. Source: WorkerConfig, RestServerConfig, StandaloneConfig (Kafka 4.3).
+
+Names, types, defaults and validators are Java's; KCONNECT holds the settings that only we have.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import Any, Final
+
+from kconnect.api.configdef import NO_DEFAULT, ConfigDef
+from kconnect.config.key_table import Rows
+from kconnect.errors import ConfigError
+
+__all__ = ["KCONNECT", "REST", "STANDALONE", "TOPIC_TRACKING", "WORKER"]
+
+BOOLEAN: Final = ConfigDef.Type.BOOLEAN
+STRING: Final = ConfigDef.Type.STRING
+INT: Final = ConfigDef.Type.INT
+LONG: Final = ConfigDef.Type.LONG
+LIST: Final = ConfigDef.Type.LIST
+CLASS: Final = ConfigDef.Type.CLASS
+HIGH: Final = ConfigDef.Importance.HIGH
+MEDIUM: Final = ConfigDef.Importance.MEDIUM
+LOW: Final = ConfigDef.Importance.LOW
+Range: Final = ConfigDef.Range
+ValidString: Final = ConfigDef.ValidString
+ValidList: Final = ConfigDef.ValidList
+CaseInsensitiveValidString: Final = ConfigDef.CaseInsensitiveValidString
+
+_URLS: Final = "List of comma-separated URLs, ex: http://localhost:8080,https://localhost:8443."
+_HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
+
+
+def _listeners(name: str, value: Any) -> None:
+    if not value:
+        example = "http://localhost:8080,https://localhost:8443"
+        raise ConfigError(f"Invalid value for listeners, at least one URL is expected, ex: {example}.")
+    if any(not url.strip() for url in value):
+        raise ConfigError(f"Empty URL found when parsing {name} list.")
+
+
+def _http_headers(name: str, value: Any) -> None:
+    if value is None or not value.strip():
+        return
+    for rule in next(csv.reader([value], skipinitialspace=True)):
+        _http_header(rule)
+
+
+def _http_header(rule: str) -> None:
+    parts = rule.strip().split(None, 1)
+    if len(parts) != 2:
+        raise ConfigError(
+            f"Invalid format of header config '{rule}'. Expected: '[action] [header name]:[header value]'"
+        )
+    action, header = parts
+    if action.lower() not in (allowed.lower() for allowed in _HEADER_ACTIONS):
+        allowed = ", ".join(_HEADER_ACTIONS)
+        raise ConfigError(f"Invalid header config action: '{action}'. Expected one of [{allowed}]")
+    # Java splits at every colon and drops empty parts at the end.
+    pair = header.strip().rstrip(":").split(":")
+    if len(pair) != 2:
+        raise ConfigError(
+            f"Invalid format of header name and header value pair '{header}'. Expected: '[header name]:[header value]'"
+        )
+    name = pair[0].strip()
+    if not name or re.search(r"\s", name):
+        raise ConfigError(f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace")
+
+
+def _optional_positive(name: str, value: Any) -> None:
+    if value is not None:
+        Range.at_least(1).ensure_valid(name, value)
+
+
+LISTENERS: Final = ConfigDef.LambdaValidator(_listeners, _URLS)
+HTTP_HEADERS: Final = ConfigDef.LambdaValidator(
+    _http_headers,
+    "Comma-separated header rules, where each header rule is of the form '[action] [header name]:[header value]' "
+    "and optionally surrounded by double quotes if any part of a header rule contains a comma",
+)
+OPTIONAL_POSITIVE: Final = ConfigDef.LambdaValidator(_optional_positive, "[1,...]")
+
+WORKER: Final[Rows] = (
+    (
+        "bootstrap.servers",
+        LIST,
+        NO_DEFAULT,
+        ValidList.any_non_duplicate_values(False, False),
+        HIGH,
+        "Brokers to ask first, as host:port,host:port; the rest of the cluster is found from them.",
+    ),
+    (
+        "client.dns.lookup",
+        STRING,
+        "use_all_dns_ips",
+        ValidString.in_("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        MEDIUM,
+        "How a broker name with several addresses is used: each in turn, or canonical names at first.",
+    ),
+    (
+        "key.converter",
+        CLASS,
+        NO_DEFAULT,
+        None,
+        HIGH,
+        "Class that turns record keys into bytes and back; a connector may name its own.",
+    ),
+    (
+        "key.converter.plugin.version",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Version of the key converter to use; the newest if not given.",
+    ),
+    (
+        "value.converter",
+        CLASS,
+        NO_DEFAULT,
+        None,
+        HIGH,
+        "Class that turns record values into bytes and back; a connector may name its own.",
+    ),
+    (
+        "value.converter.plugin.version",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Version of the value converter to use; the newest if not given.",
+    ),
+    (
+        "task.shutdown.graceful.timeout.ms",
+        LONG,
+        5000,
+        None,
+        LOW,
+        "How long all tasks together may take to stop before they are given up.",
+    ),
+    ("offset.flush.interval.ms", LONG, 60000, None, LOW, "How often source offsets are made durable."),
+    (
+        "offset.flush.timeout.ms",
+        LONG,
+        5000,
+        None,
+        LOW,
+        "How long one write of source offsets may take before it is given up and tried again later.",
+    ),
+    (
+        "plugin.path",
+        LIST,
+        None,
+        ValidList.any_non_duplicate_values(False, True),
+        LOW,
+        "Folders to look for plugins in, beside the installed Python packages.",
+    ),
+    (
+        "plugin.discovery",
+        STRING,
+        "hybrid_warn",
+        CaseInsensitiveValidString.in_("only_scan", "service_load", "hybrid_warn", "hybrid_fail"),
+        LOW,
+        "How Java finds plugins; accepted and without effect here, where entry points are read.",
+    ),
+    (
+        "metrics.sample.window.ms",
+        LONG,
+        30000,
+        Range.at_least(0),
+        LOW,
+        "Length of one window over which a rate or average is measured.",
+    ),
+    ("metrics.num.samples", INT, 2, Range.at_least(1), LOW, "How many windows a rate or average spans."),
+    (
+        "metrics.recording.level",
+        STRING,
+        "INFO",
+        ValidString.in_("INFO", "DEBUG"),
+        LOW,
+        "The finest level of metrics to record.",
+    ),
+    (
+        "metric.reporters",
+        LIST,
+        ["org.apache.kafka.common.metrics.JmxReporter"],
+        ValidList.any_non_duplicate_values(True, False),
+        LOW,
+        "Java classes that report metrics; accepted and without effect here.",
+    ),
+    (
+        "header.converter",
+        CLASS,
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        None,
+        LOW,
+        "Class that turns record headers into bytes and back; a connector may name its own.",
+    ),
+    (
+        "header.converter.plugin.version",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Version of the header converter to use; the newest if not given.",
+    ),
+    (
+        "config.providers",
+        LIST,
+        [],
+        ValidList.any_non_duplicate_values(True, False),
+        LOW,
+        "Names of config providers, which fill in ${provider:path:key} in connector configs.",
+    ),
+    (
+        "connector.client.config.override.policy",
+        STRING,
+        "All",
+        None,
+        MEDIUM,
+        "Which client settings a connector may override: All, None, Principal, or a class.",
+    ),
+    (
+        "topic.creation.enable",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether source connectors may have their topics created by topic.creation.* settings.",
+    ),
+)
+
+TOPIC_TRACKING: Final[Rows] = (
+    (
+        "topic.tracking.enable",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether the topics that each connector uses are remembered and shown.",
+    ),
+    (
+        "topic.tracking.allow.reset",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether REST may forget the topics that a connector used.",
+    ),
+)
+
+REST: Final[Rows] = (
+    (
+        "listeners",
+        LIST,
+        ["http://:8083"],
+        LISTENERS,
+        LOW,
+        "Where REST listens: http://host:port or https://host:port, several with commas; an empty host means all.",
+    ),
+    ("rest.advertised.host.name", STRING, None, None, LOW, "Host that other workers use to reach this worker's REST."),
+    ("rest.advertised.port", INT, None, None, LOW, "Port that other workers use to reach this worker's REST."),
+    ("rest.advertised.listener", STRING, None, None, LOW, "Which listener other workers use: http or https."),
+    (
+        "access.control.allow.origin",
+        STRING,
+        "",
+        None,
+        LOW,
+        "Origin that browsers may call REST from, or * for all; empty turns cross-origin requests off.",
+    ),
+    (
+        "access.control.allow.methods",
+        STRING,
+        "",
+        None,
+        LOW,
+        "HTTP methods that browsers may use across origins; empty means GET, POST and HEAD.",
+    ),
+    (
+        "response.http.headers.config",
+        STRING,
+        "",
+        HTTP_HEADERS,
+        LOW,
+        "Rules for headers of REST responses, such as `add X-Frame-Options: DENY`.",
+    ),
+    (
+        "ssl.client.auth",
+        STRING,
+        "none",
+        ValidString.in_("required", "requested", "none"),
+        LOW,
+        "Whether REST asks its clients for a certificate.",
+    ),
+    (
+        "rest.extension.classes",
+        LIST,
+        [],
+        ValidList.any_non_duplicate_values(True, False),
+        LOW,
+        "Java classes that extend REST; accepted and without effect here.",
+    ),
+    (
+        "admin.listeners",
+        LIST,
+        None,
+        ValidList.any_non_duplicate_values(True, True),
+        LOW,
+        "Where REST's /admin listens: with the rest if not given, nowhere if empty.",
+    ),
+)
+
+STANDALONE: Final[Rows] = (
+    (
+        "offset.storage.file.filename",
+        STRING,
+        NO_DEFAULT,
+        None,
+        HIGH,
+        "File that source offsets are kept in; of the same format as Java's.",
+    ),
+)
+
+KCONNECT: Final[Rows] = (
+    (
+        "kconnect.slots",
+        INT,
+        None,
+        OPTIONAL_POSITIVE,
+        MEDIUM,
+        "Slots (Spark tasks that run Connect tasks) to start; as many as Spark has cores if not given.",
+    ),
+    (
+        "kconnect.slot.heartbeat.interval.ms",
+        LONG,
+        1000,
+        Range.at_least(10),
+        LOW,
+        "How often a slot shows the worker that it lives.",
+    ),
+    (
+        "kconnect.slot.heartbeat.timeout.ms",
+        LONG,
+        10000,
+        Range.at_least(100),
+        LOW,
+        "How long a slot may be silent before it is taken for lost and its tasks start elsewhere.",
+    ),
+    (
+        "kconnect.slot.start.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long a slot may take to come up before it is reported.",
+    ),
+    (
+        "kconnect.link.bind.host",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Address the worker listens at for its slots; loopback when Spark runs locally, else all.",
+    ),
+    (
+        "kconnect.link.advertised.host",
+        STRING,
+        None,
+        None,
+        LOW,
+        "Address slots use to reach the worker, when it differs from the one it listens at.",
+    ),
+    (
+        "kconnect.request.timeout.ms",
+        LONG,
+        90000,
+        Range.at_least(1),
+        LOW,
+        "How long a REST request may take before it is answered with an error.",
+    ),
+    (
+        "kconnect.offsets.request.timeout.ms",
+        LONG,
+        5000,
+        Range.at_least(1),
+        LOW,
+        "How long a task waits for the worker to read or store source offsets.",
+    ),
+    (
+        "kconnect.bootstrap.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long the worker waits for the brokers when it starts.",
+    ),
+    (
+        "kconnect.connector.start.timeout.ms",
+        LONG,
+        60000,
+        Range.at_least(1),
+        LOW,
+        "How long a connector may take to start or stop before it is reported as failed.",
+    ),
+)
