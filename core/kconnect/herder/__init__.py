@@ -1,1 +1,5 @@
-"""(room)"""
+"""Who runs what: the herders, and the seams round them (`interface`)."""
+
+from kconnect.herder.interface import Herder, Launcher, LauncherEvents, PluginDescription, ServerInfo, SlotInfo
+
+__all__ = ["Herder", "Launcher", "LauncherEvents", "PluginDescription", "ServerInfo", "SlotInfo"]

@@ -124,7 +124,7 @@ class _Reader:
         self._expect(struct.pack(">BI", _REFERENCE, _BYTES_CLASS_HANDLE), "the class byte[]")
 
     def _referenced(self) -> bytes:
-        (handle,) = struct.unpack(">I", self._take(4, "a back reference"))
+        handle = int.from_bytes(self._take(4, "a back reference"))
         index = handle - _FIRST_ARRAY_HANDLE
         if not 0 <= index < len(self._arrays):
             raise DataError(f"back reference 0x{handle:X} at byte {self._at - 4} names no byte array")

@@ -1,0 +1,114 @@
+"""The thread of one connector: every call of its plugin runs there, one after the other, each with a deadline."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from kconnect.errors import ConnectError, TimedOutError
+
+__all__ = ["ConnectorRunner", "trace_of"]
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+def trace_of(error: BaseException) -> str:
+    """The stack trace a status shows."""
+    return "".join(traceback.format_exception(error))
+
+
+class ConnectorRunner:
+    """Runs plugin calls of one connector on a thread of its own, so that one that never returns holds up no other.
+
+    States: new -> running -> closed. A call that misses its deadline leaves the runner stuck: it refuses further calls
+    until that call came back. Threads: any. The thread is a daemon because a plugin that hangs can not be ended.
+    Source: WorkerConnector (Kafka 4.3), whose thread does the same.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._overdue: tuple[str, Future[Any]] | None = None  # guarded by _lock: the call that missed its deadline
+        self._closed = False  # guarded by _lock
+
+    def call(self, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
+        """Run `action` on the connector's thread and wait. `what` names it in errors: `start of connector X`.
+
+        Errors: what the action raises; TimedOutError with the place where the thread is held up.
+        """
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed:
+                raise ConnectError(f"Connector {self._name} is shut down")
+            if self._overdue is not None and not self._overdue[1].done():
+                raise TimedOutError(f"{self._overdue[0]} has still not returned: {what} can not be done")
+            self._overdue = None
+            if self._thread is None:
+                context = contextvars.copy_context()
+                self._thread = threading.Thread(
+                    target=context.run, args=(self._run,), name=f"connector-{self._name}", daemon=True
+                )
+                self._thread.start()
+            self._calls.put((future, action))
+        try:
+            return future.result(timeout_s)
+        except TimeoutError as err:
+            if future.done():  # the plugin itself raised TimeoutError, or it came back just now
+                return future.result()
+            with self._lock:
+                self._overdue = (what, future)
+            future.cancel()
+            raise TimedOutError(
+                f"{what} did not return within {timeout_s:g} s",
+                hint="The plugin blocks; its place is in the trace of the connector's status.",
+            ) from _HeldUp(self._place(), err)
+
+    def close(self, timeout_s: float) -> bool:
+        """Take no more calls and wait for the thread. False: it is held up in a call and is left behind."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._calls.put(None)
+            thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout_s)
+        if thread.is_alive():
+            log.warning("Connector %s is left behind, held up in a plugin call:\n%s", self._name, self._place())
+            return False
+        return True
+
+    def _run(self) -> None:
+        while (item := self._calls.get()) is not None:
+            future, action = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(action())
+            except BaseException as err:  # a plugin call: whatever it raises belongs to the caller, not to this thread
+                future.set_exception(err)
+            del future, action, item  # keep no result alive while waiting for the next call
+
+    def _place(self) -> str:
+        thread = self._thread
+        frame = sys._current_frames().get(thread.ident or 0) if thread else None
+        return "".join(traceback.format_stack(frame)) if frame else "(the thread has ended)\n"
+
+
+class _HeldUp(ConnectError):
+    """Carries the stack of a thread that hangs as the cause of a TimedOutError, so that traces show it."""
+
+    def __init__(self, stack: str, timeout: BaseException) -> None:
+        super().__init__(f"The connector's thread was here:\n{stack}")
+        self.__suppress_context__ = True
+        self.timeout = timeout

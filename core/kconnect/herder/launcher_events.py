@@ -1,0 +1,54 @@
+"""What a launcher tells the standalone herder, and what tasks ask through it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kconnect.errors import ConflictError
+from kconnect.herder.memory_config import MemoryConfig
+from kconnect.herder.memory_status import MemoryStatus
+from kconnect.model import ConnectorOffset, RunState, TaskId
+from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
+
+__all__ = ["HerderEvents"]
+
+log = logging.getLogger(__name__)
+
+
+class HerderEvents:
+    """Implements `LauncherEvents`. Threads: the launcher's. Only reads and commits of offsets may block, on the store.
+
+    It is an object of its own because Herder and LauncherEvents both have a method `task_status`.
+    """
+
+    def __init__(
+        self, config: MemoryConfig, status: MemoryStatus, offsets: OffsetStore, reconfigure: Callable[[str], None]
+    ) -> None:
+        self._config = config
+        self._status = status
+        self._offsets = offsets
+        self._reconfigure = reconfigure
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        if not self._status.report_task(task_id, run, state, trace):
+            log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
+        elif state is RunState.FAILED:
+            log.error("Task %s has failed and does not run until it is restarted:\n%s", task_id, trace)
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        if self._config.find(connector) is None:
+            log.error("Task that requested reconfiguration does not exist: %s", connector)
+            return
+        self._reconfigure(connector)
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._offsets, connector, partitions)
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Errors: ConflictError for a connector without tasks: a task that was left behind must not undo an alter."""
+        entry = self._config.find(connector)
+        if entry is None or not entry.task_configs:
+            raise ConflictError(f"Connector {connector} has no tasks: its offsets are not committed")
+        commit_source_offsets(self._offsets, connector, offsets)

@@ -1,0 +1,140 @@
+"""What a standalone worker was told about its connectors, and the rules that need nothing else.
+
+Source: ClusterConfigState, MemoryConfigBackingStore, AbstractHerder#taskConfigsChanged, Worker#connectorTaskConfigs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError
+from kconnect.model import TargetState, TaskId
+
+__all__ = ["ConnectorEntry", "MemoryConfig", "complete_task_configs", "report_too_many_tasks", "require_stopped"]
+
+log = logging.getLogger(__name__)
+StringMap = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorEntry:
+    """One connector: its config, what is wanted of it, and the configs of its tasks."""
+
+    name: str
+    config: StringMap = field(repr=False)
+    target_state: TargetState = TargetState.STARTED
+    task_configs: tuple[StringMap, ...] = field(default=(), repr=False)
+    applied_config: StringMap | None = field(default=None, repr=False)
+    """The connector config the tasks were started with, or None when there are none."""
+
+    @property
+    def task_ids(self) -> tuple[TaskId, ...]:
+        return tuple(TaskId(self.name, index) for index in range(len(self.task_configs)))
+
+    @property
+    def max_tasks(self) -> int:
+        return int((self.config.get("tasks.max") or "1").strip())
+
+    @property
+    def enforces_max_tasks(self) -> bool:
+        return (self.config.get("tasks.max.enforce") or "true").strip().lower() != "false"
+
+    def reconfigured(self, config: StringMap, target_state: TargetState | None) -> ConnectorEntry:
+        """With another config; its target state stays unless one is given, its tasks stay until they are changed."""
+        return replace(self, config=dict(config), target_state=target_state or self.target_state)
+
+    def with_target(self, target_state: TargetState) -> ConnectorEntry:
+        return replace(self, target_state=target_state)
+
+    def with_tasks(self, task_configs: Sequence[StringMap]) -> ConnectorEntry:
+        return replace(self, task_configs=tuple(dict(item) for item in task_configs), applied_config=self.config)
+
+    def without_tasks(self) -> ConnectorEntry:
+        return replace(self, task_configs=(), applied_config=None)
+
+    def tasks_differ(self, task_configs: Sequence[StringMap]) -> bool:
+        """Whether tasks must be started anew: other configs or count, or another connector config (converters...)."""
+        if len(task_configs) != len(self.task_configs):
+            return True
+        if any(dict(new) != dict(old) for new, old in zip(task_configs, self.task_configs, strict=True)):
+            return True
+        return self.applied_config is None or dict(self.applied_config) != dict(self.config)
+
+
+def complete_task_configs(
+    connector: str, config: StringMap, task_class: type, given: Sequence[StringMap]
+) -> list[dict[str, str]]:
+    """Task configs as the plugin gave them, plus the task's class and the topics of a sink.
+
+    Errors: ConnectError when the plugin gave something other than text.
+    """
+    class_name = f"{task_class.__module__}.{task_class.__qualname__}"
+    completed: list[dict[str, str]] = []
+    for index, item in enumerate(given):
+        for key, value in item.items():
+            if not isinstance(key, str) or not (value is None or isinstance(value, str)):
+                raise ConnectError(
+                    f"Connector {connector} gave task {index} the config {key!r} of type {type(value).__name__}: "
+                    "keys and values must be str",
+                    hint="Make task_configs() of the connector return dict[str, str].",
+                )
+        extra = {key: config[key] for key in ("topics", "topics.regex") if key in config}
+        completed.append({**item, "task.class": class_name, **extra})
+    return completed
+
+
+def report_too_many_tasks(entry: ConnectorEntry, count: int) -> None:
+    """More tasks than tasks.max. Errors: ConnectError, unless `tasks.max.enforce` is false: then a warning."""
+    told = (
+        f"The connector {entry.name} has generated {count} tasks, which is greater than {entry.max_tasks}, "
+        "the maximum number of tasks it is configured to create. This behaviour should be considered a bug and is "
+        "disallowed. If necessary, it can be permitted by reconfiguring the connector with 'tasks.max.enforce' set "
+        "to false; however, this option will be removed in a future release of Kafka Connect."
+    )
+    if entry.enforces_max_tasks:
+        raise ConnectError(told)
+    log.warning("Connector %s gave %s tasks though tasks.max is %s", entry.name, count, entry.max_tasks)
+
+
+def require_stopped(entry: ConnectorEntry) -> None:
+    """Offsets may change only while nothing can commit. Errors: BadRequestError in Java's words."""
+    if entry.target_state is not TargetState.STOPPED or entry.task_configs:
+        raise BadRequestError(
+            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+            f"specified connector by issuing a 'PUT' request to the '/connectors/{entry.name}/stop' endpoint"
+        )
+
+
+class MemoryConfig:
+    """The entries by name. Threads: any; who changes an entry holds the connector's order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, ConnectorEntry] = {}  # guarded by _lock
+
+    def find(self, name: str) -> ConnectorEntry | None:
+        with self._lock:
+            return self._entries.get(name)
+
+    def get(self, name: str, message: str | None = None) -> ConnectorEntry:
+        """Errors: NotFoundError with the message, by default Java's of most requests."""
+        entry = self.find(name)
+        if entry is None:
+            raise NotFoundError(message or f"Connector {name} not found")
+        return entry
+
+    def all(self) -> list[ConnectorEntry]:
+        with self._lock:
+            return list(self._entries.values())
+
+    def put(self, entry: ConnectorEntry) -> ConnectorEntry:
+        with self._lock:
+            self._entries[entry.name] = entry
+        return entry
+
+    def remove(self, name: str) -> None:
+        with self._lock:
+            self._entries.pop(name, None)

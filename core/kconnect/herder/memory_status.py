@@ -1,0 +1,86 @@
+"""Statuses of a standalone worker: what connectors and tasks were last seen doing, kept in memory.
+
+Source: MemoryStatusBackingStore, AbstractHerder#connectorStatus (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from kconnect.errors import NotFoundError
+from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+
+__all__ = ["MemoryStatus"]
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskRun:
+    run: int
+    status: TaskState
+
+
+class MemoryStatus:
+    """The statuses. Threads: any. Nothing here blocks, so launchers may report from their own threads."""
+
+    def __init__(self, worker_id: str = "") -> None:
+        self.worker_id = worker_id
+        self._lock = threading.Lock()
+        self._connectors: dict[str, ConnectorState] = {}  # guarded by _lock
+        self._tasks: dict[TaskId, _TaskRun] = {}  # guarded by _lock
+
+    def set_connector(self, name: str, state: RunState, trace: str | None = None, version: str | None = None) -> None:
+        """A connector was seen in a state; without `version` the known one stays."""
+        with self._lock:
+            known = self._connectors.get(name)
+            kept = version or (known.version if known else None)
+            self._connectors[name] = ConnectorState(state, self.worker_id, trace, kept)
+
+    def expect_task(self, task_id: TaskId, run: int, version: str | None) -> None:
+        """A run of a task begins: UNASSIGNED until a slot reports it; reports of other runs are dropped."""
+        with self._lock:
+            status = TaskState(task_id.task, RunState.UNASSIGNED, self.worker_id, None, version)
+            self._tasks[task_id] = _TaskRun(run, status)
+
+    def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
+        """A slot saw a task in a state. False: it is of an earlier run or of a removed task, and is dropped.
+
+        STOPPED, the end of a run that was asked for, shows as UNASSIGNED, as in Java.
+        """
+        shown = RunState.UNASSIGNED if state is RunState.STOPPED else state
+        with self._lock:
+            known = self._tasks.get(task_id)
+            if known is None or known.run != run:
+                return False
+            status = replace(known.status, state=shown, trace=trace, worker_id=self.worker_id)
+            self._tasks[task_id] = _TaskRun(run, status)
+            return True
+
+    def remove_tasks(self, ids: Collection[TaskId]) -> None:
+        with self._lock:
+            for task_id in ids:
+                self._tasks.pop(task_id, None)
+
+    def remove_connector(self, name: str) -> None:
+        with self._lock:
+            self._connectors.pop(name, None)
+            for task_id in [task_id for task_id in self._tasks if task_id.connector == name]:
+                del self._tasks[task_id]
+
+    def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus:
+        """A connector with its tasks in order. Errors: NotFoundError."""
+        with self._lock:
+            state = self._connectors.get(name)
+            tasks = [entry.status for task_id, entry in self._tasks.items() if task_id.connector == name]
+        if state is None:
+            raise NotFoundError(f"No status found for connector {name}")
+        return ConnectorStatus(name, state, tuple(sorted(tasks, key=lambda task: task.id)), kind)
+
+    def task(self, task_id: TaskId) -> TaskState:
+        """Errors: NotFoundError."""
+        with self._lock:
+            entry = self._tasks.get(task_id)
+        if entry is None:
+            raise NotFoundError(f"No status found for task {task_id}")
+        return entry.status

@@ -1,0 +1,107 @@
+"""Orders of one connector one after the other, those of different connectors side by side."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kconnect.errors import ConflictError, TimedOutError
+
+__all__ = ["Orders"]
+
+log = logging.getLogger(__name__)
+
+# Asked again after a RetriableError: doubles from the first to the last
+_FIRST_DELAY_S, _LAST_DELAY_S = 0.25, 60.0
+
+
+class Orders:
+    """A lock for each connector, with a deadline, and work in the background that is joined at the end.
+
+    States: open -> closed. Threads: any.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._turns: dict[str, threading.Lock] = {}  # guarded by _lock
+        self._pending: dict[str, threading.Thread] = {}  # guarded by _lock: background work that has not begun its turn
+        self._running: set[threading.Thread] = set()  # guarded by _lock
+        self._closed = threading.Event()
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Take the connector's turn. Errors: ConflictError when closed, TimedOutError when another order is at it."""
+        with self._lock:
+            turn = self._turns.setdefault(name, threading.Lock())
+        self._refuse_when_closed()
+        if not turn.acquire(timeout=self._patience_s):
+            raise TimedOutError(
+                f"Another request for connector {name} has been running for {self._patience_s:g} s",
+                hint="Its plugin may hang: see the connector's status, then delete it or restart the worker.",
+            )
+        try:
+            self._refuse_when_closed()
+            yield
+        finally:
+            turn.release()
+
+    def soon(self, name: str, action: Callable[[], bool]) -> None:
+        """Run `action` in the connector's turn, on a thread; again after a while, longer each time, if it gives False.
+
+        Requests that come before the action has begun are one.
+        """
+        with self._lock:
+            if name in self._pending or self._closed.is_set():
+                return
+            thread = threading.Thread(target=self._work, args=(name, action), name=f"orders-{name}", daemon=True)
+            self._pending[name] = thread
+            self._running.add(thread)
+        thread.start()
+
+    def _work(self, name: str, action: Callable[[], bool]) -> None:
+        delay_s = _FIRST_DELAY_S
+        try:
+            while not self._once(name, action):
+                if self._closed.wait(delay_s):
+                    return
+                delay_s = min(2 * delay_s, _LAST_DELAY_S)
+        except (ConflictError, TimedOutError) as err:
+            log.warning("Connector %s is not asked for task configs: %s", name, err)
+        except Exception:  # top of a thread
+            log.exception("An order of connector %s failed", name)
+        finally:
+            with self._lock:
+                self._running.discard(threading.current_thread())
+                if self._pending.get(name) is threading.current_thread():
+                    del self._pending[name]
+
+    def _once(self, name: str, action: Callable[[], bool]) -> bool:
+        with self.of(name):
+            with self._lock:
+                self._pending.pop(name, None)  # what is asked from here on needs another round
+            return action()
+
+    def close(self, timeout_s: float) -> bool:
+        """Refuse further orders and wait for those that run. False when it was closed already."""
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            if self._closed.is_set():
+                return False
+            self._closed.set()
+            turns, threads = list(self._turns.items()), list(self._running)
+        for name, turn in turns:
+            if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                turn.release()
+            else:
+                log.warning("An order of connector %s is still running and is left behind", name)
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return True
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed.is_set():
+            raise ConflictError("The worker is shutting down")

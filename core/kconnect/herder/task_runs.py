@@ -1,0 +1,58 @@
+"""Runs of tasks: starts and stops them through the launcher, numbered so that reports of old runs can be told apart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+
+from kconnect.herder.interface import Launcher
+from kconnect.herder.memory_config import ConnectorEntry
+from kconnect.herder.memory_status import MemoryStatus
+from kconnect.model import ConnectorType, TaskId, TaskSpec
+
+__all__ = ["TaskRuns"]
+
+log = logging.getLogger(__name__)
+
+
+class TaskRuns:
+    """Threads: any; who calls holds the connector's order."""
+
+    def __init__(
+        self, launcher: Launcher, status: MemoryStatus, worker_config: Mapping[str, str], stop_timeout_s: float
+    ) -> None:
+        self._launcher = launcher
+        self._status = status
+        self._worker_config = worker_config
+        self._stop_timeout_s = stop_timeout_s
+        self._numbers = count(1)
+
+    def start(self, entry: ConnectorEntry, ids: Sequence[TaskId], kind: ConnectorType, version: str | None) -> None:
+        """Begin a new run of each task; they show as UNASSIGNED until the launcher reports them."""
+        specs = [
+            TaskSpec(
+                id=task_id,
+                run=next(self._numbers),
+                type=kind,
+                connector_config=entry.config,
+                task_config=entry.task_configs[task_id.task],
+                worker_config=self._worker_config,
+                target_state=entry.target_state,
+            )
+            for task_id in ids
+        ]
+        for spec in specs:
+            self._status.expect_task(spec.id, spec.run, version)
+        self._launcher.start_tasks(specs)
+
+    def stop(self, ids: Collection[TaskId], timeout_s: float | None = None) -> None:
+        """Stop gracefully and wait; what does not end in time is left behind, with a warning."""
+        if not ids:
+            return
+        leftovers = self._launcher.stop_tasks(ids, self._stop_timeout_s if timeout_s is None else timeout_s)
+        if leftovers:
+            names = ", ".join(str(task_id) for task_id in sorted(leftovers))
+            log.warning(
+                "Tasks did not stop within task.shutdown.graceful.timeout.ms and are left behind, fenced off: %s", names
+            )
