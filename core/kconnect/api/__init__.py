@@ -1,1 +1,141 @@
-"""(room)"""
+"""What a plugin author imports: connectors, tasks, records, schemas, transforms, converters, settings, errors.
+
+`from kconnect.api import SourceTask, SourceRecord, Schema`. Java's connect-api in Python's spelling, plus the columnar
+RecordBatch. Imports neither pyspark nor a Kafka client nor pyarrow; names whose modules cost time come when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api.batch import RecordBatch
+from kconnect.api.connector import (
+    Connector,
+    ConnectorContext,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+    SinkConnector,
+    SinkConnectorContext,
+    SourceConnector,
+    SourceConnectorContext,
+)
+from kconnect.api.converter import Converter, HeaderConverter
+from kconnect.api.headers import ConnectHeaders, Header, Headers
+from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
+from kconnect.api.schema import Field, Schema, SchemaAndValue, Struct, Type
+from kconnect.api.schema_builder import SchemaBuilder
+from kconnect.api.task import (
+    ErrantRecordReporter,
+    OffsetStorageReader,
+    RecordMetadata,
+    SinkTask,
+    SinkTaskContext,
+    SourceTask,
+    SourceTaskContext,
+    Task,
+    TransactionBoundary,
+    TransactionContext,
+)
+from kconnect.api.transform import Predicate, Transformation
+from kconnect.errors import (
+    ConfigError,
+    ConnectError,
+    DataError,
+    NotFoundError,
+    RetriableError,
+    SchemaBuilderError,
+    SchemaProjectorError,
+)
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kconnect.api.configdef import Config, ConfigDef, ConfigKey, ConfigValue, Password
+    from kconnect.api.logical import Date, Decimal, Time, Timestamp
+    from kconnect.api.projection import SchemaProjector
+    from kconnect.api.values import Values
+
+__all__ = [
+    "Config",
+    "ConfigDef",
+    "ConfigError",
+    "ConfigKey",
+    "ConfigValue",
+    "ConnectError",
+    "ConnectHeaders",
+    "ConnectRecord",
+    "Connector",
+    "ConnectorContext",
+    "ConnectorTransactionBoundaries",
+    "Converter",
+    "DataError",
+    "Date",
+    "Decimal",
+    "ErrantRecordReporter",
+    "ExactlyOnceSupport",
+    "Field",
+    "Header",
+    "HeaderConverter",
+    "Headers",
+    "NotFoundError",
+    "OffsetStorageReader",
+    "Password",
+    "Predicate",
+    "RecordBatch",
+    "RecordMetadata",
+    "RetriableError",
+    "Schema",
+    "SchemaAndValue",
+    "SchemaBuilder",
+    "SchemaBuilderError",
+    "SchemaProjector",
+    "SchemaProjectorError",
+    "SinkConnector",
+    "SinkConnectorContext",
+    "SinkRecord",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceConnector",
+    "SourceConnectorContext",
+    "SourceRecord",
+    "SourceTask",
+    "SourceTaskContext",
+    "Struct",
+    "Task",
+    "Time",
+    "Timestamp",
+    "TimestampType",
+    "TopicPartition",
+    "TransactionBoundary",
+    "TransactionContext",
+    "Transformation",
+    "Type",
+    "Values",
+]
+
+_LAZY = {
+    "Config": "configdef",
+    "ConfigDef": "configdef",
+    "ConfigKey": "configdef",
+    "ConfigValue": "configdef",
+    "Date": "logical",
+    "Decimal": "logical",
+    "Password": "configdef",
+    "SchemaProjector": "projection",
+    "Time": "logical",
+    "Timestamp": "logical",
+    "Values": "values",
+}
+
+
+def __getattr__(name: str) -> Any:  # the module's own attribute, of whatever kind
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,348 @@
+"""RecordBatch: many records of one topic and one schema, as Arrow columns; the fast way through the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from kconnect.api.headers import Headers
+from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
+from kconnect.api.schema import Schema
+from kconnect.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Column: TypeAlias = pa.Array | Callable[[], pa.Array]
+
+__all__ = ["RecordBatch"]
+
+_NAMES = (
+    "topic",
+    "kafka_partition",
+    "key_schema",
+    "value_schema",
+    "key",
+    "value",
+    "timestamp",
+    "headers",
+    "source_partition",
+    "source_offsets",
+    "kafka_offsets",
+    "timestamp_type",
+    "original_topic",
+    "original_kafka_partition",
+)
+
+
+class RecordBatch:
+    """Records that share topic, partition and schemas, as Arrow columns. Treat as immutable.
+
+    Shape: `key` and `value` have the Arrow type of their schema (see `kconnect.api.columns.arrow_type`): STRING
+        string, BYTES binary, INT8..64, FLOAT32/64, BOOLEAN, STRUCT struct, ARRAY list, MAP map; Date date32, Time
+        time32(ms), Timestamp timestamp(ms, UTC), Decimal decimal128(38, scale). A Struct field without value is a
+        null; defaults are not filled in. None means all rows are null. With schema None (schemaless) a column is read
+        as plain Python values: struct as dict.
+        `timestamp` is an int64 column in ms, or one int for all rows, or None. `headers` is one Headers a row, or
+        None when no row has any.
+    A column may be given as a function without arguments: it is called when the column is first read, and once.
+
+    Source side: `source_partition` is shared, `source_offsets` has one column a field of the offset, and the last row
+    is the offset to commit for the batch. Sink side: `kafka_offsets` (int64), `timestamp_type`, and `original_topic`,
+    `original_kafka_partition`, which keep what was read when a transform changes topic or partition.
+
+    Threads: one. Nothing like it is in Java.
+    """
+
+    __slots__ = (
+        "_columns",
+        "_length",
+        "_source_offsets",
+        "headers",
+        "kafka_partition",
+        "key_schema",
+        "original_kafka_partition",
+        "original_topic",
+        "source_partition",
+        "timestamp_type",
+        "topic",
+        "value_schema",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        value: Column | None = None,
+        value_schema: Schema | None = None,
+        key: Column | None = None,
+        key_schema: Schema | None = None,
+        kafka_partition: int | None = None,
+        timestamp: Column | int | None = None,
+        headers: Sequence[Headers] | None = None,
+        source_partition: Mapping[str, Any] | None = None,
+        source_offsets: Mapping[str, Column] | None = None,
+        kafka_offsets: Column | None = None,
+        timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE,
+        original_topic: str | None = None,
+        original_kafka_partition: int | None = None,
+        length: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.kafka_partition = kafka_partition
+        self.key_schema = key_schema
+        self.value_schema = value_schema
+        self.headers = headers
+        self.source_partition = source_partition
+        self.timestamp_type = timestamp_type
+        self.original_topic = topic if original_topic is None else original_topic
+        self.original_kafka_partition = (
+            kafka_partition if original_kafka_partition is None else original_kafka_partition
+        )
+        self._columns: dict[str, Any] = {
+            "key": key,
+            "value": value,
+            "timestamp": timestamp,
+            "kafka_offsets": kafka_offsets,
+        }
+        self._source_offsets = None if source_offsets is None else dict(source_offsets)
+        self._length = self._find_length() if length is None else length
+
+    @property
+    def key(self) -> pa.Array | None:
+        """The keys; None when all are null."""
+        return _read(self._columns, "key")
+
+    @property
+    def value(self) -> pa.Array | None:
+        """The values; None when all are null."""
+        return _read(self._columns, "value")
+
+    @property
+    def timestamp(self) -> pa.Array | int | None:
+        """Times in ms: a column, one for all rows, or None."""
+        return _read(self._columns, "timestamp")
+
+    @property
+    def kafka_offsets(self) -> pa.Array | None:
+        """Offsets in Kafka of a sink batch; None on the source side."""
+        return _read(self._columns, "kafka_offsets")
+
+    @property
+    def source_offsets(self) -> Mapping[str, pa.Array] | None:
+        """Columns of the source offset by field; None on the sink side."""
+        if self._source_offsets is None:
+            return None
+        for name in self._source_offsets:
+            _read(self._source_offsets, name)
+        return self._source_offsets
+
+    def __len__(self) -> int:
+        return self._length
+
+    def with_(self, **changes: Any) -> Self:
+        """A batch with the named attributes replaced; columns not named are shared, still lazy if they were.
+
+        Errors: TypeError for an unknown name. Rows may not be added or dropped this way: see `slice` and `filter`.
+        """
+        unknown = [name for name in changes if name not in _NAMES]
+        if unknown:
+            raise TypeError(f"with_() got an unexpected attribute {unknown[0]!r} of RecordBatch")
+        return type(self)(**{**self._parts(), **changes}, length=self._length)
+
+    def slice(self, start: int, length: int | None = None) -> Self:
+        """Rows from `start`, at most `length` of them (all that follow when None), without copying columns."""
+        start = min(start, self._length)
+        rows = self._length - start if length is None else max(0, min(length, self._length - start))
+        return self._map_columns(
+            lambda column: column.slice(start, rows),
+            lambda headers: headers[start : start + rows],
+            rows,
+        )
+
+    def filter(self, mask: pa.BooleanArray) -> Self:
+        """The rows where the mask is true, in order. What is dropped takes its offsets along."""
+        kept = [index for index, keep in enumerate(mask.to_pylist()) if keep] if self.headers is not None else []
+        return self._map_columns(
+            lambda column: column.filter(mask),
+            lambda headers: [headers[index] for index in kept],
+            mask.true_count,
+        )
+
+    def last_source_offset(self) -> dict[str, Any]:
+        """The source offset of the last row: what to commit when all rows are done.
+
+        Errors: DataError for an empty batch, or one without source offsets.
+        """
+        if not self._length or self._source_offsets is None:
+            raise DataError("A batch that is empty or has no source_offsets has no last source offset")
+        offsets = self.source_offsets or {}
+        return {name: column[self._length - 1].as_py() for name, column in offsets.items()}
+
+    def to_records(self) -> list[SourceRecord] | list[SinkRecord]:
+        """The same rows as records: SinkRecord when there are Kafka offsets, else SourceRecord.
+
+        Errors: DataError when a column does not fit its schema.
+        """
+        from kconnect.api.columns import values_of
+
+        keys = values_of(self.key_schema, self.key, self._length)
+        values = values_of(self.value_schema, self.value, self._length)
+        stamp = self.timestamp
+        times = [stamp] * self._length if stamp is None or isinstance(stamp, int) else stamp.to_pylist()
+        headers: Sequence[Headers | None] = self.headers if self.headers is not None else [None] * self._length
+        if self.kafka_offsets is None:
+            return self._source_records(keys, values, times, headers)
+        return self._sink_records(keys, values, times, headers)
+
+    @classmethod
+    def from_records(cls, records: Sequence[ConnectRecord]) -> RecordBatch | None:
+        """The records as one batch; None when they can not be: topic, partition or schemas differ, values are
+        schemaless, or do not fit their schema exactly.
+
+        What comes back from `to_records` equals what went in. Shape: order is kept; no records give None.
+        """
+        from kconnect.api.columns import batch_of
+
+        return batch_of(records)
+
+    def _source_records(
+        self, keys: list[Any], values: list[Any], times: list[int | None], headers: Sequence[Headers | None]
+    ) -> list[SourceRecord]:
+        columns = self.source_offsets
+        offsets: list[dict[str, Any] | None]
+        if columns is None:
+            offsets = [None] * self._length
+        elif not columns:
+            offsets = [{} for _ in range(self._length)]
+        else:
+            names = tuple(columns)
+            rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+            offsets = [dict(zip(names, row, strict=True)) for row in rows]
+        partition, topic, kafka_partition = self.source_partition, self.topic, self.kafka_partition
+        key_schema, value_schema = self.key_schema, self.value_schema
+        return [
+            SourceRecord(
+                partition,
+                offset,
+                topic,
+                value,
+                kafka_partition=kafka_partition,
+                key=key,
+                key_schema=key_schema,
+                value_schema=value_schema,
+                timestamp=time,
+                headers=header,
+            )
+            for key, value, time, header, offset in zip(keys, values, times, headers, offsets, strict=True)
+        ]
+
+    def _sink_records(
+        self, keys: list[Any], values: list[Any], times: list[int | None], headers: Sequence[Headers | None]
+    ) -> list[SinkRecord]:
+        columns = self.kafka_offsets
+        if self.kafka_partition is None or columns is None:
+            raise DataError(f"A sink batch of topic {self.topic} has no kafka_partition")
+        topic, partition, timestamp_type = self.topic, self.kafka_partition, self.timestamp_type
+        key_schema, value_schema = self.key_schema, self.value_schema
+        original_topic, original_partition = self.original_topic, self.original_kafka_partition
+        return [
+            SinkRecord(
+                topic,
+                partition,
+                key_schema,
+                key,
+                value_schema,
+                value,
+                offset,
+                timestamp=time,
+                timestamp_type=timestamp_type,
+                headers=header,
+                original_topic=original_topic,
+                original_kafka_partition=original_partition,
+            )
+            for key, value, time, header, offset in zip(keys, values, times, headers, columns.to_pylist(), strict=True)
+        ]
+
+    def _parts(self) -> dict[str, Any]:
+        """The arguments that would make this batch again, lazy columns as they are."""
+        return {
+            "topic": self.topic,
+            "kafka_partition": self.kafka_partition,
+            "key_schema": self.key_schema,
+            "value_schema": self.value_schema,
+            "headers": self.headers,
+            "source_partition": self.source_partition,
+            "timestamp_type": self.timestamp_type,
+            "original_topic": self.original_topic,
+            "original_kafka_partition": self.original_kafka_partition,
+            "source_offsets": None
+            if self._source_offsets is None
+            else {name: _share(self._source_offsets, name) for name in self._source_offsets},
+            **{name: _share(self._columns, name) for name in self._columns},
+        }
+
+    def _map_columns(
+        self,
+        change: Callable[[Any], Any],
+        change_headers: Callable[[Sequence[Headers]], Sequence[Headers]],
+        length: int,
+    ) -> Self:
+        """The batch with each column changed, lazily where it is lazy."""
+        parts = self._parts()
+        for name in self._columns:
+            parts[name] = _changed(parts[name], change)
+        if parts["source_offsets"] is not None:
+            offsets = parts["source_offsets"]
+            parts["source_offsets"] = {name: _changed(column, change) for name, column in offsets.items()}
+        if self.headers is not None:
+            parts["headers"] = change_headers(self.headers)
+        return type(self)(**parts, length=length)
+
+    def _find_length(self) -> int:
+        columns = [*self._columns.values(), *(self._source_offsets or {}).values()]
+        for column in columns:
+            if column is not None and not callable(column) and not isinstance(column, int):
+                return len(column)
+        if self.headers is not None:
+            return len(self.headers)
+        for store in (self._columns, self._source_offsets or {}):
+            for name, column in store.items():
+                if callable(column):
+                    return len(_read(store, name))
+        raise DataError(
+            f"A batch of topic {self.topic} has no column to tell its length", hint="Give a column, or length=."
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(topic={self.topic!r}, kafka_partition={self.kafka_partition}, rows={self._length}, "
+            f"key_schema={self.key_schema}, value_schema={self.value_schema})"
+        )
+
+
+def _read(store: dict[str, Any], name: str) -> Any:
+    """A column, called into being if it is lazy, and kept."""
+    column = store[name]
+    if callable(column):
+        column = store[name] = column()
+    return column
+
+
+def _share(store: dict[str, Any], name: str) -> Any:
+    """A column as another batch may hold it: if lazy, a function that goes through this store, so it runs once."""
+    column = store[name]
+    return (lambda: _read(store, name)) if callable(column) else column
+
+
+def _changed(column: Any, change: Callable[[Any], Any]) -> Any:
+    if column is None or isinstance(column, int):
+        return column
+    if not callable(column):
+        return change(column)
+
+    def later() -> Any:
+        made = column()
+        return made if made is None or isinstance(made, int) else change(made)
+
+    return later

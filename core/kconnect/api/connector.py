@@ -1,0 +1,202 @@
+"""Connectors: the class a user names in `connector.class`; it checks settings and cuts the work into tasks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from kconnect.api.task import OffsetStorageReader, SinkTask, SourceTask, Task
+from kconnect.errors import ConnectError
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kconnect.api.configdef import Config, ConfigDef
+
+__all__ = [
+    "Connector",
+    "ConnectorContext",
+    "ConnectorTransactionBoundaries",
+    "ExactlyOnceSupport",
+    "SinkConnector",
+    "SinkConnectorContext",
+    "SourceConnector",
+    "SourceConnectorContext",
+]
+
+
+class ExactlyOnceSupport(Enum):
+    """Whether a source can deliver each record exactly once with given settings. Source: ExactlyOnceSupport."""
+
+    SUPPORTED = "SUPPORTED"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+class ConnectorTransactionBoundaries(Enum):
+    """Whether a source can end transactions itself with given settings. Source: ConnectorTransactionBoundaries."""
+
+    SUPPORTED = "SUPPORTED"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+class ConnectorContext(Protocol):
+    """What the runtime offers a connector, as `self.context`. Safe from any thread. Source: ConnectorContext."""
+
+    def request_task_reconfiguration(self) -> None:
+        """Ask that `task_configs` be called again, because the work has changed (a table more). Does not block.
+
+        Tasks whose configs come out the same go on untouched.
+        """
+        ...
+
+    def raise_error(self, error: BaseException) -> None:
+        """Fail the connector (not its tasks), from a thread of its own that found something wrong. Does not block."""
+        ...
+
+
+class SourceConnectorContext(ConnectorContext, Protocol):
+    """What the runtime offers a source connector. Source: SourceConnectorContext."""
+
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        """Where to ask for this connector's committed offsets. It blocks on the offset store."""
+        ...
+
+
+class SinkConnectorContext(ConnectorContext, Protocol):
+    """What the runtime offers a sink connector. Source: SinkConnectorContext."""
+
+
+class Connector(ABC):
+    """What source and sink connectors share. Extend `SourceConnector` or `SinkConnector`, not this.
+
+    A connector moves no data: it lives in the worker, checks settings, and says how the work is split; its tasks move
+    the data, elsewhere. The runtime makes it with no arguments, then: initialize, start, task_configs (again after each
+    request_task_reconfiguration), stop. For `validate` and `config` an object is made that is never started.
+    Threads: one call at a time, on a thread of the connector's own. Source: o.a.k.connect.connector.Connector.
+    """
+
+    context: ConnectorContext
+
+    def initialize(self, context: ConnectorContext, task_configs: Sequence[Mapping[str, str]] | None = None) -> None:
+        """Keep the context. Called once before start; `task_configs` are those of an earlier run, when there are any.
+
+        Rarely overridden; call super if so. Must not block. NOT called on objects that only validate.
+        """
+        self.context = context
+
+    @abstractmethod
+    def start(self, props: Mapping[str, str]) -> None:
+        """Begin: keep the settings, start what watches the source for changes.
+
+        Called once after initialize; `props` were validated. It may block, but the connector is not RUNNING before it
+        returns. An error fails the connector, and no tasks are started.
+        """
+
+    def reconfigure(self, props: Mapping[str, str]) -> None:
+        """Take new settings while running; by default stop, then start with them.
+
+        NOT called by this runtime: a connector with changed settings is made anew.
+        """
+        self.stop()
+        self.start(props)
+
+    @abstractmethod
+    def task_class(self) -> type[Task]:
+        """The class of this connector's tasks. Called after start, on the connector's thread. Must not block."""
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The settings for each task: between none and `max_tasks` dicts of str to str.
+
+        Called after start and after each request_task_reconfiguration. May block a little to look at the source;
+        RetriableError and others: it is tried again later. More than max_tasks fails the connector
+        (`tasks.max.enforce`).
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let go of everything. Called once, after tasks were told to stop or before they are; also after a failed
+        start. Should return soon: a stop that blocks is left behind after a deadline.
+        """
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Check settings; by default with `config()`. Override it for checks across settings, and call super first.
+
+        Called on an object that is never started, for each create, change and validate request, before anything is
+        stored. May block a little (to try a connection); it holds up the request. Put what is wrong into the
+        ConfigValues' error_messages; an exception is shown as a server error.
+        """
+        from kconnect.api.configdef import Config
+
+        definition = self.config()
+        if definition is None:
+            raise ConnectError(
+                f"{_class_name(self)}.config() must return a ConfigDef that is not null.",
+                hint="Return ConfigDef() when the connector has no settings of its own.",
+            )
+        return Config(definition.validate(configs))
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """The settings this connector takes, beside those every connector has. Called any time; must not block."""
+
+    def version(self) -> str:
+        """The version of this plugin, shown in plugin lists and statuses. Called any time; must not block."""
+        return "undefined"
+
+
+class SourceConnector(Connector):
+    """A connector that reads from a system into Kafka. Source: o.a.k.connect.source.SourceConnector."""
+
+    @abstractmethod
+    def task_class(self) -> type[SourceTask]:
+        """The class of this connector's tasks, a SourceTask. See `Connector.task_class`."""
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        """Whether records arrive exactly once with these settings; None: the connector does not say.
+
+        Called before start, only when the worker has exactly-once support on; with `exactly.once.support=required`
+        anything but SUPPORTED is refused. Must not block for long.
+        """
+        return None
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> ConnectorTransactionBoundaries:
+        """Whether `transaction.boundary=connector` works with these settings. Called as exactly_once_support is."""
+        return ConnectorTransactionBoundaries.UNSUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Hook: a user alters offsets; check them, and change positions that are kept outside Connect.
+
+        Called on an object that was neither initialized nor started, only while the connector is STOPPED. `offsets` are
+        pairs of source partition and new offset, None to reset. Give True when the offsets were checked or applied, and
+        raise (any error) to refuse; False means "nobody looked", and the user is told so. It must be safe to call twice
+        with the same offsets. May block a little.
+        Differs: pairs in a list, where Java has a map from map to map.
+        """
+        return False
+
+
+class SinkConnector(Connector):
+    """A connector that writes from Kafka into a system. Source: o.a.k.connect.sink.SinkConnector."""
+
+    TOPICS_CONFIG: ClassVar[str] = "topics"
+    """Setting with the topics to read, comma-separated. Every sink has it or `topics.regex`."""
+
+    @abstractmethod
+    def task_class(self) -> type[SinkTask]:
+        """The class of this connector's tasks, a SinkTask. See `Connector.task_class`."""
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
+        """Hook: a user alters the consumer offsets; check them, and change positions that are kept outside Kafka.
+
+        Called as `SourceConnector.alter_offsets` is, and its answer means the same. `offsets` hold the next offset to
+        read by partition, None to reset.
+        """
+        return False
+
+
+def _class_name(plugin: object) -> str:
+    return f"{type(plugin).__module__}.{type(plugin).__qualname__}"

@@ -1,0 +1,115 @@
+"""Converters: between Connect data and the bytes in Kafka."""
+
+# ruff: noqa: B027 - hooks are optional: an empty body is what they mean
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import NotImplementedType
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api.headers import Headers
+from kconnect.api.schema import Schema, SchemaAndValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.api.configdef import ConfigDef
+
+__all__ = ["Converter", "HeaderConverter"]
+
+
+class Converter(ABC):
+    """Turns keys or values into bytes for Kafka and back: `key.converter`, `value.converter`.
+
+    The runtime makes one object for keys and one for values of each task, with no arguments, then: configure, the
+    conversions, close. All on the task's thread. Source: o.a.k.connect.storage.Converter.
+    """
+
+    @abstractmethod
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        """Read the settings: those after `key.converter.` or `value.converter.`, as text. Called once, first.
+
+        Must not block for long. Errors: ConfigError; any error fails the task.
+        """
+
+    @abstractmethod
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
+    ) -> bytes | None:
+        """The bytes to produce; None is a null in Kafka (a tombstone).
+
+        Called for each source record after its transforms, and for sink records never. Schema None: schemaless
+        value. `headers` are the record's (it may add to them), None when it has none.
+        Must not block, save for a look-up that is remembered.
+        Errors: DataError (and others) are tolerated or fail the task as `errors.tolerance` says.
+        """
+
+    @abstractmethod
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
+        """The schema and value of bytes that were consumed.
+
+        Called for each sink record before its transforms, with None for a null. Equal schemas should be the same
+        object, as steps behind remember them. Must not block, save for a look-up that is remembered.
+        Errors: as for from_connect_data.
+        """
+
+    def from_connect_batch(
+        self, topic: str, schema: Schema | None, column: pa.Array
+    ) -> pa.BinaryArray | NotImplementedType:
+        """The columnar form of `from_connect_data`, byte for byte the same; NotImplemented: convert record by record.
+
+        Called in place of it when the records came as a batch without headers. A raise makes the runtime convert that
+        batch record by record, so that the error falls on the record that caused it. Column types: see `RecordBatch`.
+        """
+        return NotImplemented
+
+    def to_connect_batch(
+        self, topic: str, column: pa.BinaryArray
+    ) -> tuple[Schema | None, pa.Array] | NotImplementedType:
+        """The columnar form of `to_connect_data`: one schema for all rows, and the column; or NotImplemented.
+
+        Called in place of it when the task or the transforms behind can take batches. A raise: record by record.
+        """
+        return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """The settings it takes. Called any time, also on objects that are never configured; must not block."""
+
+    def close(self) -> None:
+        """Let go of everything; called once. Default: nothing to do."""
+
+    def version(self) -> str:
+        """The version of this plugin, shown in plugin lists. Called any time; must not block."""
+        return "undefined"
+
+
+class HeaderConverter(ABC):
+    """Turns header values into bytes for Kafka and back: `header.converter`. Source: HeaderConverter.
+
+    Objects, threads and order of calls are as for `Converter`.
+    """
+
+    @abstractmethod
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Read the settings: those after `header.converter.`, as text. Called once, before the first header."""
+
+    @abstractmethod
+    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The bytes of one header to produce; called for each header of each source record. Must not block."""
+
+    @abstractmethod
+    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
+        """Schema and value of one consumed header; called for each header of each sink record. Must not block."""
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """The settings it takes. Called any time, also on objects that are never configured; must not block."""
+
+    def close(self) -> None:
+        """Let go of everything; called once. Default: nothing to do."""
+
+    def version(self) -> str:
+        """The version of this plugin, shown in plugin lists. Called any time; must not block."""
+        return "undefined"

@@ -1,0 +1,329 @@
+"""Tasks: the classes that move the data, and what the runtime gives them (contexts, offset reader, transactions)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from kconnect.api.record import SinkRecord, SourceRecord
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kconnect.api.batch import RecordBatch
+
+__all__ = [
+    "ErrantRecordReporter",
+    "OffsetStorageReader",
+    "RecordMetadata",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceTask",
+    "SourceTaskContext",
+    "Task",
+    "TransactionBoundary",
+    "TransactionContext",
+]
+
+
+class Task(ABC):
+    """What source and sink tasks share. Extend `SourceTask` or `SinkTask`, not this.
+
+    Source: o.a.k.connect.connector.Task. The runtime makes a task with no arguments, then calls initialize, start, the data methods, stop; a task object is
+    never started twice. Each task has a thread of its own, shared with nobody.
+    """
+
+    def version(self) -> str:
+        """The version shown in the task's status; normally the connector's.
+
+        Called once, by the runtime, before or after start. Must not block.
+        """
+        return "undefined"
+
+    @abstractmethod
+    def start(self, props: Mapping[str, str]) -> None:
+        """Read the settings and open what the task needs: files, connections, sessions.
+
+        Called once, on the task's thread, after initialize and before any data method. May block; but while it does the
+        task is not RUNNING, and a stop must wait for it. An error raised here fails the task, and stop is called still.
+        `props` is one of the dicts that the connector's task_configs gave, plus `connector.class` and the like.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let go of everything. Called once; also after a failed start. See the subclasses for the thread."""
+
+
+class OffsetStorageReader(Protocol):
+    """Reads the source offsets committed for this connector. The runtime implements it. Source: OffsetStorageReader.
+
+    Threads: call it on the task's thread (or in the connector's start). Both methods block on the offset store, under a
+    deadline; Errors: ConnectError when the store does not answer.
+    """
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The offset last committed for this source partition, or None when there is none."""
+        ...
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        """The offsets for many partitions in one read, in their order, None where there is none.
+
+        Differs: a list in the order asked for, where Java gives a map: a Python dict can not be a dict key.
+        """
+        ...
+
+
+class TransactionBoundary(Enum):
+    """Where an exactly-once source ends its transactions: setting `transaction.boundary`. Source: SourceTask."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class TransactionContext(Protocol):
+    """Lets a source task end its own transactions, with `transaction.boundary=connector`. Source: TransactionContext.
+
+    Threads: the task's thread. With a record: the transaction ends behind that record, which must come from the next
+    poll; without: behind the last record of the next poll. None of them blocks.
+    """
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Ask that the transaction be committed."""
+        ...
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Ask that the transaction be aborted: its records are thrown away, their offsets are committed apart."""
+        ...
+
+
+class SourceTaskContext(Protocol):
+    """What the runtime offers a source task, as `self.context`. Source: SourceTaskContext."""
+
+    def configs(self) -> Mapping[str, str]:
+        """The task's settings as they are now: `${..}` references are resolved anew. May block on a config provider."""
+        ...
+
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        """Where to ask for committed offsets, normally in `start`."""
+        ...
+
+    def transaction_context(self) -> TransactionContext | None:
+        """To end transactions by hand; None unless `transaction.boundary=connector` and exactly-once is on."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait that long, or until the task must stop or pause; True when it must stop.
+
+        For an idle poll: `if self.context.wait(0.1): return None`. Call it on the task's thread.
+        """
+        ...
+
+
+class RecordMetadata(NamedTuple):
+    """Where Kafka put a record. Source: o.a.k.clients.producer.RecordMetadata."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None = None  # ms, None when the broker gives none
+
+
+class SourceTask(Task):
+    """Reads from a system and hands records to Connect, which converts and produces them and commits the offsets.
+
+    Extend it and write `start`, `poll` and `stop`. Source: o.a.k.connect.source.SourceTask.
+    """
+
+    context: SourceTaskContext
+
+    def initialize(self, context: SourceTaskContext) -> None:
+        """Keep the context. Called once, on the task's thread, before start. Rarely overridden; call super if so."""
+        self.context = context
+
+    @abstractmethod
+    def start(self, props: Mapping[str, str]) -> None:
+        """Read the settings, open the source, and seek to the offset committed last.
+
+        Called once, on the task's thread. May block. See `Task.start`.
+        """
+
+    @abstractmethod
+    def poll(self) -> list[SourceRecord] | RecordBatch | None:
+        """The next records, or None (or an empty list) when there are none just now.
+
+        Called over and over on the task's thread, as soon as the records before were handed to the producer; never
+        while the task is paused, nor after stop was asked for, nor at once when the producer can not keep up. It may
+        block for a while when the source is idle, best in `self.context.wait(..)`, which wakes for a stop or a pause;
+        a poll that ignores them is left behind after `task.shutdown.graceful.timeout.ms`.
+        A RecordBatch holds columns instead of records and is many times faster. RetriableError: poll is called again
+        later; any other error fails the task.
+        """
+
+    def commit(self) -> None:
+        """Hook: offsets were just committed. For sources that keep positions of their own (acknowledge a queue).
+
+        Called about every `offset.flush.interval.ms`, on the task's thread, also once at the end. The offsets
+        committed may be behind what poll gave. NOT called for a commit that failed or had nothing to write.
+        An error is logged and does no more. Should not block for long.
+        """
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        """Hook: Kafka has this record; or it was dropped, by a transform or a tolerated error, and metadata is None.
+
+        Called once a record, in the order of acknowledgements, on the task's thread. Must not block. An error is
+        logged and does no more. `record` is as poll gave it, before transforms. NOT called at all unless the class
+        overrides it: then batches from poll are taken apart into records, which costs speed.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ask a poll that runs to come back, and let go of the source.
+
+        Called once, after the last poll, on the task's thread; also after a failed start.
+        Differs: Java calls it from another thread while poll may run. Here a poll is woken through `context.wait`,
+        and stop follows when it is over, so that it may close what poll uses. A poll that blocks elsewhere for more
+        than the shutdown time is left behind and stop may never be called.
+        """
+
+
+class ErrantRecordReporter(Protocol):
+    """Takes records that a sink task can not write. Source: o.a.k.connect.sink.ErrantRecordReporter.
+
+    Threads: any. What was reported is in the dead letter queue before offsets are committed past it.
+    """
+
+    def report(self, record: SinkRecord, error: BaseException) -> Future[None]:
+        """Report one record with its error; does not block. The future ends when the report is written.
+
+        Errors: ConnectError when errors are not tolerated (`errors.tolerance=none`).
+        """
+        ...
+
+
+class SinkTaskContext(Protocol):
+    """What the runtime offers a sink task, as `self.context`. Source: SinkTaskContext.
+
+    Threads: call from the task's thread, that is, inside the task's methods; only request_commit is safe from any.
+    """
+
+    def configs(self) -> Mapping[str, str]:
+        """The task's settings as they are now: `${..}` references are resolved anew. May block on a config provider."""
+        ...
+
+    def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
+        """Go on reading a partition from this offset, or several given as a dict; takes effect before the next put.
+
+        For tasks that keep offsets with their data; normally called in `open`.
+        """
+        ...
+
+    def timeout(self, timeout_ms: int) -> None:
+        """How long to wait before the put that is about to raise RetriableError is tried again; that time only."""
+        ...
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions this task reads now."""
+        ...
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Stop reading these partitions until `resume`; survives until they are taken away."""
+        ...
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Read paused partitions again."""
+        ...
+
+    def request_commit(self) -> None:
+        """Ask that offsets be committed soon; a hint without promise of when."""
+        ...
+
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        """Where to report records that can not be written; None when the connector has no error reporting set."""
+        ...
+
+
+class SinkTask(Task):
+    """Writes what Connect read from Kafka into a system.
+
+    Extend it and write `start`, `put` and `stop`; `flush` when put only buffers. To take columns instead of records
+    set `supports_batches = True` and write `put_batch` too. Source: o.a.k.connect.sink.SinkTask.
+    """
+
+    TOPICS_CONFIG: ClassVar[str] = "topics"
+    TOPICS_REGEX_CONFIG: ClassVar[str] = "topics.regex"
+
+    supports_batches: ClassVar[bool] = False
+    """Whether the runtime may call `put_batch`."""
+
+    context: SinkTaskContext
+
+    def initialize(self, context: SinkTaskContext) -> None:
+        """Keep the context. Called once, on the task's thread, before start. Rarely overridden; call super if so."""
+        self.context = context
+
+    @abstractmethod
+    def start(self, props: Mapping[str, str]) -> None:
+        """Read the settings and open the system to write to. Called once, on the task's thread. See `Task.start`."""
+
+    @abstractmethod
+    def put(self, records: list[SinkRecord]) -> None:
+        """Write, or take for writing, these records.
+
+        Called over and over on the task's thread, between open and close, with what one consumer poll gave after
+        converters and transforms; also with an empty list when there is nothing, so that a task can act on time. NOT
+        called while paused. Records of one partition come in order. It may block, but under `max.poll.interval.ms`
+        (5 minutes) together with flush, or the group takes the partitions away.
+        Errors: RetriableError - the same records come again after a back-off; any other error fails the task.
+        """
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        """Write one batch of columns: records of one topic partition that share their schemas.
+
+        Called in place of `put` when `supports_batches` is True and the records could stay columnar; otherwise, and
+        when a batch must be replayed record by record after an error, put is called: write both. Thread, blocking and
+        errors as for put.
+        """
+        raise NotImplementedError(f"{type(self).__name__} sets supports_batches but has no put_batch")
+
+    def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
+        """Make all that was put durable; offsets are committed when it returns. Default: nothing to do.
+
+        Called on the task's thread by `pre_commit`, about every `offset.flush.interval.ms`, and when partitions are
+        taken away or the task stops. May block, as put may. An error: offsets are not committed, and the records since
+        the last commit come again. `current_offsets` are the next offsets to read, by partition.
+        """
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The offsets that are safe to commit; by default all, after `flush`.
+
+        Called as flush is. Override it to commit less than was put; a partition that is left out is not committed.
+        Shape: offset of the next record to read, as in Kafka; values beyond the current ones are refused and logged.
+        """
+        self.flush(current_offsets)
+        return current_offsets
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are read from now on. For one writer a partition. Default: nothing to do.
+
+        Called on the task's thread after start and after each rebalance that gave partitions, before any put of them.
+        May block a little. An error fails the task.
+        """
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are no longer read. Default: nothing to do.
+
+        Called on the task's thread before partitions are given away and before stop, after pre_commit for them; also
+        for partitions that were lost, when nothing can be committed any more. NOT called if the process dies.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let go of everything. Called once, on the task's thread, after the last put and close; also after a failed
+        start. NOT called when the process dies: nothing correct may hang on it.
+        """

@@ -1,0 +1,98 @@
+"""Single message transformations and the predicates that switch them."""
+
+# ruff: noqa: B027 - hooks are optional: an empty body is what they mean
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import NotImplementedType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.api.record import ConnectRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.api.batch import RecordBatch
+    from kconnect.api.configdef import ConfigDef
+
+__all__ = ["Predicate", "Transformation"]
+
+R = TypeVar("R", bound=ConnectRecord)
+
+
+class Transformation(ABC):
+    """Changes or drops records between connector and converter: one step of a connector's `transforms` chain.
+
+    The runtime makes one object for each task and each place in the chain, with no arguments, then: configure, apply
+    for each record, close. All on the task's thread. Source: o.a.k.connect.transforms.Transformation.
+    """
+
+    supports_batches: bool = False
+    """Whether the runtime may call `apply_batch`. Read after configure, so configure may set it on the object."""
+
+    @abstractmethod
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Read the settings: those after `transforms.NAME.`, as text. Called once, before the first record.
+
+        Must not block for long. Errors: ConfigError; any error fails the task.
+        """
+
+    @abstractmethod
+    def apply(self, record: R) -> R | None:
+        """The changed record (see `ConnectRecord.new_record`), the same record, or None to drop it.
+
+        Called once a record, in order, and again for the same record when a RetriableError was raised. Must not block:
+        it holds up the task. NOT called for records that the step's predicate excludes, nor for those that a step
+        before dropped. Errors: DataError and others are tolerated or fail the task as `errors.tolerance` says.
+        """
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType | None:
+        """The columnar form of `apply`: a changed batch, the same batch, None to drop it all; or NotImplemented.
+
+        Called in place of apply, on whole batches, when `supports_batches` is True. Must give the very records that
+        apply would. NotImplemented: this batch goes through apply. So does a batch for which it raises, so that the
+        error falls on the record that caused it. May give fewer rows, but in their order.
+        """
+        return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """The settings it takes. Called any time, also on objects that are never configured; must not block."""
+
+    def close(self) -> None:
+        """Let go of everything; called once, also when configure failed. Default: nothing to do."""
+
+    def version(self) -> str:
+        """The version of this plugin, shown in plugin lists. Called any time; must not block."""
+        return "undefined"
+
+
+class Predicate(ABC):
+    """Decides for each record whether a transformation applies. Source: o.a.k.connect.transforms.predicates.Predicate.
+
+    Objects, threads and order of calls are as for `Transformation`.
+    """
+
+    @abstractmethod
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Read the settings: those after `predicates.NAME.`, as text. Called once, before the first record."""
+
+    @abstractmethod
+    def test(self, record: ConnectRecord) -> bool:
+        """Whether the record fulfils it (`negate` is applied by the runtime). Called once a record; must not block."""
+
+    def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | NotImplementedType:
+        """The columnar form of `test`: one bool for all rows, or a column of them; or NotImplemented."""
+        return NotImplemented
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """The settings it takes. Called any time, also on objects that are never configured; must not block."""
+
+    def close(self) -> None:
+        """Let go of everything; called once. Default: nothing to do."""
+
+    def version(self) -> str:
+        """The version of this plugin, shown in plugin lists. Called any time; must not block."""
+        return "undefined"
