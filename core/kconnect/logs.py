@@ -15,7 +15,6 @@ from typing import Any, Final, TextIO
 
 __all__ = [
     "HIDDEN",
-    "LogContext",
     "configure",
     "current_context",
     "is_secret",
@@ -45,46 +44,40 @@ _HARMLESS_ENDS: Final = (
 )  # fmt: skip
 
 
-class LogContext(str):
-    """`[connector|task-0|stage] `, ready to be put before a message; empty outside of any connector."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, connector: str | None, task: int | None = None, stage: str | None = None) -> LogContext:
-        """The context of a connector (`[name|worker]`), of a task (`[name|task-0]`) or of a stage in one."""
-        if connector is None:
-            return cls("")
-        scope = "worker" if task is None else f"task-{task}"
-        parts = [connector, scope] if stage is None else [connector, scope, stage]
-        return cls(f"[{'|'.join(parts)}] ")
+_context: ContextVar[str] = ContextVar("kconnect_log_context", default="")
 
 
-_context: ContextVar[LogContext] = ContextVar("kconnect_log_context", default=LogContext(""))
-
-
-def current_context() -> LogContext:
-    """The context that lines of this thread carry now."""
+def current_context() -> str:
+    """What lines of this thread begin with now, such as `[orders|task-0] `; empty outside of any connector."""
     return _context.get()
 
 
 def set_log_context(connector: str | None, task: int | None = None, stage: str | None = None) -> None:
     """Set the context for the rest of this thread: call it at a thread's top, threads do not inherit it."""
-    _context.set(LogContext.of(connector, task, stage))
+    _context.set(_prefix(connector, task, stage))
 
 
 @contextmanager
 def log_context(connector: str | None, task: int | None = None, stage: str | None = None) -> Iterator[None]:
     """Set the context for a block. Source: o.a.k.connect.util.LoggingContext (KIP-449)."""
-    before = _context.set(LogContext.of(connector, task, stage))
+    before = _context.set(_prefix(connector, task, stage))
     try:
         yield
     finally:
         _context.reset(before)
 
 
+def _prefix(connector: str | None, task: int | None, stage: str | None) -> str:
+    """`[name|worker] ` of a connector, `[name|task-0] ` of a task, `[name|task-0|stage] ` of a stage in one."""
+    if connector is None:
+        return ""
+    scope = "worker" if task is None else f"task-{task}"
+    parts = [connector, scope] if stage is None else [connector, scope, stage]
+    return f"[{'|'.join(parts)}] "
+
+
 class LineFormatter(logging.Formatter):
-    """`[2026-01-31 12:00:00,123] INFO [orders|task-0] message (kconnect.pipeline.source:42)`, as Connect's log4j does."""
+    """Lines as Connect's log4j writes them: `[2026-01-31 12:00:00,123] INFO [orders|task-0] message (logger:42)`."""
 
     def format(self, record: logging.LogRecord) -> str:
         context = getattr(record, "connect_context", _context.get())
