@@ -1,0 +1,359 @@
+"""A real single-node Kafka broker (KRaft, broker and controller in one JVM) for development, quickstart and tests."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import platformdirs
+
+from kconnect.devbroker import archive
+from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
+from kconnect.devbroker.jars import JarSet, Progress
+from kconnect.devbroker.java import Java, find_java
+from kconnect.devbroker.wire import ask_broker
+from kconnect.errors import EnvironmentProblemError, TimedOutError
+
+__all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder"]
+
+DEFAULT_PORT = 9092
+_HOST = "127.0.0.1"
+# A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
+_READY_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 20.0
+_FORMAT_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+# Kafka keeps records in the page cache, not in the heap: 512 MB carried the bench (2 x 150 MB/s) without a full collection.
+_HEAP = ("-Xms128m", "-Xmx512m")
+_JVM_OPTIONS = (*_HEAP, "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8")
+_LOG_SETTINGS = """\
+status = error
+appender.out.type = Console
+appender.out.name = OUT
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c{1})%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = OUT
+logger.configs.name = org.apache.kafka.common.config
+logger.configs.level = warn
+logger.broker.name = kafka.server.KafkaConfig
+logger.broker.level = warn
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """What `connect broker status` shows."""
+
+    state: str  # RUNNING, STARTING or STOPPED
+    data_dir: Path
+    bootstrap: str | None = None
+    pid: int | None = None
+    cluster_id: str | None = None
+
+
+def default_data_folder() -> Path:
+    """Where the broker keeps its data unless told otherwise: the user's data folder."""
+    return platformdirs.user_data_path("kconnect") / "broker"
+
+
+class DevBroker:
+    """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; again and again.
+
+    The JVM runs in a session of its own, so a Ctrl-C at the terminal reaches the owner only, who stops the broker last. A
+    broker that is left running (detach) is found again by any DevBroker on the same folder: `status()` and `stop()` work there.
+    Threads: one at a time.
+    """
+
+    def __init__(
+        self,
+        port: int = DEFAULT_PORT,
+        data_dir: Path | str | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        self.port = port
+        self.folder = BrokerFolder(Path(data_dir) if data_dir is not None else default_data_folder())
+        self._settings = dict(settings or {})
+        self._jvm_options = tuple(jvm_options)
+        self._progress = progress
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pause = threading.Event()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients use as bootstrap.servers."""
+        return f"{_HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running broker, None when it is stopped."""
+        running = self.folder.running()
+        return running.pid if running else None
+
+    def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
+        """Start and wait until the broker answers admin requests.
+
+        Errors: EnvironmentProblemError (no Java, port taken, folder broken, broker died), ConflictError (a broker runs on this
+        folder), UnreachableError (jars not cached and no network), TimedOutError. Nothing is left running after an error.
+        """
+        deadline = time.monotonic() + timeout_s
+        java = find_java("the Kafka broker")
+        jars = JarSet().fetch(self._progress)
+        self.folder.prepare()
+        self._check_port()
+        with self.folder.hold() as lock:
+            try:
+                command = self._prepare(java, jars)
+                archived, archive_options = archive.options(java, jars, command)
+                with self._new_log() as log:
+                    self._process = subprocess.Popen(
+                        [command[0], *archive_options, *command[1:]],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        cwd=self.folder.path,
+                        start_new_session=True,
+                        pass_fds=(lock.fileno(),),
+                    )
+                self.folder.write_running(lock, Running(self._process.pid, self.port, self.bootstrap, archived))
+            except OSError as err:
+                raise self.folder.not_writable(err) from err
+        try:
+            self._await_ready(self._process, deadline, timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> bool:
+        """Stop the broker that runs on the folder, whoever started it; says whether there was one. SIGKILL after the deadline."""
+        running = self.folder.running()
+        if running is None:
+            self._reap(0.0)
+            return False
+        _signal(running.pid, signal.SIGTERM)
+        is_clean = self._await_end(running, timeout_s)
+        if not is_clean:
+            self.kill()
+        elif running.archive:
+            archive.keep(Path(running.archive))
+        self._reap(timeout_s)
+        return True
+
+    def kill(self, timeout_s: float = 10.0) -> None:
+        """Kill the broker at once (SIGKILL); its data is what a power cut would leave."""
+        running = self.folder.running()
+        if running is not None:
+            _signal(running.pid, signal.SIGKILL)
+            if not self._await_end(running, timeout_s):
+                raise TimedOutError(f"The broker (pid {running.pid}) did not end {timeout_s:.0f} s after SIGKILL.")
+        elif self._process is not None and self._process.poll() is None:
+            self._process.kill()
+        self._reap(timeout_s)
+
+    def restart(self) -> None:
+        """Stop, then start on the same port and data."""
+        self.stop()
+        self.start()
+
+    def detach(self) -> None:
+        """Leave the broker running when this process ends; another DevBroker on the folder finds it."""
+        if self._process is not None:
+            self._process.returncode = 0  # else Popen warns at exit of a child that still runs
+            self._process = None
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the broker ends by itself; says whether it did."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def status(self) -> BrokerStatus:
+        """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder and does not answer yet."""
+        running = self.folder.running()
+        if running is None:
+            state = "STARTING" if self.folder.is_held() else "STOPPED"
+            return BrokerStatus(state, self.folder.path)
+        answer = ask_broker(_HOST, running.port, timeout_s=2.0)
+        state = "RUNNING" if answer is not None and answer.is_ready else "STARTING"
+        return BrokerStatus(
+            state, self.folder.path, running.bootstrap, running.pid, answer.cluster_id if answer else None
+        )
+
+    def __enter__(self) -> DevBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _check_port(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, self.port))
+                return
+            except OverflowError as err:
+                raise EnvironmentProblemError(f"{self.port} is no port: use 1 to 65535.") from err
+            except PermissionError as err:
+                raise EnvironmentProblemError(
+                    f"Port {self.port} may not be used by this user.", hint="Choose a port above 1023 with --port."
+                ) from err
+            except OSError as err:
+                cause = err
+        running = self.folder.running()
+        if running is not None and running.port == self.port:
+            return  # our own broker: hold() says so, with the better sentence
+        answer = ask_broker(_HOST, self.port, timeout_s=2.0)
+        who = "a Kafka broker answers there" if answer is not None else "another program listens there"
+        raise EnvironmentProblemError(
+            f"Port {self.port} on {_HOST} is taken: {who}.",
+            hint="Stop it, use it instead of a broker of your own, or choose another port with --port.",
+        ) from cause
+
+    def _prepare(self, java: Java, jars: Sequence[Path]) -> list[str]:
+        """Write the settings, format the storage the first time; the command line of the broker."""
+        self.folder.log_settings.write_text(_LOG_SETTINGS, "utf-8")
+        lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in self.broker_settings().items()]
+        self.folder.settings.write_text("\n".join(lines) + "\n", "utf-8")
+        command = [
+            str(java.executable),
+            *_JVM_OPTIONS,
+            *self._jvm_options,
+            f"-Dlog4j2.configurationFile={self.folder.log_settings}",
+            "-cp",
+            os.pathsep.join(str(jar) for jar in jars),
+        ]
+        if not self.folder.is_formatted:
+            self._format(command)
+        return [*command, "kafka.Kafka", str(self.folder.settings)]
+
+    def broker_settings(self) -> dict[str, str]:
+        """Kafka's settings for this start; the controller gets a free port of its own each time."""
+        controller_port = _free_port()
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(NODE_ID),
+            "controller.quorum.voters": f"{NODE_ID}@{_HOST}:{controller_port}",
+            "listeners": f"PLAINTEXT://{_HOST}:{self.port},CONTROLLER://{_HOST}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.folder.kafka),
+            "num.partitions": "1",
+            "default.replication.factor": "1",
+            "min.insync.replicas": "1",
+            "auto.create.topics.enable": "true",
+            "group.initial.rebalance.delay.ms": "0",
+            # After a kill -9 the controller takes the node back only when its former session is over; Kafka's 9 s are long here.
+            "broker.session.timeout.ms": "4000",
+            "broker.heartbeat.interval.ms": "500",
+        }
+        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+            # One partition each: fifty folders and logs less at first use, and a faster recovery.
+            settings[f"{topic}.num.partitions"] = "1"
+            settings[f"{topic}.replication.factor"] = "1"
+        settings["transaction.state.log.min.isr"] = "1"
+        settings["share.coordinator.state.topic.min.isr"] = "1"
+        return settings | self._settings
+
+    def _format(self, command: Sequence[str]) -> None:
+        """Give the folder its cluster id, by Kafka's own tool.
+
+        A cluster id is 16 bytes in URL-safe base64; the first is fixed so that it never begins with a dash, as the tool refuses.
+        """
+        cluster_id = base64.urlsafe_b64encode(b"\x40" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        tool = [command[0], "-XX:TieredStopAtLevel=1", *command[1:], "kafka.tools.StorageTool", "format"]
+        try:
+            result = subprocess.run(
+                [*tool, "--cluster-id", cluster_id, "--config", str(self.folder.settings)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_FORMAT_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as err:
+            raise TimedOutError(
+                f"Formatting {self.folder.path} for Kafka took more than {_FORMAT_TIMEOUT_S:.0f} s."
+            ) from err
+        if result.returncode != 0:
+            tail = "\n".join(f"  {line}" for line in telling_lines(result.stderr + result.stdout))
+            raise EnvironmentProblemError(
+                f"The data folder {self.folder.path} can not be formatted for Kafka:\n{tail}",
+                hint="If the folder is at fault, delete it to start empty, or name another one with --data.",
+            )
+
+    def _new_log(self) -> IO[bytes]:
+        if self.folder.log.exists():
+            self.folder.log.replace(self.folder.log.with_suffix(".log.old"))
+        return self.folder.log.open("wb")
+
+    def _await_ready(self, process: subprocess.Popen[bytes], deadline: float, timeout_s: float) -> None:
+        while True:
+            if process.poll() is not None:
+                tail = "\n".join(f"  {line}" for line in self.folder.log_tail())
+                raise EnvironmentProblemError(
+                    f"The broker ended while it started (exit code {process.returncode}); its last words:\n{tail}",
+                    hint=f"The whole log is in {self.folder.log}.",
+                )
+            answer = ask_broker(_HOST, self.port, timeout_s=1.0)
+            if answer is not None and answer.is_ready:
+                return
+            if time.monotonic() > deadline:
+                raise TimedOutError(
+                    f"The broker on port {self.port} was not ready after {timeout_s:.0f} s.",
+                    hint=f"See its log: {self.folder.log}.",
+                )
+            self._pause.wait(_POLL_S)
+
+    def _await_end(self, running: Running, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self.folder.running() == running:
+            if self._process is not None and self._process.pid == running.pid:
+                self._process.poll()
+            if time.monotonic() > deadline:
+                return False
+            self._pause.wait(_POLL_S)
+        return True
+
+    def _reap(self, timeout_s: float) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                return
+            self._process = None
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return  # it ended a moment ago: what we wanted
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

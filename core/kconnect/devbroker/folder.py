@@ -1,0 +1,197 @@
+"""The data folder of the dev broker: what is in it, who holds it, and what is wrong with it.
+
+broker.lock         held (flock) by the broker's own process for as long as it lives; its text tells pid and port
+broker.log          what the broker prints; broker.log.old is that of the start before
+server.properties   written at each start
+log4j2.properties
+kafka/              Kafka's own: logs of topics, meta.properties
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from kconnect.errors import ConflictError, EnvironmentProblemError
+
+__all__ = ["BrokerFolder", "Running", "telling_lines"]
+
+NODE_ID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the process that holds a data folder wrote about itself."""
+
+    pid: int
+    port: int
+    bootstrap: str
+    archive: str | None = None  # a class archive the JVM writes when it ends, to be moved into the cache
+
+
+class BrokerFolder:
+    """One data folder. All methods are cheap and may be called from any process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.lock = self.path / "broker.lock"
+        self.log = self.path / "broker.log"
+        self.settings = self.path / "server.properties"
+        self.log_settings = self.path / "log4j2.properties"
+        self.kafka = self.path / "kafka"
+        self.meta = self.kafka / "meta.properties"
+
+    @property
+    def is_formatted(self) -> bool:
+        return self.meta.exists()
+
+    def prepare(self) -> None:
+        """Make the folder, and check that it is ours, whole and writable.
+
+        Errors: EnvironmentProblemError, one sentence for each thing that can be wrong.
+        """
+        other = "Name another folder with --data."
+        if self.path.exists() and not self.path.is_dir():
+            raise EnvironmentProblemError(f"The broker's data folder {self.path} is a file.", hint=other)
+        if (self.path / "meta.properties").exists():
+            raise EnvironmentProblemError(
+                f"{self.path} holds the data of another Kafka broker (there is a meta.properties in it).", hint=other
+            )
+        if self.path.exists() and os.access(self.path, os.R_OK | os.X_OK):
+            names = {entry.name for entry in self.path.iterdir()}
+            if names and not names & {"broker.lock", "kafka"}:
+                raise EnvironmentProblemError(
+                    f"{self.path} is not empty and no data folder of this broker (it holds {sorted(names)[0]}).",
+                    hint=other,
+                )
+        try:
+            self.kafka.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise self.not_writable(err) from err
+        for folder in (self.path, self.kafka):
+            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+                raise self.not_writable(PermissionError(0, "no permission"))
+        self._check_meta()
+
+    def not_writable(self, err: OSError) -> EnvironmentProblemError:
+        return EnvironmentProblemError(
+            f"The broker's data folder {self.path} can not be written: {err.strerror or err}.",
+            hint="Make it writable, or name another folder with --data.",
+        )
+
+    def cluster_id(self) -> str | None:
+        """The cluster id of a formatted folder, None before."""
+        return self._meta().get("cluster.id")
+
+    def hold(self) -> IO[str]:
+        """Take the folder's lock; give the open file to the broker's process, which then holds it as long as it lives.
+
+        Errors: ConflictError when another broker runs on this folder.
+        """
+        try:
+            file = self.lock.open("a+", encoding="utf-8")
+        except OSError as err:
+            raise self.not_writable(err) from err
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            running = self.running()
+            where = f"pid {running.pid}, {running.bootstrap}" if running else "it is starting"
+            raise ConflictError(
+                f"A broker already runs on the data folder {self.path} ({where}).",
+                hint="Use that one, stop it with `connect broker stop`, or name another folder with --data.",
+            ) from None
+        file.truncate(0)  # a broker that was killed left its pid behind
+        return file
+
+    def running(self) -> Running | None:
+        """The broker that holds the folder now, None if none does (or it is just being started)."""
+        if not self.is_held():
+            return None
+        try:
+            found = Running(**json.loads(self.lock.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None  # not yet written
+        return found if self._is_ours(found.pid) else None
+
+    def is_held(self) -> bool:
+        """Whether a process holds the folder's lock."""
+        try:
+            with self.lock.open("r", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return False
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+
+    def write_running(self, file: IO[str], running: Running) -> None:
+        """Tell others who holds the folder; `file` is what `hold()` gave."""
+        file.seek(0)
+        file.truncate(0)
+        file.write(json.dumps(asdict(running)))
+        file.flush()
+
+    def log_tail(self, lines: int = 5) -> list[str]:
+        """The last lines of the broker's log that say what went wrong."""
+        with contextlib.suppress(OSError):
+            return telling_lines(self.log.read_text("utf-8", errors="replace"), lines)
+        return []
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether the process of this id is a broker on this folder: the lock may be held beyond this pid namespace."""
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            if Path("/proc/self/cmdline").exists():
+                return False
+            listed = subprocess.run(
+                ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, timeout=10, check=False
+            )
+            command = listed.stdout
+        return str(self.settings) in command
+
+    def _meta(self) -> dict[str, str]:
+        try:
+            text = self.meta.read_text("utf-8")
+        except FileNotFoundError:
+            return {}
+        pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+    def _check_meta(self) -> None:
+        hint = "Delete the folder to start empty, or name another one with --data."
+        try:
+            meta = self._meta()
+        except (OSError, UnicodeDecodeError) as err:
+            raise EnvironmentProblemError(
+                f"The broker's data folder {self.path} is broken: {self.meta} can not be read ({err}).", hint=hint
+            ) from err
+        if not self.is_formatted:
+            return
+        for key in ("version", "cluster.id", "node.id", "directory.id"):
+            if not meta.get(key):
+                raise EnvironmentProblemError(
+                    f"The broker's data folder {self.path} is broken: {self.meta} has no {key}.", hint=hint
+                )
+        if meta["node.id"] != str(NODE_ID):
+            raise EnvironmentProblemError(
+                f"The data folder {self.path} belongs to another cluster: its node.id is {meta['node.id']}, ours {NODE_ID}.",
+                hint=hint,
+            )
+
+
+def telling_lines(text: str, lines: int = 5) -> list[str]:
+    """The lines of a JVM's output that say what went wrong: the last errors, each once, else the last lines."""
+    told = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "... "))]
+    loud = [
+        line for line in told if any(word in line for word in ("ERROR", "FATAL", "Exception", "Error", "Unrecognized"))
+    ]
+    return list(dict.fromkeys(loud or told))[-lines:]

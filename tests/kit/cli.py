@@ -1,0 +1,69 @@
+"""Run the installed `connect` command as a user would: another process, a HOME of its own, a deadline."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kconnect.devbroker import cache_folder
+
+__all__ = ["CliResult", "cli_env", "cli_run", "connect_command"]
+
+
+@dataclass(frozen=True, slots=True)
+class CliResult:
+    """What a command printed and how it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """The standard output, parsed."""
+        return json.loads(self.stdout)
+
+
+def connect_command() -> list[str]:
+    """The `connect` of the environment these tests run in."""
+    return [str(Path(sys.executable).with_name("connect"))]
+
+
+def cli_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "KCONNECT_", "COLUMNS"))}
+    return kept | {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "NO_COLOR": "1"} | dict(env or {})
+
+
+def cli_run(
+    *args: str,
+    home: Path,
+    timeout_s: float = 60.0,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    expect: int | Sequence[int] | None = None,
+) -> CliResult:
+    """Run `connect ARGS`; with `expect`, another exit code fails with all that was printed."""
+    done = subprocess.run(
+        [*connect_command(), *args],
+        input=stdin if stdin is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        env=cli_env(home, env),
+        cwd=cwd or home,
+        check=False,
+    )
+    result = CliResult(done.returncode, done.stdout, done.stderr)
+    allowed = [expect] if isinstance(expect, int) else expect
+    assert allowed is None or result.code in allowed, (
+        f"connect {' '.join(args)} ended with {result.code}, not {expect}\n{result.stdout}\n{result.stderr}"
+    )
+    return result

@@ -1,0 +1,129 @@
+"""Topics of tests: names, and bare producers and consumers to look at them from outside of our own code."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+__all__ = ["consume", "consume_values", "create_topic", "delete_topic", "end_offset", "produce_lines", "topic_for"]
+
+_QUIET = {"log_level": 2}  # a broker that a test stops is no news
+
+
+def topic_for(request: Any, suffix: str = "") -> str:
+    """A topic name that tells the test, and is fresh each time."""
+    name = re.sub(r"[^a-zA-Z0-9._-]+", "-", str(request.node.name)).strip("-")[:100]
+    return f"{name}{suffix}-{uuid.uuid4().hex[:6]}"
+
+
+def create_topic(bootstrap: str, topic: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+    """Create a topic and wait until the broker has it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    created = admin.create_topics(
+        [NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})], operation_timeout=20
+    )
+    created[topic].result(timeout=30)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete a topic and wait until the broker has forgotten it."""
+    AdminClient({"bootstrap.servers": bootstrap, **_QUIET}).delete_topics([topic], operation_timeout=20)[topic].result(
+        timeout=30
+    )
+
+
+def produce_lines(
+    bootstrap: str,
+    topic: str,
+    values: Iterable[str | bytes | None],
+    *,
+    key: bytes | None = None,
+    partition: int | None = None,
+) -> int:
+    """Produce the values, wait for all acks; gives how many."""
+    failed: list[str] = []
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000, **_QUIET}
+    )
+
+    def delivered(err: Any, _message: Message) -> None:
+        if err is not None:
+            failed.append(str(err))
+
+    more = {} if partition is None else {"partition": partition}
+    count = 0
+    for value in values:
+        producer.produce(topic, value, key, on_delivery=delivered, **more)
+        count += 1
+        if count % 10_000 == 0:
+            producer.poll(0)
+    left = producer.flush(60)
+    assert not failed, f"{len(failed)} of {count} records were not taken by {topic}: {failed[0]}"
+    assert not left, f"{left} of {count} records were not acknowledged in 60 s"
+    return count
+
+
+def consume(
+    bootstrap: str, topic: str, count: int, within_s: float = 30.0, *, group: str | None = None
+) -> list[Message]:
+    """The first `count` messages of all partitions of a topic, from its beginning.
+
+    Errors: AssertionError with what came when there are fewer in time.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group or f"kit-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 20,
+            **_QUIET,
+        }
+    )
+    found: list[Message] = []
+    deadline = time.monotonic() + within_s
+    try:
+        consumer.assign([TopicPartition(topic, part, 0) for part in _partitions(consumer, topic, deadline)])
+        while len(found) < count and time.monotonic() < deadline:
+            for message in consumer.consume(min(10_000, count - len(found)), timeout=0.2):
+                assert message.error() is None, f"{topic}: {message.error()}"
+                found.append(message)
+    finally:
+        consumer.close()
+    assert len(found) >= count, (
+        f"{len(found)} of {count} records in {topic} after {within_s:g} s: {[m.value() for m in found[:5]]}"
+    )
+    return found
+
+
+def consume_values(bootstrap: str, topic: str, count: int, within_s: float = 30.0) -> list[bytes | None]:
+    """The first `count` values of a topic, from its beginning."""
+    return [message.value() for message in consume(bootstrap, topic, count, within_s)]
+
+
+def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
+    """The offset after the last record of a partition; 0 when the topic is not there."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kit-offsets", **_QUIET})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1])
+    except KafkaException as err:
+        if err.args[0].name() in {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}:
+            return 0
+        raise
+    finally:
+        consumer.close()
+
+
+def _partitions(consumer: Consumer, topic: str, deadline: float) -> Sequence[int]:
+    while True:
+        metadata = consumer.list_topics(topic, timeout=10).topics[topic]
+        if metadata.partitions:
+            return sorted(metadata.partitions)
+        assert time.monotonic() < deadline, f"topic {topic} is not there: {metadata.error}"
+        time.sleep(0.05)

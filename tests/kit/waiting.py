@@ -1,0 +1,55 @@
+"""Wait for a condition with a deadline; the failure says what was awaited and what was last seen."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["eventually", "wait_http"]
+
+T = TypeVar("T")
+_PAUSE_S = 0.05
+
+
+def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *, pause_s: float = _PAUSE_S) -> T:
+    """The first true thing `check()` gives; AssertionErrors inside it count as "not yet".
+
+    Errors: AssertionError after `within_s`, naming `why`, the last value or the last AssertionError.
+    """
+    deadline = time.monotonic() + within_s
+    idle = threading.Event()
+    while True:
+        problem: AssertionError | None = None
+        value: T | None = None
+        try:
+            value = check()
+        except AssertionError as err:
+            problem = err
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            seen = f"{problem}" if problem is not None else f"last seen: {value!r}"
+            raise AssertionError(f"not within {within_s:g} s: {why or check}; {seen}") from problem
+        idle.wait(pause_s)
+
+
+def wait_http(url: str, within_s: float = 30.0, *, status: int = 200) -> bytes:
+    """The body of a URL once it answers with `status`."""
+
+    def ask() -> tuple[bytes]:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                assert answer.status == status, f"{url} answers {answer.status}"
+                return (answer.read(),)
+        except urllib.error.HTTPError as err:
+            body = err.read()
+            assert err.code == status, f"{url} answers {err.code}: {body[:300]!r}"
+            return (body,)
+        except OSError as err:
+            raise AssertionError(f"{url}: {err}") from err
+
+    return eventually(ask, within_s, f"{url} answers {status}")[0]
