@@ -1,1 +1,9 @@
-"""(room)"""
+"""Kafka clients: the only room that imports confluent_kafka.
+
+Imported by `pipeline`, `storage`, `herder` and `worker`; imports `errors` and `model` only.
+What librdkafka raises is turned into our errors here (see clients.kafka_errors).
+"""
+
+from kconnect.kafka.producer import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
+
+__all__ = ["Delivery", "DeliveryFailure", "RecordDelivery", "RecordProducer", "WrittenRecord"]

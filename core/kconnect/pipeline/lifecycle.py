@@ -128,9 +128,10 @@ class TaskThread:
 def failure_text(task_id: TaskId, failure: BaseException) -> str:
     """The trace REST shows: a sentence with the root cause, then Python's traceback."""
     root = failure
-    while (cause := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
-        root = cause
+    while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
+        root = earlier
     message = str(failure) or type(failure).__name__
-    because = "" if root is failure else f" Root cause: {type(root).__name__}: {root}"
+    cause = f"{type(root).__name__}: {root}"
+    because = "" if root is failure or cause in message else f" Root cause: {cause}"
     head = f"Task {task_id} failed: {message}{'' if message.endswith('.') else '.'}{because}"
     return head + "\n" + "".join(traceback.format_exception(failure))

@@ -49,7 +49,10 @@ class TaskPorts:
     """All a task may ask of its host."""
 
     report: Callable[[TaskId, int, RunState, str | None], None]
-    """A state was reached: task, run, state, trace. RUNNING, PAUSED, STOPPED (ended as asked) or FAILED. Must not raise."""
+    """A state was reached: task, run, state, trace. RUNNING, PAUSED, STOPPED (ended as asked) or FAILED.
+
+    Called from the task's thread; must be quick and must not raise.
+    """
     offsets: OffsetPort
     reconfigure: Callable[[str], None]
     """The connector of this name wants to give out its task configs anew."""
@@ -88,11 +91,12 @@ class TaskControl:
         self.spec = spec
         self.counters = TaskCounters()
         self._ports = ports
-        self._changed = threading.Condition()  # guards the four below
+        self._changed = threading.Condition()  # guards what stands below
         self._stopping = threading.Event()
         self._cancelled = False
         self._target = spec.target_state
         self._state = RunState.UNASSIGNED
+        self._cancel_hooks: list[Callable[[], None]] = []
 
     @property
     def state(self) -> RunState:
@@ -121,6 +125,14 @@ class TaskControl:
             self._cancelled = True
             self._stopping.set()
             self._changed.notify_all()
+            hooks = list(self._cancel_hooks)
+        for hook in hooks:
+            hook()
+
+    def when_cancelled(self, hook: Callable[[], None]) -> None:
+        """Have `hook` called when the task is fenced off, from the host's thread; it must be quick and not raise."""
+        with self._changed:
+            self._cancel_hooks.append(hook)
 
     def set_target(self, target: TargetState) -> None:
         """Wish for another state; STOPPED is the same as stop(). Ignored once stopping."""
@@ -133,8 +145,11 @@ class TaskControl:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the stop; says whether the task must stop."""
-        return self._stopping.wait(timeout_s)
+        """Wait for the stop, or for another wish (a pause); says whether the task must stop."""
+        with self._changed:
+            target = self._target
+            self._changed.wait_for(lambda: self._stopping.is_set() or self._target is not target, timeout_s)
+            return self._stopping.is_set()
 
     def await_resume(self) -> bool:
         """Block while paused. False when the task must stop instead of going on."""
@@ -142,6 +157,12 @@ class TaskControl:
             while self._target is TargetState.PAUSED and not self._stopping.is_set():
                 self._changed.wait(timeout=60)  # a lost notification costs a minute at most
             return not self._stopping.is_set()
+
+    def report_paused(self) -> None:
+        self.report(RunState.PAUSED)
+
+    def report_running(self) -> None:
+        self.report(RunState.RUNNING)
 
     def report(self, state: RunState, trace: str | None = None) -> None:
         """Tell the host a state; the same state twice is told once; nothing is told once cancelled."""

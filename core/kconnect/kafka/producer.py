@@ -1,0 +1,321 @@
+"""RecordProducer: hands units of records to Kafka and tells when a whole unit was acknowledged."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from kconnect.errors import ConnectError
+from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, producer_client
+
+__all__ = ["Delivery", "DeliveryFailure", "RecordDelivery", "RecordProducer", "WrittenRecord"]
+
+log = logging.getLogger(__name__)
+
+# How long one wait for room in the queue lasts before the stop is looked at again.
+_ROOM_WAIT_S = 0.1
+_NO_PARTITION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailure:
+    """One record that the broker, or the client, refused for good."""
+
+    topic: str
+    partition: int | None
+    code: str
+    error: ConnectError
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRecord:
+    """Where a record was written. Source: o.a.k.clients.producer.RecordMetadata."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+
+
+class Delivery:
+    """The delivery callback of all messages of one unit; it dies with the last of them, and so tells the unit's end.
+
+    librdkafka's binding keeps one reference to the callback for each message until its delivery report was served, and
+    with `delivery.report.only.error` calls it for failures alone. So "acknowledged" costs no Python call a record, and
+    is exact over any number of partitions. Measured (1 task, 98 B, 2 cores): 0.65 us CPU a record with it and 0.65
+    without any callback; a Python callback for each record made it 1.3 us.
+    Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
+    """
+
+    __slots__ = ("_failed", "_on_end", "_on_failure", "_released", "_sealed", "size")
+
+    def __init__(
+        self,
+        on_end: Callable[[bool], None],
+        on_failure: Callable[[DeliveryFailure], bool],
+        released: deque[int],
+    ) -> None:
+        self._on_end = on_end
+        self._on_failure = on_failure
+        self._released = released
+        self._sealed = False
+        self._failed = False
+        self.size = 0
+        """Key and value bytes handed over so far."""
+
+    def seal(self) -> None:
+        """All messages are with the producer: the end of the last one is the end of the unit."""
+        self._sealed = True
+
+    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+        """A message was refused for good; `on_failure` says whether that is tolerated."""
+        where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
+        failure = DeliveryFailure(
+            topic, partition, error.name(), connect_error(f"A record could not be written to {where}", error)
+        )
+        if not self._on_failure(failure):
+            self._failed = True
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.fail(error, message.topic() or "", message.partition())
+
+    def __del__(self) -> None:
+        self._released.append(self.size)
+        self._on_end(self._sealed and not self._failed)
+
+
+class RecordDelivery:
+    """The callback of one record, for tasks that want commit_record(). Needs a producer with `report_each`."""
+
+    __slots__ = ("_on_written", "unit")
+
+    def __init__(self, unit: Delivery, on_written: Callable[[WrittenRecord | None], None]) -> None:
+        self.unit = unit
+        self._on_written = on_written
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.unit(error, message)
+            self._on_written(None)
+            return
+        kind, timestamp = message.timestamp()
+        self._on_written(
+            WrittenRecord(
+                message.topic() or "", message.partition(), message.offset() or 0, timestamp if kind else None
+            )
+        )
+
+
+class RecordProducer:
+    """Writes records in units, with back-pressure.
+
+    Threads: sends from one thread; `serve()` from any. Errors: ConnectError; a record refused later goes to its
+    Delivery. A message may be sent twice on a retry, never lost, and never out of order within its partition.
+    """
+
+    def __init__(self, config: Mapping[str, Any], name: str, *, report_each: bool = False) -> None:
+        settings = {**PRODUCER_DEFAULTS, **config}
+        self._max_messages = int(settings["queue.buffering.max.messages"])
+        self._max_bytes = int(settings["queue.buffering.max.kbytes"]) * 1024
+        # We keep the limits ourselves. The client's own are twice as wide: meeting them in the middle of a batch could
+        # let a small record in behind a large one that was refused, which would change their order.
+        wider = {
+            "queue.buffering.max.messages": min(self._max_messages * 2, 10_000_000),
+            "queue.buffering.max.kbytes": min(self._max_bytes // 512, 2_147_483_647),
+            "delivery.report.only.error": not report_each,
+        }
+        self._log = ClientLog(log, f"Producer of {name}")
+        self._client = producer_client({**config, **wider}, self._log)
+        self._bytes_waiting = 0  # touched by the sending thread alone
+        self._released: deque[int] = deque()  # bytes of units that ended, from any thread, not yet taken off
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """Messages that are not acknowledged yet."""
+        return len(self._client)
+
+    def delivery(
+        self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = lambda failure: False
+    ) -> Delivery:
+        """The callback of a unit that is about to be sent. Hold it until it is sealed, then let go of it.
+
+        `on_end(True)` is called once all its messages were acknowledged, `on_end(False)` when one was not; `on_failure`
+        before that for each record refused, and says whether it is tolerated. Both on any thread; they must not raise.
+        """
+        return Delivery(on_end, on_failure, self._released)
+
+    def send_batch(
+        self,
+        topic: str,
+        partition: int | None,
+        keys: Sequence[bytes | None] | None,
+        values: Sequence[bytes | None],
+        delivery: Delivery | Sequence[RecordDelivery],
+        give_up: Callable[[], bool],
+    ) -> bool:
+        """Hand over records without headers and timestamps; waits for room. False when `give_up` said so meanwhile."""
+        start, total = 0, len(values)
+        step = max(1, min(total, self._max_messages))
+        while start < total:
+            part = values[start : start + step] if step < total else values
+            size = _size_of(part) + (_size_of(keys[start : start + step]) if keys is not None else 0)
+            if size > self._max_bytes and len(part) > 1:
+                step = max(1, len(part) // 2)
+                continue
+            if not self._await_room(len(part), size, give_up):
+                return False
+            self._take(delivery if isinstance(delivery, Delivery) else delivery[0].unit, size)
+            if keys is None:
+                messages: list[dict[str, Any]] = [{"value": value} for value in part]
+            else:
+                messages = [
+                    {"key": key, "value": value} for key, value in zip(keys[start : start + step], part, strict=True)
+                ]
+            common: Any = delivery
+            if not isinstance(delivery, Delivery):
+                common = None
+                for message, callback in zip(messages, delivery[start : start + step], strict=True):
+                    message["callback"] = callback
+            if not self._produce(topic, partition, messages, common, give_up):
+                return False
+            start += len(part)
+        return True
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: list[tuple[str, bytes | None]] | None,
+        delivery: Delivery | RecordDelivery,
+        give_up: Callable[[], bool],
+    ) -> bool:
+        """Hand over one record of any shape; waits for room. False when `give_up` said so meanwhile."""
+        fields: dict[str, Any] = {"partition": _NO_PARTITION if partition is None else partition}
+        if timestamp is not None:
+            fields["timestamp"] = timestamp
+        if headers:
+            fields["headers"] = headers
+        size = (len(value) if value else 0) + (len(key) if key else 0)
+        unit = delivery if isinstance(delivery, Delivery) else delivery.unit
+        while self._await_room(1, size, give_up):
+            try:
+                self._client.produce(topic, value=value, key=key, on_delivery=delivery, **fields)
+            except BufferError:
+                if give_up():
+                    return False
+                self.serve(_ROOM_WAIT_S)
+            except KafkaException as error:
+                unit.fail(error.args[0], topic, partition)
+                return True
+            else:
+                self._take(unit, size)
+                return True
+        return False
+
+    def serve(self, timeout_s: float = 0) -> None:
+        """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died."""
+        try:
+            self._client.poll(timeout_s)
+        except KafkaException as error:
+            raise connect_error("The producer broke down", error.args[0]) from error
+
+    def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until everything handed over has ended; False when time or patience ran out first."""
+        deadline = time.monotonic() + timeout_s
+        while len(self._client):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or give_up():
+                return False
+            try:
+                self._client.flush(min(left_s, _ROOM_WAIT_S))
+            except KafkaException as error:
+                raise connect_error("The producer broke down", error.args[0]) from error
+        return True
+
+    def abandon(self) -> None:
+        """Drop what is not sent yet, from any thread: the fence of a task that was left behind. Quick, never raises."""
+        self._client.purge(in_queue=True, in_flight=True, blocking=False)
+
+    def close(self) -> None:
+        """Drop what is not sent yet and let go of the client. Idempotent; returns at once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._client.purge(in_queue=True, in_flight=True, blocking=False)
+        self._client.flush(0.1)  # serves the reports of what was purged, so that their deliveries end as failed
+
+    @property
+    def last_error(self) -> str | None:
+        """The newest trouble the client told of, for messages about why things take long."""
+        return self._log.last_error
+
+    def _await_room(self, messages: int, size: int, give_up: Callable[[], bool]) -> bool:
+        while waiting := len(self._client):
+            while self._released:
+                self._bytes_waiting -= self._released.popleft()
+            if waiting + messages <= self._max_messages and self._bytes_waiting + size <= self._max_bytes:
+                return True
+            if give_up():
+                return False
+            self.serve(_ROOM_WAIT_S)
+        return True
+
+    def _take(self, unit: Delivery, size: int) -> None:
+        unit.size += size
+        self._bytes_waiting += size
+
+    def _produce(
+        self,
+        topic: str,
+        partition: int | None,
+        messages: list[dict[str, Any]],
+        delivery: Delivery | None,
+        give_up: Callable[[], bool],
+    ) -> bool:
+        number = _NO_PARTITION if partition is None else partition
+        while True:
+            try:
+                taken = self._client.produce_batch(topic, messages, partition=number, on_delivery=delivery)
+            except KafkaException as error:
+                raise connect_error(f"Records could not be written to topic {topic!r}", error.args[0]) from error
+            self.serve()
+            if taken == len(messages):
+                return True
+            messages = self._refused(topic, number, messages, delivery)
+            if not messages:
+                return True
+            if give_up():
+                return False
+            self.serve(_ROOM_WAIT_S)
+
+    def _refused(
+        self, topic: str, partition: int, messages: list[dict[str, Any]], delivery: Delivery | None
+    ) -> list[dict[str, Any]]:
+        """Those to hand over again because the queue was full; other refusals end in their delivery."""
+        again = []
+        for message in messages:
+            error = message.pop("_error", None)
+            if error is None:
+                continue
+            if error.code() == KafkaError._QUEUE_FULL:
+                again.append(message)
+            else:
+                (delivery or message["callback"].unit).fail(error, topic, partition)
+        return again
+
+
+def _size_of(values: Sequence[bytes | None]) -> int:
+    try:
+        return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
+    except TypeError:
+        return sum(len(value) for value in values if value)

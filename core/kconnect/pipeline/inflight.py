@@ -1,0 +1,106 @@
+"""Which source offsets may be committed: those with nothing unacknowledged before them in their source partition."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kconnect.errors import DataError
+from kconnect.model import ConnectorOffset
+
+__all__ = ["InFlight", "SourcePosition", "Unit", "partition_key"]
+
+PartitionKey = frozenset[tuple[str, Any]]
+SourcePosition = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+"""A source partition and the offset to resume after in it."""
+
+
+class Unit:
+    """What one poll gave, on its way to Kafka. `ack()` from any thread says that all of it is settled."""
+
+    __slots__ = ("is_acked",)
+
+    def __init__(self) -> None:
+        self.is_acked = False
+
+    def ack(self) -> None:
+        self.is_acked = True
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One source partition: units in the order they were polled, and the offset that may be committed."""
+
+    partition: Mapping[str, Any]
+    waiting: deque[tuple[Unit, Mapping[str, Any] | None]] = field(default_factory=deque)
+    settled: Mapping[str, Any] | None = None
+    has_progress: bool = False
+
+    def settle(self) -> None:
+        while self.waiting and self.waiting[0][0].is_acked:
+            self.settled = self.waiting.popleft()[1]
+            self.has_progress = True
+
+
+class InFlight:
+    """Units between poll() and the broker's acknowledgement, by source partition.
+
+    A unit is settled as a whole; an offset is committable when its unit and all earlier ones of its partition are.
+    A unit that a transformation emptied is submitted and acked at once, so that its offset moves on in turn.
+    Threads: submit() from the task thread, ack() of a unit from any, committable() from the committer's.
+    Source: o.a.k.connect.runtime.SubmittedRecords (Kafka 4.3).
+    Differs: Java tracks each record; here the list or batch of one poll is the unit. After a crash a few more records
+    of a half acknowledged batch are sent again; a record that fails the task ends its unit before itself.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _lanes and what is in them; never held over a callback
+        self._lanes: dict[PartitionKey, _Lane] = {}
+
+    def submit(self, positions: Sequence[SourcePosition]) -> Unit:
+        """Register a unit with the last offset it reaches in each source partition, in poll order.
+
+        Errors: DataError for a source partition that is not a flat mapping.
+        """
+        unit = Unit()
+        with self._lock:
+            for partition, offset in positions:
+                key = partition_key(partition)
+                lane = self._lanes.get(key)
+                if lane is None:
+                    lane = self._lanes[key] = _Lane(partition)
+                lane.settle()  # keeps a lane short between commits, however many polls there are
+                lane.waiting.append((unit, offset))
+        return unit
+
+    def committable(self) -> list[ConnectorOffset]:
+        """Offsets that may be committed now and were not given before; one for each partition with progress."""
+        found = []
+        with self._lock:
+            for key, lane in list(self._lanes.items()):
+                lane.settle()
+                if lane.has_progress:
+                    found.append(ConnectorOffset(lane.partition, lane.settled))
+                    lane.has_progress = False
+                if not lane.waiting:
+                    del self._lanes[key]  # partitions come and go (files, tables): only live ones are kept
+        return found
+
+    def waiting_units(self) -> int:
+        """How many units are not settled, counted once for each source partition they touch."""
+        with self._lock:
+            return sum(not unit.is_acked for lane in self._lanes.values() for unit, _ in lane.waiting)
+
+
+def partition_key(partition: Mapping[str, Any]) -> PartitionKey:
+    """The partition as a key: equal whatever the order of its fields. Errors: DataError for nested values."""
+    try:
+        return frozenset(partition.items())
+    except TypeError as error:
+        raise DataError(
+            f"The source partition {dict(partition)!r} holds a nested value",
+            hint="Use numbers, text, booleans and None only: that is what offsets are stored as.",
+        ) from error

@@ -1,0 +1,21 @@
+"""Names the plugin call that failed, so that a trace begins with what and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kconnect.errors import ConnectError, RetriableError
+
+__all__ = ["plugin_call"]
+
+
+@contextmanager
+def plugin_call(plugin: object, method: str) -> Iterator[None]:
+    """Wrap what a plugin raises into a ConnectError that names the class and method; a RetriableError stays one."""
+    try:
+        yield
+    except RetriableError:
+        raise
+    except Exception as error:
+        raise ConnectError(f"{type(plugin).__name__}.{method}() raised {type(error).__name__}: {error}") from error

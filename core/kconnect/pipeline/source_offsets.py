@@ -1,0 +1,80 @@
+"""Commits the offsets of one source task: from the house-keeping thread on a timer, and once at the end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorOffset
+from kconnect.pipeline.inflight import InFlight, PartitionKey, partition_key
+from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
+
+__all__ = ["SourceOffsetCommitter"]
+
+log = logging.getLogger(__name__)
+
+
+class SourceOffsetCommitter:
+    """Takes what is committable to the offset store, each offset once, a failed commit again with the next.
+
+    Threads: `tick` on the house-keeping thread, the rest on the task's; the lock keeps them apart, so the task's thread
+    waits for a running commit only at its end.
+    Source: o.a.k.connect.runtime.SourceTaskOffsetCommitter, WorkerSourceTask.commitOffsets (Kafka 4.3).
+    """
+
+    def __init__(self, control: TaskControl, ports: TaskPorts, inflight: InFlight, serve: Callable[[], None]) -> None:
+        self._control = control
+        self._ports = ports
+        self._inflight = inflight
+        self._serve = serve
+        self._lock = threading.Lock()  # guards _uncommitted, and that one commit runs at a time
+        self._uncommitted: dict[PartitionKey, ConnectorOffset] = {}
+        self._committed = threading.Event()
+        self._ticket: Ticket | None = None
+
+    def begin(self, interval_s: float) -> None:
+        """Commit each `interval_s` from now on."""
+        self._ticket = self._ports.housekeeping.every(interval_s, self.tick, f"commit of {self._control.spec.id}")
+
+    def tick(self) -> None:
+        """One commit, if there is something to commit. Never raises: a failure is logged and tried again next time."""
+        self._commit(wait_s=0)
+
+    def take_committed(self) -> bool:
+        """Whether something was committed since the last call; then the task's commit() hook is due."""
+        if self._committed.is_set():
+            self._committed.clear()
+            return True
+        return False
+
+    def finish(self, wait_s: float) -> None:
+        """The last commit, after waiting that long for one that runs. Nothing is committed once cancelled."""
+        if self._ticket is not None:
+            self._ticket.cancel()
+        if not self._commit(wait_s):
+            log.warning("The last offsets of %s could not be committed in time", self._control.spec.id)
+
+    def _commit(self, wait_s: float) -> bool:
+        if not (self._lock.acquire(timeout=wait_s) if wait_s > 0 else self._lock.acquire(blocking=False)):
+            return False
+        try:
+            self._serve()  # a task that sits in a long poll() does not take its acknowledgements in
+            for offset in self._inflight.committable():
+                self._uncommitted[partition_key(offset.partition)] = offset
+            if not self._uncommitted or self._control.is_cancelled:
+                return True
+            self._ports.offsets.commit(self._control.spec.id.connector, list(self._uncommitted.values()))
+            self._uncommitted.clear()
+            self._control.counters.commits += 1
+            self._committed.set()
+            return True
+        except ConnectError as error:
+            self._control.counters.commit_failures += 1
+            log.error(
+                "Offsets of %s could not be committed, the next commit takes them: %s", self._control.spec.id, error
+            )
+            return True
+        finally:
+            self._lock.release()
