@@ -1,7 +1,8 @@
-"""Real things for tests: a Kafka broker for the session, brokers of one's own, topics; and a check that nothing is left behind.
+"""Real things for tests: a Kafka broker for the session, brokers of one's own, topics; and a check for what is left
+behind.
 
-Nothing is skipped: Java is the only thing a test run needs that pip does not bring, and without it the fixtures fail. So
-KCONNECT_REQUIRE (broker,java,spark) needs no switch here; a test that skips itself although its need is listed fails.
+Nothing is skipped: Java is the only thing a test run needs that pip does not bring, and without it the fixtures fail.
+A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists what it needs fails.
 """
 
 from __future__ import annotations

@@ -45,9 +45,10 @@ def wait_http(url: str, within_s: float = 30.0, *, status: int = 200) -> bytes:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 assert answer.status == status, f"{url} answers {answer.status}"
                 return (answer.read(),)
-        except urllib.error.HTTPError as err:
-            body = err.read()
-            assert err.code == status, f"{url} answers {err.code}: {body[:300]!r}"
+        except urllib.error.HTTPError as answer:
+            body = answer.read()
+            if answer.code != status:
+                raise AssertionError(f"{url} answers {answer.code}: {body[:300]!r}") from answer
             return (body,)
         except OSError as err:
             raise AssertionError(f"{url}: {err}") from err

@@ -1,7 +1,8 @@
 """The dev broker: real Kafka from its Maven artifacts, for development, quickstart and tests.
 
-jars.py fetches and checks, java.py finds a JVM, broker.py starts and stops; folder.py knows the data folder, wire.py asks a
-broker whether it is ready. Imported by the CLI and the tests; imports nothing of ours but errors.
+jars.py fetches and checks, java.py finds a JVM, broker.py starts and stops; folder.py knows the data folder,
+archive.py the class archive that halves the start, wire.py asks a broker whether it is ready. Imported by the CLI and
+the tests; imports nothing of ours but errors.
 """
 
 from __future__ import annotations

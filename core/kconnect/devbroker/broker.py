@@ -34,7 +34,7 @@ _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 20.0
 _FORMAT_TIMEOUT_S = 60.0
 _POLL_S = 0.02
-# Kafka keeps records in the page cache, not in the heap: 512 MB carried the bench (2 x 150 MB/s) without a full collection.
+# Kafka keeps records in the page cache, not in the heap.
 _HEAP = ("-Xms128m", "-Xmx512m")
 _JVM_OPTIONS = (*_HEAP, "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8")
 _LOG_SETTINGS = """\
@@ -71,8 +71,9 @@ def default_data_folder() -> Path:
 class DevBroker:
     """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; again and again.
 
-    The JVM runs in a session of its own, so a Ctrl-C at the terminal reaches the owner only, who stops the broker last. A
-    broker that is left running (detach) is found again by any DevBroker on the same folder: `status()` and `stop()` work there.
+    The JVM runs in a session of its own, so a Ctrl-C at the terminal reaches the owner only, who stops the broker
+    last. A broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
+    `stop()` work.
     Threads: one at a time.
     """
 
@@ -107,8 +108,9 @@ class DevBroker:
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start and wait until the broker answers admin requests.
 
-        Errors: EnvironmentProblemError (no Java, port taken, folder broken, broker died), ConflictError (a broker runs on this
-        folder), UnreachableError (jars not cached and no network), TimedOutError. Nothing is left running after an error.
+        Errors: EnvironmentProblemError (no Java, port taken, folder broken, broker died), ConflictError (a broker
+        runs on this folder), UnreachableError (jars not cached and no network), TimedOutError. An error leaves
+        nothing running.
         """
         deadline = time.monotonic() + timeout_s
         java = find_java("the Kafka broker")
@@ -139,7 +141,10 @@ class DevBroker:
             raise
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> bool:
-        """Stop the broker that runs on the folder, whoever started it; says whether there was one. SIGKILL after the deadline."""
+        """Stop the broker that runs on the folder, whoever started it; says whether there was one.
+
+        SIGTERM, and SIGKILL after the deadline.
+        """
         running = self.folder.running()
         if running is None:
             self._reap(0.0)
@@ -186,7 +191,7 @@ class DevBroker:
         return True
 
     def status(self) -> BrokerStatus:
-        """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder and does not answer yet."""
+        """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder, no answer yet."""
         running = self.folder.running()
         if running is None:
             state = "STARTING" if self.folder.is_held() else "STOPPED"
@@ -265,7 +270,8 @@ class DevBroker:
             "min.insync.replicas": "1",
             "auto.create.topics.enable": "true",
             "group.initial.rebalance.delay.ms": "0",
-            # After a kill -9 the controller takes the node back only when its former session is over; Kafka's 9 s are long here.
+            # After a kill -9 the controller takes the node back only when its former session is over:
+            # Kafka's default of 9 s is long.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "500",
         }
@@ -280,7 +286,7 @@ class DevBroker:
     def _format(self, command: Sequence[str]) -> None:
         """Give the folder its cluster id, by Kafka's own tool.
 
-        A cluster id is 16 bytes in URL-safe base64; the first is fixed so that it never begins with a dash, as the tool refuses.
+        A cluster id is 16 bytes in URL-safe base64. The first byte is fixed: the tool refuses a leading dash.
         """
         cluster_id = base64.urlsafe_b64encode(b"\x40" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         tool = [command[0], "-XX:TieredStopAtLevel=1", *command[1:], "kafka.tools.StorageTool", "format"]

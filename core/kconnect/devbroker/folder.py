@@ -90,7 +90,7 @@ class BrokerFolder:
         return self._meta().get("cluster.id")
 
     def hold(self) -> IO[str]:
-        """Take the folder's lock; give the open file to the broker's process, which then holds it as long as it lives.
+        """Take the folder's lock; the broker's process gets the open file, and so holds it as long as it lives.
 
         Errors: ConflictError when another broker runs on this folder.
         """
@@ -146,7 +146,7 @@ class BrokerFolder:
         return []
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether the process of this id is a broker on this folder: the lock may be held beyond this pid namespace."""
+        """Whether the process is a broker on this folder: the lock may be held beyond this pid namespace."""
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:
@@ -183,7 +183,7 @@ class BrokerFolder:
                 )
         if meta["node.id"] != str(NODE_ID):
             raise EnvironmentProblemError(
-                f"The data folder {self.path} belongs to another cluster: its node.id is {meta['node.id']}, ours {NODE_ID}.",
+                f"The data folder {self.path} belongs to another cluster: node.id is {meta['node.id']}, not {NODE_ID}.",
                 hint=hint,
             )
 

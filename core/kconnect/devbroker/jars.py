@@ -1,9 +1,10 @@
 """Kafka's own jars from its Maven artifacts: fetched once into the user's cache, checked each time, then offline.
 
-The lock file beside this module names every jar with its size and SHA-256, so nothing is resolved on a user's machine: a jar
-that is absent, short or altered is fetched again, and a jar with another checksum is refused. jgo resolves the artifacts when
-the lock is made (`python -m kconnect.devbroker.jars`) and fetches them; it only warns about a wrong checksum and writes
-straight to its target, so each download goes to a staging folder and is moved into place after the check.
+The lock file beside this module names every jar with its size and SHA-256, so nothing is resolved on a user's
+machine: a jar that is absent, short or altered is fetched again, and a jar with another checksum is refused. jgo
+resolves the artifacts when the lock is made (`python -m kconnect.devbroker.jars`) and fetches them; as it only warns
+about a wrong checksum and writes straight to its target, each download goes to a staging folder and is moved into
+place after the check.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ _ROOTS = {
         )
     ),
 }
-# Kafka logs through slf4j 1.7; this is the binding its release ships, for the log4j it depends on. Resolved apart from Kafka:
-# jgo takes the versions an artifact's parent manages for all it resolves with it, and this one's parent manages kafka-clients.
+# Kafka logs through slf4j 1.7; this is the binding its release ships. Resolved apart from Kafka: jgo applies the
+# versions an artifact's parent manages to all it resolves with it, and the parent of this one manages an old
+# kafka-clients.
 _LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 _PARALLEL = 4
 _READ_TIMEOUT_S = 30
@@ -111,8 +113,8 @@ class JarSet:
     def fetch(self, progress: Progress | None = None) -> list[Path]:
         """The class path, complete and checked; no network when nothing is missing.
 
-        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder can not be
-        written or what came has another checksum than the lock.
+        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder can
+        not be written or what came has another checksum than the lock.
         """
         paths = [self.folder / jar.file_name for jar in self.jars]
         if not self.missing():
@@ -196,11 +198,11 @@ class _Fetcher:
         if problem is None:
             raise EnvironmentProblemError(
                 f"{jar.file_name} came with another checksum than expected ({jar.sha256[:12]}..), {_ATTEMPTS} times.",
-                hint="Something between this machine and the Maven repository alters downloads; ask who runs the proxy.",
+                hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
             )
         raise UnreachableError(
             f"{jar.file_name} can not be fetched from the Maven repository: {_reason(problem)}",
-            hint="Kafka's jars are fetched once and kept; check the network or proxy settings (HTTPS_PROXY) and try again.",
+            hint="Kafka's jars are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
         ) from problem
 
     def _download(self, jar: Jar, folder: Path) -> Path:
@@ -219,7 +221,7 @@ class _Fetcher:
 
 
 def maven_context(folder: Path, progress: Any = None) -> Any:  # Any: jgo has no type information we may rely on
-    """Jgo's context over a folder, with the repositories the user configured for jgo (default: Maven Central)."""
+    """A jgo context over a folder, with the repositories the user configured for jgo (default: Maven Central)."""
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext, PythonResolver
 
