@@ -1,0 +1,153 @@
+"""The `connect` command: global options, commands loaded when they are called, main() = the one error boundary.
+
+Start-up is budgeted: `--help` and admin commands answer in 0.35 s, so modules of commands are imported on use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from kconnect_cli.exits import INTERRUPTED, READER_GONE
+from kconnect_cli.plain_values import HELP_OPTIONS, use_plain_values
+from kconnect_cli.session import CliSession, Output, RootUrl, Verbose, session_of
+
+__all__ = ["app", "main"]
+
+
+class _Entry(NamedTuple):
+    """A command: its name, its one line of help, other names it answers to. Its module is commands/NAME.py."""
+
+    name: str
+    help: str
+    aliases: tuple[str, ...] = ()
+
+
+# Every command. A module gives either `app`, a Typer group, or one function of the command's name.
+_COMMANDS = (
+    _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
+    _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
+    _Entry("connectors", "List, show, create, pause, resume, stop, restart, delete connectors.", ("connector",)),
+    _Entry("offsets", "Show, alter, reset offsets of connectors.", ("offset",)),
+    _Entry("broker", "Start, stop, look at a Kafka broker for development."),
+)
+_BY_NAME = {name: entry for entry in _COMMANDS for name in (entry.name, *entry.aliases)}
+
+
+class _LazyGroup(TyperGroup):
+    """A group that knows its commands by name and help, and imports one when it is called."""
+
+    def __init__(self, **settings: Any) -> None:  # whatever Typer passes to a group
+        super().__init__(**settings)
+        for entry in _COMMANDS:
+            self.commands[entry.name] = TyperCommand(entry.name, help=entry.help)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # typer's own click types are private
+        entry = _BY_NAME.get(cmd_name)
+        return None if entry is None else _load(entry)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # as above
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, entry.help) for entry in _COMMANDS])
+
+
+def _load(entry: _Entry) -> Any:
+    module = import_module(f"kconnect_cli.commands.{entry.name}")
+    commands = getattr(module, "app", None)
+    if commands is None:
+        commands = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        commands.command(entry.name)(getattr(module, entry.name))
+    command = get_command(commands)
+    command.name = entry.name
+    use_plain_values(command)
+    return command
+
+
+# Rich's help would cost another 60 ms
+app = typer.Typer(
+    cls=_LazyGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": HELP_OPTIONS},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    ctx: typer.Context,
+    url: RootUrl = None,
+    output: Output = None,
+    verbose: Verbose = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Kafka Connect for Python teams, with Spark beneath: run workers, manage connectors."""
+    session_of(ctx).choose(url, output, verbose)
+    if version:
+        from importlib.metadata import version as version_of
+
+        from kconnect.model import CONNECT_VERSION
+        from kconnect_cli.output import write_text
+
+        write_text(f"kconnect {version_of('kconnect')} (Kafka Connect {CONNECT_VERSION})\n")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        from kconnect_cli.output import write_text
+
+        write_text(ctx.get_help() + "\n")
+
+
+def main() -> None:
+    """Entry point of `connect`: runs, and leaves with an exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str], prog_name: str = "connect") -> int:
+    """Run one command line; gives its exit code. Every error ends here as a sentence and a hint."""
+    session = CliSession()
+    # Also read here, so that an error of parsing shows its trace
+    session.verbose = "--verbose" in arguments
+    try:
+        root = get_command(app)
+        use_plain_values(root)
+        code = root.main(list(arguments), prog_name, standalone_mode=False, obj=session)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except typer.Abort:
+        session.say("Nothing was changed.")
+        return INTERRUPTED
+    except TyperException as err:
+        return _usage(session, err)
+    except BrokenPipeError:
+        _silence_stdout()
+        return READER_GONE
+    except Exception as err:
+        return session.complain(err)
+    finally:
+        session.close()
+
+
+def _usage(session: CliSession, err: TyperException) -> int:
+    """An error of the command line itself. A group without a verb shows its help."""
+    message = err.format_message()
+    if message.startswith("Usage:"):
+        session.say(message)
+        return err.exit_code
+    typer.secho(message, fg="red", err=True)
+    ctx: typer.Context | None = getattr(err, "ctx", None)
+    session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help shows what it takes.")
+    return err.exit_code
+
+
+def _silence_stdout() -> None:
+    """Python flushes stdout at its end, which would fail again and print a trace."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

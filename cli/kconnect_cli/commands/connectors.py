@@ -1,0 +1,175 @@
+"""`connect connectors`: list, show, create, pause, resume, stop, restart, delete, over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession, Names, Yes, with_session
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorInfo, ConnectorStatus
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="List, show, create, pause, resume, stop, restart, delete connectors.",
+)
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TYPE", lambda row: row["type"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("TASKS", lambda row: state_counts([task["state"] for task in row["tasks"]])),
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: CliSession) -> None:
+    """List connectors with their type, state and tasks."""
+    statuses = session.client.connector_statuses()
+    write_rows([_row(statuses[name]) for name in sorted(statuses)], _COLUMNS, session.output)
+    if not statuses and session.output is Format.TABLE:
+        session.say(f"No connectors at {session.url}.")
+
+
+@app.command()
+@with_session
+def show(session: CliSession, names: Names) -> None:
+    """Show connectors: type, state, config, tasks, and why they failed. One name: one object."""
+    client = session.client
+    found = [
+        session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name)))
+        for name in names
+    ]
+    if session.output is Format.NAME:
+        write_rows(found, _COLUMNS, session.output)
+    elif session.output is Format.TABLE:
+        write_text("\n".join(_page(connector) for connector in found))
+    else:
+        write_object(found[0] if len(found) == 1 else found, session.output)
+
+
+@app.command()
+@with_session
+def create(
+    session: CliSession,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]", help=".properties, .json or .toml; - reads stdin.", show_default=False),
+    ] = None,
+    more: Annotated[list[str] | None, typer.Option("--file", "-f", help="The same as FILE.")] = None,
+) -> None:
+    """Create connectors from files."""
+    from kconnect_cli.files import read_connector_file
+
+    chosen = [*(files or []), *(more or [])]
+    if not chosen:
+        raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
+    for connector in [read_connector_file(path) for path in chosen]:
+        state = connector.initial_state
+        info = session.client.create_connector(
+            connector.name, connector.config, initial_state=_initial_state_text(state)
+        )
+        session.say(f"created {info.name}")
+
+
+@app.command()
+@with_session
+def pause(session: CliSession, names: Names) -> None:
+    """Pause connectors: tasks stay and idle."""
+    _each(session, names, "paused", session.client.pause_connector)
+
+
+@app.command()
+@with_session
+def resume(session: CliSession, names: Names) -> None:
+    """Resume paused or stopped connectors."""
+    _each(session, names, "resumed", session.client.resume_connector)
+
+
+@app.command()
+@with_session
+def stop(session: CliSession, names: Names) -> None:
+    """Stop connectors: tasks end, config and offsets stay."""
+    _each(session, names, "stopped", session.client.stop_connector)
+
+
+@app.command()
+@with_session
+def restart(
+    session: CliSession,
+    names: Names,
+    task: Annotated[int | None, typer.Option("--task", help="Restart this task only.")] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
+) -> None:
+    """Restart connectors, alone or with their tasks, or one task."""
+    from kconnect.model import TaskId
+
+    if task is not None and (tasks or only_failed):
+        raise UsageProblem("--task restarts one task; it goes with neither --tasks nor --only-failed")
+
+    def one(name: str) -> None:
+        if task is not None:
+            session.client.restart_task(TaskId(name, task))
+        else:
+            session.client.restart_connector(name, include_tasks=tasks, only_failed=only_failed)
+        session.say(f"restarted {name}" if task is None else f"restarted {name} task {task}")
+
+    session.each(names, one)
+
+
+@app.command()
+@with_session
+def delete(session: CliSession, names: Names, yes: Yes = False) -> None:
+    """Delete connectors. Their offsets stay: one created again under the name goes on there."""
+    session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
+    _each(session, names, "deleted", session.client.delete_connector)
+
+
+def _each(session: CliSession, names: Sequence[str], verb: str, act: Callable[[str], None]) -> None:
+    def one(name: str) -> None:
+        act(name)
+        session.say(f"{verb} {name}")
+
+    session.each(names, one)
+
+
+def _row(status: ConnectorStatus) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": status.name, "type": str(status.type), "state": str(status.connector.state)}
+    if status.connector.trace:
+        row["trace"] = status.connector.trace
+    row["tasks"] = [task.to_json() for task in status.tasks]
+    return row
+
+
+def _described(info: ConnectorInfo, status: ConnectorStatus) -> dict[str, Any]:
+    row = _row(status)
+    tasks = row.pop("tasks")
+    return {**row, "config": dict(info.config), "tasks": tasks}
+
+
+def _page(connector: Row) -> str:
+    """One connector for people."""
+    lines = [f"{connector['name']}  {connector['type']}  {connector['state']}", "config"]
+    lines += [f"  {key} = {value}" for key, value in sorted(connector["config"].items())]
+    lines.append("tasks" if connector["tasks"] else "tasks: none")
+    lines += [f"  {task['id']}  {task['state']}  {task['worker_id']}" for task in connector["tasks"]]
+    for what, trace in [("connector", connector.get("trace"))] + [
+        (f"task {task['id']}", task.get("trace")) for task in connector["tasks"]
+    ]:
+        if trace:
+            lines += [f"trace of {what}", *(f"  {line}" for line in trace.rstrip().splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _initial_state_text(state: object) -> str | None:
+    """As REST spells it: RUNNING where the model says STARTED."""
+    return None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))

@@ -1,0 +1,90 @@
+"""Exit codes, and exception -> sentence, hint and code.
+
+| code | means |
+|------|-------|
+| 0    | done |
+| 1    | failed: the worker refused or something broke; the sentence says what |
+| 2    | usage: unknown option, bad value, or a question that could not be asked (no terminal, no --yes) |
+| 3    | not found: no such connector, task or file |
+| 4    | conflict: the name is taken, or a rebalance runs |
+| 5    | unreachable: nobody answers at the URL |
+| 6    | timed out: the worker did not answer in time |
+| 130  | Ctrl-C |
+| 141  | the reader of stdout went away (`connect .. | head`) |
+
+`connect standalone` keeps the codes of Java's connect-standalone: 1, 2, 3, 130, 143.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    NotFoundError,
+    TimedOutError,
+    UnreachableError,
+)
+
+__all__ = ["Explained", "Failure", "UsageProblem", "explain"]
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+READER_GONE = 141
+
+_CODE_OF: tuple[tuple[type[Exception], int], ...] = (
+    (NotFoundError, 3),
+    (FileNotFoundError, 3),
+    (AlreadyExistsError, 4),
+    (ConflictError, 4),
+    (UnreachableError, 5),
+    (TimedOutError, 6),
+)
+
+
+class Failure(Exception):
+    """An error with an exit code of its own choice, for commands that keep another program's codes."""
+
+    def __init__(self, error: ConnectError, code: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.code = code
+
+
+class UsageProblem(ConnectError):
+    """The command was called in a way that can not be carried out; exit code 2."""
+
+
+class Explained(NamedTuple):
+    """What the user is shown, and the exit code."""
+
+    sentence: str
+    hint: str | None
+    code: int
+
+
+def explain(error: BaseException) -> Explained:
+    """Sentence, hint and exit code of anything a command raised."""
+    if isinstance(error, Failure):
+        return Explained(str(error.error), error.error.hint, error.code)
+    if isinstance(error, UsageProblem):
+        return Explained(str(error), error.hint, USAGE)
+    code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), FAILED)
+    if isinstance(error, ConnectError):
+        return Explained(str(error), error.hint or _usual_hint(error), code)
+    if isinstance(error, OSError) and error.filename:
+        return Explained(f"{error.filename}: {error.strerror}", None, code)
+    return Explained(f"{type(error).__name__}: {error}", "This is a bug in connect: --verbose shows the trace.", code)
+
+
+def _usual_hint(error: ConnectError) -> str | None:
+    """Hints for what a worker, ours or Java's, answers in words of its API."""
+    if isinstance(error, BadRequestError) and "must be in the STOPPED state" in str(error):
+        return "Stop it first: connect connectors stop NAME"
+    if isinstance(error, ConflictError):
+        return "A rebalance may be running: try again in a few seconds."
+    return None

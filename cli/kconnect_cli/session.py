@@ -1,0 +1,160 @@
+"""CliSession: what the options of one call chose, its client, and talk on stderr; and @with_session."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.exits import UsageProblem, explain
+from kconnect_cli.output import Format
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+
+__all__ = ["DEFAULT_URL", "CliSession", "Names", "Yes", "session_of", "with_session"]
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://localhost:8083"
+
+_URL_HELP = f"REST URL of a worker. [default: {DEFAULT_URL}]"
+# The variable counts at the root only: behind the verb it would win over `connect --url .. connectors list`
+RootUrl = Annotated[str | None, typer.Option("--url", envvar="KCONNECT_URL", help=_URL_HELP, show_default=False)]
+Url = Annotated[str | None, typer.Option("--url", help=f"{_URL_HELP} [env var: KCONNECT_URL]", show_default=False)]
+Output = Annotated[
+    Format | None,
+    typer.Option("--output", "-o", help="How data is written. [default: table]", show_default=False),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the trace of an error.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+class CliSession:
+    """One call of the command. The client connects when it is first used."""
+
+    def __init__(self) -> None:
+        self.url = DEFAULT_URL
+        self.output = Format.TABLE
+        self.verbose = False
+        self._client: ConnectClient | None = None
+
+    def choose(self, url: str | None, output: Format | None, verbose: bool) -> None:
+        """Options of the root or of the command; what is None was not given here."""
+        self.url = url or self.url
+        self.output = output or self.output
+        self.verbose = verbose or self.verbose
+
+    @property
+    def client(self) -> ConnectClient:
+        if self._client is None:
+            from kconnect.client import ConnectClient
+
+            self._client = ConnectClient(self.url)
+        return self._client
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def say(self, text: str) -> None:
+        """Talk: to stderr."""
+        typer.echo(text, err=True)
+
+    def complain(self, error: BaseException) -> int:
+        """One red sentence, one hint line, the trace with --verbose. Gives the exit code."""
+        sentence, hint, code = explain(error)
+        typer.secho(sentence, fg="red", err=True)
+        if hint:
+            typer.echo(f"Hint: {hint}", err=True)
+        if self.verbose:
+            import traceback
+
+            typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        return code
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask on the terminal unless --yes. Errors: UsageProblem without a terminal; exit 1 on no."""
+        if yes:
+            return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageProblem(
+                f"This needs an answer, and there is no terminal to ask on: {question}", hint="Add --yes to do it."
+            )
+        if not typer.confirm(question, err=True):
+            self.say("Nothing was changed.")
+            raise typer.Exit(1)
+
+    def each(self, names: Sequence[str], action: Callable[[str], None]) -> None:
+        """Do it for every connector, though some fail; the exit code is that of the first failure."""
+        failures: list[int] = []
+        for name in dict.fromkeys(names):
+            try:
+                self.on_connector(name, action)
+            except (UnreachableError, TimedOutError):
+                raise
+            except ConnectError as err:
+                if len(names) == 1:
+                    raise
+                failures.append(self.complain(err))
+        if failures:
+            raise typer.Exit(failures[0])
+
+    def on_connector(self, name: str, action: Callable[[str], T]) -> T:
+        """Do it; a connector that is not there gives names that are."""
+        try:
+            return action(name)
+        except NotFoundError as err:
+            if err.hint is None:
+                err.hint = self._other_names(name)
+            raise
+
+    def _other_names(self, name: str) -> str | None:
+        names = self.client.connectors()
+        if name in names:
+            return None
+        if not names:
+            return f"{self.url} has no connectors."
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, names, n=3)
+        if near:
+            return f"Did you mean {' or '.join(near)}?"
+        shown = ", ".join(names[:10]) + (", .." if len(names) > 10 else "")
+        return f"{self.url} has these connectors: {shown}"
+
+
+def session_of(ctx: typer.Context) -> CliSession:
+    return ctx.ensure_object(CliSession)
+
+
+def with_session(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the session as its first argument, and the options --url, --output and --verbose.
+
+    So these may stand before the noun or after the verb, and a command only names its own parameters.
+    """
+
+    def call(ctx: typer.Context, *, url: str | None, output: Format | None, verbose: bool, **given: Any) -> None:
+        session = session_of(ctx)
+        session.choose(url, output, verbose)
+        command(session, **given)
+
+    hints = get_type_hints(command, include_extras=True)
+    own = list(inspect.signature(command).parameters.values())[1:]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
+        inspect.Parameter("url", kind, annotation=Url, default=None),
+        inspect.Parameter("output", kind, annotation=Output, default=None),
+        inspect.Parameter("verbose", kind, annotation=Verbose, default=False),
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return call
