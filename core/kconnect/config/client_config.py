@@ -1,0 +1,217 @@
+"""Kafka client settings of workers and connectors: Java's names in, librdkafka's out.
+
+A producer of a source task takes, later ones winning: Connect's own defaults, the worker's `producer.*`, the
+connector's `producer.override.*`. Consumers and admin clients likewise. A key that can not be translated gives a
+warning that names it. `librdkafka.X` under any of these prefixes passes X on untouched, for what Java does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PRODUCER, Rule
+from kconnect.config.client_security import SECURITY_KEYS, security_settings
+from kconnect.errors import ConfigError
+
+__all__ = ["ClientSettings", "admin_config", "consumer_config", "max_poll_records", "override_error", "producer_config"]
+
+ClientSettings = tuple[dict[str, Any], list[str]]
+"""librdkafka's settings, and warnings to be logged once each."""
+
+_PASSTHROUGH: Final = "librdkafka."
+_FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
+_SERIALIZERS: Final = frozenset({"key.serializer", "value.serializer"})
+_PARTITIONERS: Final = {
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": "murmur2_random",
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": "random",
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": "random",
+}
+_ASSIGNORS: Final = {
+    "CooperativeStickyAssignor": "cooperative-sticky",
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "roundrobin",  # librdkafka has no eager sticky one; both spread partitions evenly
+}
+_PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
+
+
+def producer_config(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
+) -> ClientSettings:
+    """Settings of a source task's producer; `client_id` is `connector-producer-NAME-TASK` in Java.
+
+    Throughput settings (linger.ms, batch.size, buffer.memory) are only there when the user gave them.
+    Errors: ConfigError in Java's words when a number is none.
+    Source: Worker.baseProducerConfigs (Kafka 4.3).
+    """
+    defaults = {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "acks": "all",
+        "enable.idempotence": "false",
+        "max.in.flight.requests.per.connection": "1",
+        "delivery.timeout.ms": "2147483647",
+    }
+    given = _layers(worker, "producer.", connector, "producer.override.")
+    settings, warnings = _translate(defaults, given, PRODUCER, ignored=_SERIALIZERS)
+    effective = {key: value for key, (value, _) in given.items()}
+    settings["partitioner"] = _partitioner(effective, warnings)
+    level = effective.get(f"compression.{effective.get('compression.type', 'none').strip().lower()}.level")
+    if level is not None:
+        settings["compression.level"] = parse_type("compression.level", level, ConfigDef.Type.INT)
+    return settings, warnings + _forgotten_security(worker, "producer.", given)
+
+
+def consumer_config(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, group_id: str
+) -> ClientSettings:
+    """Settings of a sink task's consumer; in Java `connector-consumer-NAME-TASK` and `connect-NAME`.
+
+    Errors: ConfigError in Java's words when a number is none.
+    Source: Worker.baseConsumerConfigs (Kafka 4.3).
+    """
+    defaults = {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "group.id": group_id,
+        "auto.offset.reset": "earliest",
+    }
+    given = _layers(worker, "consumer.", connector, "consumer.override.")
+    settings, warnings = _translate(defaults, given, CONSUMER, ignored=_FIXED)
+    settings["enable.auto.commit"] = "false"
+    if str(settings["auto.offset.reset"]).lower() == "none":
+        settings["auto.offset.reset"] = "error"
+    if "partition.assignment.strategy" in given:
+        settings |= _assignment(*given["partition.assignment.strategy"], warnings)
+    if "fetch.max.bytes" in settings:  # librdkafka wants the two others to fit round it
+        settings["receive.message.max.bytes"] = max(1000, settings["fetch.max.bytes"] + 512)
+        settings["message.max.bytes"] = min(1_000_000, settings["fetch.max.bytes"])
+    max_poll_records(worker, connector)  # a wrong one is told here, with the other settings
+    return settings, warnings + _forgotten_security(worker, "consumer.", given)
+
+
+def admin_config(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
+) -> ClientSettings:
+    """Settings of an admin client: the worker's own without a prefix, its `admin.*`, `admin.override.*`.
+
+    Source: Worker.adminConfigs (Kafka 4.3).
+    """
+    own = {key: worker[key] for key in worker if key in ADMIN or key in SECURITY_KEYS}
+    given = _layers(worker, "admin.", connector, "admin.override.")
+    given = {key: value for key, value in given.items() if not key.startswith("listeners")}  # REST's admin.listeners
+    return _translate({**own, "client.id": client_id}, given, ADMIN, ignored=frozenset())
+
+
+def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
+    """How many records a sink task is given at once at most; the loop keeps to it, librdkafka has no such setting."""
+    given = _layers(worker, "consumer.", connector, "consumer.override.").get("max.poll.records")
+    if given is None:
+        return 500  # Java's default
+    number: int = parse_type("max.poll.records", given[0], ConfigDef.Type.INT)
+    ConfigDef.Range.at_least(1).ensure_valid("max.poll.records", number)
+    return number
+
+
+def override_error(policy: str, key: str) -> str | None:
+    """Why a worker's `connector.client.config.override.policy` forbids a connector to override `key`; None if not.
+
+    Source: NoneConnectorClientConfigOverridePolicy, PrincipalConnectorClientConfigOverridePolicy (Kafka 4.3).
+    """
+    match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
+        case "All":
+            return None
+        case "Principal" if key in _PRINCIPAL_KEYS:
+            return None
+        case "None" | "Principal" as name:
+            return f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
+        case _:
+            raise ConfigError.invalid(
+                "connector.client.config.override.policy", policy, "String must be one of: All, None, Principal"
+            )
+
+
+def _layers(
+    worker: Mapping[str, str], prefix: str, connector: Mapping[str, str] | None, override: str
+) -> dict[str, tuple[str, str]]:
+    """Settings by Java's name with the full key they were given under; the connector's win."""
+    found = {key[len(prefix) :]: (value, key) for key, value in worker.items() if key.startswith(prefix)}
+    for key, value in (connector or {}).items():
+        if key.startswith(override):
+            found[key[len(override) :]] = (value, key)
+    return found
+
+
+def _translate(
+    defaults: Mapping[str, str],
+    given: Mapping[str, tuple[str, str]],
+    rules: Mapping[str, Rule],
+    ignored: frozenset[str],
+) -> ClientSettings:
+    settings: dict[str, Any] = {}
+    warnings: list[str] = []
+    passed: dict[str, str] = {}
+    merged = {key: (value, key) for key, value in defaults.items()} | dict(given)
+    for key, (value, full_key) in merged.items():
+        if key in rules:
+            settings[rules[key].target] = _value(rules[key], key, value, full_key, warnings)
+        elif key.startswith(_PASSTHROUGH):
+            passed[key.removeprefix(_PASSTHROUGH)] = value
+        elif key in ignored:
+            warnings.append(f"{full_key} has no effect: Connect sets {key} itself")
+        elif key not in SECURITY_KEYS and key not in HANDLED_ELSEWHERE:
+            warnings.append(f"{full_key} has no effect: librdkafka has nothing like {key}")
+    security, problems = security_settings({key: value for key, (value, _) in merged.items() if key in SECURITY_KEYS})
+    warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
+    return {**settings, **security, **passed}, warnings
+
+
+def _value(rule: Rule, key: str, value: str, full_key: str, warnings: list[str]) -> Any:
+    if not rule.is_number:
+        return value.strip()
+    number: int = parse_type(key, value, ConfigDef.Type.LONG)
+    if rule.zero_if is not None and number == rule.zero_if:
+        return 0
+    scaled = number // rule.divisor
+    low, high = rule.low or 0, rule.high or 0
+    clamped = min(max(scaled, low), high)
+    if clamped != scaled:
+        warnings.append(f"{full_key}={value} is beyond what librdkafka takes: {clamped * rule.divisor} is used")
+    return clamped
+
+
+def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:
+    """Java's default sends equal keys to equal partitions by murmur2; records without a key go anywhere."""
+    if given.get("partitioner.ignore.keys", "false").strip().lower() == "true":
+        return "random"
+    name = given.get("partitioner.class")
+    if name is None or not name.strip():
+        return "murmur2_random"
+    known = _PARTITIONERS.get(name.strip())
+    if known is None:
+        warnings.append(f"partitioner.class={name} is not known here: records are spread as by Java's default")
+    return known or "murmur2_random"
+
+
+def _assignment(value: str, full_key: str, warnings: list[str]) -> dict[str, str]:
+    """Assignors by librdkafka's names; it can not mix eager and cooperative ones, so the eager ones are kept."""
+    names = [name.rsplit(".", 1)[-1] for name in parse_type(full_key, value, ConfigDef.Type.LIST)]
+    unknown = [name for name in names if name not in _ASSIGNORS]
+    warnings += [f"{full_key}: {name} is not known here and left out" for name in unknown]
+    known = list(dict.fromkeys(_ASSIGNORS[name] for name in names if name in _ASSIGNORS))
+    if not known:
+        return {}
+    eager = [name for name in known if name != "cooperative-sticky"]
+    return {"partition.assignment.strategy": ",".join(eager or known)}
+
+
+def _forgotten_security(worker: Mapping[str, str], prefix: str, given: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Java gives the worker's own security settings to its admin clients only, which is easily overlooked."""
+    if "security.protocol" not in worker or "security.protocol" in given:
+        return []
+    return [
+        f"security.protocol is set for the worker, but not {prefix}security.protocol: as in Java, {prefix}* "
+        "must be given for the clients of tasks"
+    ]
