@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from kconnect.api.configdef import Config, ConfigDef, ConfigKey, ConfigValue, Password
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
     from kconnect.api.projection import SchemaProjector
-    from kconnect.api.values import Values
 
 __all__ = [
     "Config",
@@ -110,7 +109,6 @@ __all__ = [
     "TransactionContext",
     "Transformation",
     "Type",
-    "Values",
 ]
 
 _LAZY = {
@@ -124,7 +122,6 @@ _LAZY = {
     "SchemaProjector": "projection",
     "Time": "logical",
     "Timestamp": "logical",
-    "Values": "values",
 }
 
 

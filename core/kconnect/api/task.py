@@ -31,8 +31,8 @@ __all__ = [
 class Task(ABC):
     """What source and sink tasks share. Extend `SourceTask` or `SinkTask`, not this.
 
-    Source: o.a.k.connect.connector.Task. The runtime makes a task with no arguments, then calls initialize, start, the data methods, stop; a task object is
-    never started twice. Each task has a thread of its own, shared with nobody.
+    The runtime makes a task with no arguments, then calls initialize, start, the data methods, stop; a task object is
+    never started twice. Each task has a thread of its own, shared with nobody. Source: o.a.k.connect.connector.Task.
     """
 
     def version(self) -> str:

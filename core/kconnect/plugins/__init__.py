@@ -1,1 +1,12 @@
-"""(room)"""
+"""From a name in a config to a plugin class: Java names, aliases, entry points, Python classes, plugin.path folders.
+
+Imported by pipeline (builds tasks), herder and worker (connectors, plugin lists). Imports api and errors; shipped
+plugins are found by name, never imported here.
+"""
+
+from __future__ import annotations
+
+from kconnect.plugins.aliases import PluginType
+from kconnect.plugins.registry import PluginInfo, PluginRegistry
+
+__all__ = ["PluginInfo", "PluginRegistry", "PluginType"]

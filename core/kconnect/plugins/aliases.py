@@ -1,0 +1,74 @@
+"""Java names of the plugins we ship, and the short names Java derives from a class name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["BUILTINS", "BuiltinPlugin", "PluginType", "short_names"]
+
+
+class PluginType(StrEnum):
+    """What a plugin is, as REST spells it; in the order in which plugins are listed. Source: PluginType."""
+
+    SINK = "sink"
+    SOURCE = "source"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+
+    @property
+    def is_connector(self) -> bool:
+        return self in (PluginType.SINK, PluginType.SOURCE)
+
+    @property
+    def suffix(self) -> str:
+        """The word that a short alias leaves off: FileStreamSource for FileStreamSourceConnector."""
+        return "Connector" if self.is_connector else "".join(word.title() for word in self.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinPlugin:
+    """A plugin we ship, known by the name of the Java class it stands for.
+
+    `target` is `module:Class`, imported when first asked for: built-ins cost nothing until they are used.
+    """
+
+    java_name: str
+    target: str
+    types: tuple[PluginType, ...]
+
+
+_BOTH = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
+_TRANSFORMATION = (PluginType.TRANSFORMATION,)
+
+BUILTINS: tuple[BuiltinPlugin, ...] = tuple(
+    BuiltinPlugin(f"org.apache.kafka.connect.{java_name}", f"kconnect.builtin.{target}", types)
+    for java_name, target, types in (
+        ("file.FileStreamSinkConnector", "connectors.file_sink:FileStreamSinkConnector", (PluginType.SINK,)),
+        ("file.FileStreamSourceConnector", "connectors.file_source:FileStreamSourceConnector", (PluginType.SOURCE,)),
+        ("transforms.HoistField$Key", "transforms.hoist_field:HoistFieldKey", _TRANSFORMATION),
+        ("transforms.HoistField$Value", "transforms.hoist_field:HoistFieldValue", _TRANSFORMATION),
+        ("transforms.InsertField$Key", "transforms.insert_field:InsertFieldKey", _TRANSFORMATION),
+        ("transforms.InsertField$Value", "transforms.insert_field:InsertFieldValue", _TRANSFORMATION),
+        ("transforms.RegexRouter", "transforms.regex_router:RegexRouter", _TRANSFORMATION),
+        ("transforms.predicates.TopicNameMatches", "predicates:TopicNameMatches", (PluginType.PREDICATE,)),
+        ("converters.ByteArrayConverter", "converters.bytes_converter:ByteArrayConverter", _BOTH),
+        ("json.JsonConverter", "converters.json_converter:JsonConverter", _BOTH),
+        ("storage.SimpleHeaderConverter", "converters.header_converter:SimpleHeaderConverter", _BOTH[1:]),
+        ("storage.StringConverter", "converters.string_converter:StringConverter", _BOTH),
+    )
+)
+
+
+def short_names(class_name: str, kind: PluginType) -> tuple[str, ...]:
+    """The aliases of a class: its simple name, and that without the word for its kind.
+
+    Shape: of `a.b.JsonConverter` JsonConverter and Json; of `a.b.InsertField$Value` InsertField$Value.
+    Source: PluginUtils.simpleName, prunedName. Differs: Java takes only `Value` of a nested class, which is ambiguous
+        and so never works; we take the outer name with it.
+    """
+    simple = class_name.rsplit(".", 1)[-1]
+    cut = simple.rfind(kind.suffix)
+    return (simple, simple[:cut]) if cut > 0 else (simple,)

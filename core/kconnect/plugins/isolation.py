@@ -1,0 +1,176 @@
+"""plugin.path: folders of plugins, one import root for each.
+
+Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended to `sys.path` (never put in front),
+so what is installed beside kconnect always wins; a sub-folder that is itself a package (it has `__init__.py`) and
+single `.py` files are imported from the element's folder. Python has no class loaders: two plugins can not hold two
+versions of one library. Where a module name is taken already, that is found and said (`PluginFolders.conflicts`),
+never resolved by chance. Folders with Java archives are skipped with one line in the log.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["PLUGIN_GROUP", "PluginFolders", "PluginRoot"]
+
+log = logging.getLogger(__name__)
+
+PLUGIN_GROUP = "kconnect.plugins"
+"""Entry point group in which distributions name their plugin classes."""
+
+# Modules that are never plugins, and that do things when imported.
+_NOT_PLUGINS = frozenset({"setup", "conftest", "__main__", "tests", "test"})
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRoot:
+    """One plugin: the folder its modules are imported from, their names, and where the user put it."""
+
+    import_root: Path
+    location: Path
+    modules: tuple[str, ...]
+    entry_points: tuple[EntryPoint, ...] = ()
+
+
+@dataclass(slots=True)
+class PluginFolders:
+    """The plugins found in a `plugin.path`. Constructing reads folders only; `open` makes them importable.
+
+    Threads: open it once, before others look up classes.
+    """
+
+    roots: tuple[PluginRoot, ...] = ()
+    conflicts: list[str] = field(default_factory=list)
+    """Sentences about modules that can not be used because their name is taken."""
+
+    @classmethod
+    def read(cls, plugin_path: str | None) -> PluginFolders:
+        """Look through the elements of a `plugin.path`, comma-separated. What can not be read is logged."""
+        roots: list[PluginRoot] = []
+        for element in (part.strip() for part in (plugin_path or "").split(",")):
+            if element:
+                roots.extend(_roots_in(Path(element).expanduser().absolute()))
+        return cls(tuple(roots))
+
+    def open(self) -> None:
+        """Append the import roots to sys.path and find out which module names are taken by others."""
+        for root in self.roots:
+            path = str(root.import_root)
+            if path not in sys.path:
+                sys.path.append(path)
+        importlib.invalidate_caches()
+        for root in self.roots:
+            for name in root.modules:
+                origin = _origin(name)
+                if origin is not None and root.import_root not in origin.parents:
+                    self._conflict(root, name, origin)
+
+    def classes(self) -> Iterator[tuple[type, PluginRoot]]:
+        """Every public, concrete class defined in the plugins' modules. Imports them; a module that fails is logged."""
+        for root in self.roots:
+            for name in root.modules:
+                origin = _origin(name)
+                if origin is not None and root.import_root in origin.parents:
+                    for module in _modules(name):
+                        yield from ((found, root) for found in _classes_of(module))
+
+    def _conflict(self, root: PluginRoot, name: str, origin: Path) -> None:
+        sentence = f"module {name} of the plugin in {root.location} is hidden by {origin}"
+        self.conflicts.append(sentence)
+        log.warning("plugin.path: %s; rename one of them, or install the plugin with pip.", sentence)
+
+
+def _roots_in(element: Path) -> list[PluginRoot]:
+    if not element.is_dir():
+        if element.suffix in (".jar", ".zip"):
+            log.info("plugin.path: %s is a Java archive and is skipped; Python plugins are folders.", element)
+        else:
+            log.warning("plugin.path: %s is no folder and is skipped.", element)
+        return []
+    try:
+        children = sorted(child for child in element.iterdir() if not child.name.startswith((".", "__pycache__")))
+        roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
+        archives = [child for child in element.rglob("*.jar")]
+    except OSError as err:
+        log.warning("plugin.path: %s can not be read and is skipped: %s", element, err)
+        return []
+    loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
+    if loose:
+        roots.append(PluginRoot(element, element, loose))
+    if archives:
+        log.info("plugin.path: %s holds %d Java archives, which are skipped.", element, len(archives))
+    return roots
+
+
+def _root_of(folder: Path) -> PluginRoot | None:
+    """The plugin in a sub-folder, or None when there is no Python in it."""
+    if (folder / "__init__.py").is_file():
+        return PluginRoot(folder.parent, folder, (folder.name,))
+    installed = list(distributions(path=[str(folder)]))
+    claimed = {name for distribution in installed for name in _top_level(distribution)}
+    points = tuple(
+        point for distribution in installed for point in distribution.entry_points if point.group == PLUGIN_GROUP
+    )
+    modules = sorted(child.stem for child in folder.iterdir() if _is_module(child) and child.name not in claimed)
+    return PluginRoot(folder, folder, tuple(modules), points) if modules or points else None
+
+
+def _top_level(distribution: Distribution) -> Iterator[str]:
+    """First path parts of what `pip install --target` put there: dependencies, not to be searched for plugins."""
+    return (file.parts[0] for file in distribution.files or ())
+
+
+def _is_module(path: Path) -> bool:
+    name = path.stem if path.is_file() else path.name
+    if name in _NOT_PLUGINS or not name.isidentifier() or name.startswith("test_"):
+        return False
+    return path.suffix == ".py" if path.is_file() else (path / "__init__.py").is_file()
+
+
+def _origin(name: str) -> Path | None:
+    """The file a top-level module would be imported from."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None) or importlib.util.find_spec(name)
+    if spec is None:
+        return None
+    return Path(spec.origin) if spec.origin else Path(*(spec.submodule_search_locations or [""])[:1])
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    """A module and, for a package, all modules in it."""
+    module = _imported(name)
+    if module is None:
+        return
+    yield module
+    for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        if info.name.rsplit(".", 1)[-1] not in _NOT_PLUGINS:
+            yield from _modules(info.name)
+
+
+def _imported(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
+        log.warning("plugin.path: module %s can not be imported and is skipped: %r", name, err)
+        return None
+
+
+def _classes_of(module: ModuleType) -> Iterator[type]:
+    for found in vars(module).values():
+        if (
+            inspect.isclass(found)
+            and found.__module__ == module.__name__
+            and not found.__name__.startswith("_")
+            and not inspect.isabstract(found)
+        ):
+            yield found

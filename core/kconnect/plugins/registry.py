@@ -1,0 +1,308 @@
+"""PluginRegistry: from a name in a config to a plugin class, and the list of all plugins."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeAlias
+
+from kconnect.api import (
+    Connector,
+    Converter,
+    HeaderConverter,
+    Predicate,
+    SinkConnector,
+    SourceConnector,
+    Transformation,
+)
+from kconnect.errors import ConfigError
+from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
+from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
+
+__all__ = ["PluginInfo", "PluginRegistry"]
+
+log = logging.getLogger(__name__)
+
+_BASES: dict[PluginType, type] = {
+    PluginType.SINK: SinkConnector,
+    PluginType.SOURCE: SourceConnector,
+    PluginType.TRANSFORMATION: Transformation,
+    PluginType.PREDICATE: Predicate,
+    PluginType.CONVERTER: Converter,
+    PluginType.HEADER_CONVERTER: HeaderConverter,
+}
+
+PluginClass: TypeAlias = type
+
+# What Java calls the list in its messages: "available connectors are: ..".
+_PLURALS: dict[type, str] = {
+    Connector: "connectors",
+    Converter: "converters",
+    HeaderConverter: "header converters",
+    Predicate: "predicates",
+    Transformation: "transformations",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """One plugin as lists show it. Source: PluginDesc."""
+
+    class_name: str
+    type: str
+    version: str | None
+    location: str
+    plugin_class: PluginClass
+
+    def to_json(self) -> dict[str, Any]:
+        return {"class": self.class_name, "type": self.type, "version": self.version}
+
+    def __str__(self) -> str:
+        return (
+            f"PluginDesc{{klass=class {self.class_name}, name='{self.class_name}', version='{self.version}', "
+            f"encodedVersion={self.version}, type={self.type}, typeName='{self.type}', location='{self.location}'}}"
+        )
+
+
+class PluginRegistry:
+    """Finds plugin classes by name. A name is tried, in this order, as
+
+    1. the Java name of a plugin we ship, its simple name, or that without Connector, Converter, ..;
+    2. an entry point of group `kconnect.plugins`: its name, its `module:Class`, or its class's short names;
+    3. a Python class: `package.module.Class` or `package.module:Class`;
+    4. a class in a `plugin.path` folder, by its class name or short names.
+
+    Errors: ConfigError in Java's words, with a hint about names that are close.
+    Threads: safe from any; what was found is remembered. Source: o.a.k.connect.runtime.isolation.Plugins.
+    """
+
+    def __init__(self, folders: PluginFolders, points: tuple[EntryPoint, ...] = ()) -> None:
+        self._folders = folders
+        self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
+        self._found: dict[tuple[str, type], type] = {}
+        self._lock = threading.RLock()  # guards _found and the scan of plugin folders
+
+    @classmethod
+    def load(cls, plugin_path: str | None = None) -> PluginRegistry:
+        """The registry of this environment. Reads folders and entry points, imports no plugin yet.
+
+        `plugin_path` is the worker's `plugin.path`: folders, comma-separated. They are added to sys.path.
+        """
+        folders = PluginFolders.read(plugin_path)
+        folders.open()
+        return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)))
+
+    def connector_class(self, name: str) -> type[Connector]:
+        """The class a `connector.class` names. Errors: ConfigError."""
+        found: type[Connector] = self._class(name, Connector)
+        return found
+
+    def converter(self, name: str) -> type[Converter]:
+        """The class a `key.converter` or `value.converter` names. Errors: ConfigError."""
+        found: type[Converter] = self._class(name, Converter)
+        return found
+
+    def header_converter(self, name: str) -> type[HeaderConverter]:
+        """The class a `header.converter` names. Errors: ConfigError."""
+        found: type[HeaderConverter] = self._class(name, HeaderConverter)
+        return found
+
+    def transformation(self, name: str) -> type[Transformation]:
+        """The class a `transforms.X.type` names. Errors: ConfigError."""
+        found: type[Transformation] = self._class(name, Transformation)
+        return found
+
+    def predicate(self, name: str) -> type[Predicate]:
+        """The class a `predicates.X.type` names. Errors: ConfigError."""
+        found: type[Predicate] = self._class(name, Predicate)
+        return found
+
+    def describe(self) -> list[PluginInfo]:
+        """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
+
+        Shape: a class of two kinds comes twice. Imports every plugin; one that fails is logged and left out.
+        Source: ConnectorPluginsResource.
+        """
+        order = list(PluginType)
+        return sorted(self._all, key=lambda info: (order.index(PluginType(info.type)), info.class_name))
+
+    def java_name(self, plugin_class: type) -> str:
+        """The name REST shows for a class: Java's for what we ship, else `module.Class`."""
+        name = _python_name(plugin_class)
+        return next((known.java_name for known in BUILTINS if known.target.replace(":", ".") == name), name)
+
+    def _class(self, name: str, base: type) -> Any:  # the subclass of base that the callers promise
+        name = name.strip()
+        found = self._found.get((name, base))
+        if found is None:
+            with self._lock:
+                found = self._resolve(name, base)
+                self._found[name, base] = found
+        return found
+
+    def _resolve(self, name: str, base: type) -> type:
+        others: list[type] = []
+        for candidates in (self._builtin(name), self._installed(name), _python_class(name), self._in_folders(name)):
+            matches = list(dict.fromkeys(candidates))
+            fitting = [match for match in matches if issubclass(match, base)]
+            if len(fitting) > 1:
+                raise ConfigError(_ambiguous(name, base, [self.java_name(match) for match in fitting]))
+            if fitting:
+                return fitting[0]
+            others += matches
+        raise self._unknown(name, base, others)
+
+    def _builtin(self, name: str) -> Iterator[type]:
+        for plugin in BUILTINS:
+            if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in plugin.types):
+                yield _load_builtin(plugin)
+
+    def _installed(self, name: str) -> Iterator[type]:
+        for point in self._points:
+            simple = point.value.rsplit(":", 1)[-1].rsplit(".", 1)[-1]
+            shorts = {short for kind in PluginType for short in short_names(simple, kind)}
+            if name in (point.name, point.value, point.value.replace(":", ".")) or name in shorts:
+                yield _load_point(point)
+
+    def _in_folders(self, name: str) -> Iterator[type]:
+        for found, _ in self._folder_classes:
+            class_name = _python_name(found)
+            if name == class_name or any(name in short_names(class_name, kind) for kind in _kinds(found)):
+                yield found
+
+    @cached_property
+    def _folder_classes(self) -> list[tuple[type, str]]:
+        with self._lock:
+            return [(found, str(root.location)) for found, root in self._folders.classes() if any(_kinds(found))]
+
+    @cached_property
+    def _all(self) -> list[PluginInfo]:
+        with self._lock:
+            infos = [
+                _info(plugin.java_name, kind, _load_builtin(plugin), "classpath")
+                for plugin in BUILTINS
+                for kind in plugin.types
+            ]
+            found: dict[type, str] = {}
+            for point in self._points:
+                try:
+                    found.setdefault(_load_point(point), "classpath")
+                except ConfigError as err:
+                    log.warning("%s It is left out of the list of plugins.", err)
+            for plugin_class, location in self._folder_classes:
+                found.setdefault(plugin_class, location)
+            known = {info.plugin_class for info in infos}
+            infos += [
+                _info(_python_name(plugin_class), kind, plugin_class, location)
+                for plugin_class, location in found.items()
+                if plugin_class not in known
+                for kind in _kinds(plugin_class)
+            ]
+            return infos
+
+    def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
+        available = sorted(
+            (info for info in self._all if issubclass(_BASES[PluginType(info.type)], base)),
+            key=lambda info: info.class_name,
+        )
+        listed = ", ".join(str(info) for info in available)
+        message = (
+            f"Failed to find any class that implements {base.__name__} and which name matches {name}, "
+            f"available {_PLURALS[base]} are: {listed}"
+        )
+        return ConfigError(message, hint=self._hint(name, base, others, available))
+
+    def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
+        if others:
+            return f"{name} is a class ({_python_name(others[0])}), but no {base.__name__}."
+        names: dict[str, None] = {}
+        for info in available:
+            names.update(dict.fromkeys((*short_names(info.class_name, PluginType(info.type)), info.class_name)))
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or difflib.get_close_matches(
+            name.rsplit(".", 1)[-1], names, n=1, cutoff=0.6
+        )
+        if close:
+            return f"Did you mean {close[0]}?"
+        hint = "Use a name of the list, a Python class as package.module.Class, or add its folder to plugin.path."
+        return " ".join([hint, *(f"Note: {conflict}." for conflict in self._folders.conflicts)])
+
+
+def _python_class(name: str) -> Iterator[type]:
+    """The class of a dotted path; nothing when there is no such module or class.
+
+    Errors: ConfigError when the module is there but raises when imported.
+    """
+    module_name, _, class_name = name.partition(":") if ":" in name else name.rpartition(".")
+    parts = [*module_name.split("."), *class_name.split(".")]
+    if not module_name or not all(part.isidentifier() for part in parts):
+        return
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as err:
+        if err.name is not None and (module_name == err.name or module_name.startswith(f"{err.name}.")):
+            return
+        raise _broken(name, err) from err
+    except Exception as err:  # a plugin's module may raise anything
+        raise _broken(name, err) from err
+    found: Any = module
+    for part in class_name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type):
+        yield found
+
+
+def _load_builtin(plugin: BuiltinPlugin) -> type:
+    module, _, name = plugin.target.partition(":")
+    found: type = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _load_point(point: EntryPoint) -> type:
+    try:
+        found = point.load()
+    except Exception as err:  # a plugin's module may raise anything
+        raise _broken(point.value, err) from err
+    if not isinstance(found, type):
+        raise ConfigError(f"Entry point {point.name} = {point.value} of group {PLUGIN_GROUP} names no class.")
+    return found
+
+
+def _broken(name: str, err: Exception) -> ConfigError:
+    return ConfigError(
+        f"Plugin {name} can not be imported: {type(err).__name__}: {err}.",
+        hint="Its module raises when it is imported; install what it needs into this environment.",
+    )
+
+
+def _kinds(plugin_class: type) -> list[PluginType]:
+    return [kind for kind, base in _BASES.items() if issubclass(plugin_class, base)]
+
+
+def _info(class_name: str, kind: PluginType, plugin_class: type, location: str) -> PluginInfo:
+    return PluginInfo(class_name, str(kind), _version(plugin_class), location, plugin_class)
+
+
+def _version(plugin_class: type) -> str:
+    try:
+        version = plugin_class().version()
+    except Exception as err:  # a plugin's constructor may raise anything; it is listed all the same
+        log.warning("Plugin %s does not tell its version: %r", _python_name(plugin_class), err)
+        return "undefined"
+    return "undefined" if version is None else str(version)
+
+
+def _ambiguous(name: str, base: type, class_names: list[str]) -> str:
+    return (
+        f"More than one {base.__name__.lower()} matches alias {name}. Please use full package and class name instead. "
+        f"Classes found: {', '.join(class_names)}"
+    )
+
+
+def _python_name(plugin_class: type) -> str:
+    return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
