@@ -75,7 +75,7 @@ def test_a_detached_broker_is_found_and_stopped_by_another_owner(own_broker: Dev
     assert (status.state, status.bootstrap, status.pid) == ("RUNNING", own_broker.bootstrap, own_broker.pid)
 
     assert other.stop()
-    assert own_broker.wait(5.0)
+    assert own_broker.wait(5.0) == 143
     assert other.status().state == "STOPPED"
 
 

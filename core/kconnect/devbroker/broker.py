@@ -23,7 +23,7 @@ from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_li
 from kconnect.devbroker.jars import JarSet, Progress
 from kconnect.devbroker.java import Java, find_java
 from kconnect.devbroker.wire import ask_broker
-from kconnect.errors import EnvironmentProblemError, TimedOutError
+from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
 
 __all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder"]
 
@@ -180,15 +180,14 @@ class DevBroker:
             self._process.returncode = 0  # else Popen warns at exit of a child that still runs
             self._process = None
 
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until the broker ends by itself; says whether it did."""
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait until the broker that this object started ends; its exit code, None while it runs."""
         if self._process is None:
-            return True
+            raise ConnectError(f"No broker was started on {self.folder.path} by this process: nothing to wait for.")
         try:
-            self._process.wait(timeout_s)
+            return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            return False
-        return True
+            return None
 
     def status(self) -> BrokerStatus:
         """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder, no answer yet."""
