@@ -1,0 +1,149 @@
+"""Arrow columns to JSON text, byte for byte what JsonWriter gives for each row."""
+
+from __future__ import annotations
+
+from types import NotImplementedType
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kconnect.api import Date, Decimal, Schema, Time, Timestamp, Type
+from kconnect.builtin.converters.jackson import quote
+from kconnect.builtin.converters.json_writer import JsonWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["json_column"]
+
+_LOGICAL_NAMES = frozenset({Decimal.LOGICAL_NAME, Date.LOGICAL_NAME, Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME})
+_WHOLE = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64})
+
+
+def json_column(
+    writer: JsonWriter, schema: Schema, column: pa.Array, before: str, after: str
+) -> pa.StringArray | NotImplementedType:
+    """One JSON text a row, between two constant texts (the envelope); NotImplemented for what must go by records.
+
+    Errors: DataError when a row is null where the schema allows none; by records it falls on that row.
+    Measured, a line of 100 B in an envelope: 0.04 us here, 0.9 us by records; struct of one string and one int: 0.06 us, 2.6 us.
+    """
+    import pyarrow.compute as pc
+
+    nulls = column.null_count
+    if schema.type is Type.STRUCT:
+        body = _struct(writer, schema, column)
+        if body is NotImplemented:
+            return NotImplemented
+        prefix, parts, suffix = before, body, after
+    elif schema.type is Type.STRING and schema.name not in _LOGICAL_NAMES:
+        prefix, parts, suffix = before + '"', [escaped(column)], '"' + after
+    else:
+        text = _primitive(writer, schema, column)
+        if text is NotImplemented:
+            return NotImplemented
+        prefix, parts, suffix = before, [text], after
+    joined = pc.binary_join_element_wise(*_merge([prefix, *parts, suffix]), "")
+    if nulls:
+        joined = pc.if_else(column.is_null(), before + writer.null(schema) + after, joined)
+    return joined
+
+
+def escaped(column: pa.StringArray) -> pa.StringArray:
+    r"""The strings with JSON's escapes, without the quotes round them.
+
+    Measured, 100 B lines, a line: 0.006 us to see that nothing needs an escape (orjson on the whole buffer, then compare lengths;
+    a regular expression takes 0.18 us), 0.08 us where something does, 0.5 us for controls and characters beyond the BMP.
+    """
+    import pyarrow as pa
+
+    raw = _data(column)
+    plain = raw.isascii() or not any(byte in raw for byte in _FOUR_BYTE_LEADS)
+    if plain:
+        if len(orjson.dumps(str(raw, "utf-8"))) == len(raw) + 2:
+            return column
+        if not column.null_count:
+            listed = orjson.dumps(column.to_pylist())
+            # orjson and Jackson agree but for the case of \u00XX; a separator inside a string would show an escaped quote
+            if b"\\u00" not in listed:
+                return _split(listed[2:-2]) if len(column) else column
+    return pa.array([None if text is None else quote(text)[1:-1] for text in column.to_pylist()], pa.string())
+
+
+# Lead bytes of characters beyond the BMP in UTF-8: Jackson writes those as two escaped surrogates.
+_FOUR_BYTE_LEADS = tuple(bytes([lead]) for lead in range(0xF0, 0xF5))
+
+
+def _data(column: pa.StringArray) -> bytes:
+    """The bytes of all strings of a column, one behind the other."""
+    _, offsets, data = column.buffers()
+    if data is None or not len(column):
+        return b""
+    bounds = memoryview(offsets).cast("i")
+    return bytes(memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]])
+
+
+def _split(listed: bytes) -> pa.StringArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = pa.py_buffer((0).to_bytes(4, "little") + len(listed).to_bytes(4, "little"))
+    one = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(listed)])
+    return pc.split_pattern(one, '","').values
+
+
+def _struct(writer: JsonWriter, schema: Schema, column: pa.StructArray) -> list[Any] | NotImplementedType:
+    """The pieces of a JSON object: constant texts and columns of text, in turn."""
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    if not types.is_struct(column.type):
+        return NotImplemented
+    pieces: list[Any] = []
+    has_nulls = column.null_count > 0
+    for index, (field, child) in enumerate(zip(schema.fields, column.flatten(), strict=True)):
+        pieces.append(("," if index else "{") + quote(field.name) + ":")
+        if has_nulls and child.null_count and not field.schema.is_optional:
+            return NotImplemented  # a null field, or a field of a null row? by records it is clear
+        if field.schema.type is Type.STRING and field.schema.name not in _LOGICAL_NAMES and not child.null_count:
+            pieces += ['"', escaped(child), '"']
+            continue
+        text = json_column(writer, field.schema, child, "", "")
+        if text is NotImplemented:
+            return NotImplemented
+        pieces.append(text)
+    pieces.append("}" if schema.fields else "{}")
+    if has_nulls:  # a null row would make the joined text null; the caller fills it in
+        pieces = [pc.fill_null(piece, "") if not isinstance(piece, str) else piece for piece in pieces]
+    return pieces
+
+
+def _primitive(writer: JsonWriter, schema: Schema, column: pa.Array) -> pa.StringArray | NotImplementedType:
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if schema.name in _LOGICAL_NAMES:
+        raw = {"timestamp[ms, tz=UTC]": pa.int64(), "date32[day]": pa.int32(), "time32[ms]": pa.int32()}
+        number = raw.get(str(column.type))  # Decimals go by records: base64 of their bytes, scales to check
+        return NotImplemented if number is None else column.cast(number).cast(pa.string())
+    kind = column.type
+    if schema.type in _WHOLE and types.is_integer(kind):
+        return column.cast(pa.string())
+    if schema.type is Type.BOOLEAN and types.is_boolean(kind):
+        return column.cast(pa.string())
+    if schema.type in (Type.FLOAT32, Type.FLOAT64, Type.BYTES):
+        # Arrow spells floats otherwise than Java, and has no base64: a Python call a value, without a record round it
+        write = writer.writer(schema)
+        return pa.array([None if value is None else write(value) for value in column.to_pylist()], pa.string())
+    return NotImplemented
+
+
+def _merge(pieces: list[Any]) -> list[Any]:
+    """Neighbouring constant texts become one: each piece costs the join a copy."""
+    merged: list[Any] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    return merged

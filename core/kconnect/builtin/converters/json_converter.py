@@ -1,0 +1,165 @@
+"""JsonConverter: JSON, with the schema beside each value or without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NotImplementedType
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import ConfigDef, Converter, DataError, Decimal, HeaderConverter, Headers, Schema, SchemaAndValue
+from kconnect.builtin.converters import jackson
+from kconnect.builtin.converters.converter_config import converter_config, with_type
+from kconnect.builtin.converters.json_columns import json_column
+from kconnect.builtin.converters.json_reader import JsonReader
+from kconnect.builtin.converters.json_writer import JsonWriter
+from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JsonConverter"]
+
+SCHEMAS_ENABLE_CONFIG = "schemas.enable"
+SCHEMAS_CACHE_SIZE_CONFIG = "schemas.cache.size"
+SCHEMA_CONTENT_CONFIG = "schema.content"
+DECIMAL_FORMAT_CONFIG = "decimal.format"
+REPLACE_NULL_CONFIG = "replace.null.with.default"
+KEY_WORDS = {True: "key", False: "value"}
+
+
+def _config() -> ConfigDef:
+    kind, high, low, width = ConfigDef.Type, ConfigDef.Importance.HIGH, ConfigDef.Importance.LOW, ConfigDef.Width.MEDIUM
+    table = converter_config()
+    table.define(
+        SCHEMAS_ENABLE_CONFIG, kind.BOOLEAN, True, None, high,
+        "Whether the schema stands beside each key or value.",
+        group="Schemas", order=0, width=width, display_name="Enable Schemas",
+    )  # fmt: skip
+    table.define(
+        SCHEMAS_CACHE_SIZE_CONFIG, kind.INT, 1000, None, high,
+        "How many schemas to remember.",
+        group="Schemas", order=1, width=width, display_name="Schema Cache Size",
+    )  # fmt: skip
+    table.define(
+        SCHEMA_CONTENT_CONFIG, kind.STRING, None, None, high,
+        "A schema, as it stands in an envelope, for data that comes without; set, incoming data has no envelope.",
+        group="Schemas", order=2, width=width, display_name="Schema Content",
+    )  # fmt: skip
+    table.define(
+        DECIMAL_FORMAT_CONFIG, kind.STRING, "BASE64", ConfigDef.CaseInsensitiveValidString.in_("BASE64", "NUMERIC"), low,
+        "How decimals are written: BASE64 (their bytes) or NUMERIC (a JSON number). Both are read.",
+        group="Serialization", order=0, width=width, display_name="Decimal Format",
+    )  # fmt: skip
+    return table.define(
+        REPLACE_NULL_CONFIG, kind.BOOLEAN, True, None, low,
+        "Whether null becomes the default where the schema has one.",
+        group="Serialization", order=1, width=width, display_name="Replace null with default",
+    )  # fmt: skip
+
+
+CONFIG = _config()
+
+
+class JsonConverter(Converter, HeaderConverter):
+    """Source: o.a.k.connect.json.JsonConverter (Kafka 4.3). Byte for byte Jackson's: see jackson.py."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
+        config = CONFIG.parse(with_type(configs, KEY_WORDS[is_key]))
+        replace_null = config[REPLACE_NULL_CONFIG]
+        self._has_envelope: bool = config[SCHEMAS_ENABLE_CONFIG]
+        self._cache_size = max(1, config[SCHEMAS_CACHE_SIZE_CONFIG])
+        self._writer = JsonWriter(
+            numeric_decimals=config[DECIMAL_FORMAT_CONFIG].upper() == "NUMERIC",
+            replace_null_with_default=replace_null,
+            cache_size=self._cache_size,
+        )
+        self._reader = JsonReader(replace_null_with_default=replace_null)
+        self._schemas: dict[str, Schema | None] = {}
+        self._fixed_schema: Schema | None = None
+        if config[SCHEMA_CONTENT_CONFIG]:
+            self._fixed_schema = self._reader.schema(self._parse_fixed(config[SCHEMA_CONTENT_CONFIG]))
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
+    ) -> bytes | None:
+        if schema is None and value is None:
+            return None
+        text = self._writer.value(schema, value)
+        if self._has_envelope:
+            text = f'{{"schema":{self._writer.schema(schema)},"payload":{text}}}'
+        return text.encode()
+
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
+        if value is None:
+            return SchemaAndValue.NULL
+        # only an envelope can say that a fraction is a Decimal, whose digits all count
+        exact = self._fixed_schema is not None or (self._has_envelope and DECIMAL_NAME in value)
+        try:
+            node = jackson.parse_exact(value) if exact else jackson.parse(value)
+        except (ValueError, RecursionError) as error:
+            raise DataError(SERIALIZATION_FAILED) from error  # the cause says what is wrong with the text
+        if not self._has_envelope:
+            return SchemaAndValue(None, self._reader.value(None, node))
+        if self._fixed_schema is not None:
+            return SchemaAndValue(self._fixed_schema, self._reader.value(self._fixed_schema, node))
+        if not isinstance(node, dict) or len(node) != 2 or "schema" not in node or "payload" not in node:
+            raise DataError(NO_ENVELOPE)
+        schema = self._schema_of(node["schema"])
+        return SchemaAndValue(schema, self._reader.value(schema, node["payload"]))
+
+    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
+        return self.from_connect_data(topic, schema, value)
+
+    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
+        return self.to_connect_data(topic, value)
+
+    def from_connect_batch(
+        self, topic: str, schema: Schema | None, column: pa.Array
+    ) -> pa.BinaryArray | NotImplementedType:
+        """Columnar for strings, numbers, booleans, bytes and structs of these; the envelope is one constant text."""
+        import pyarrow as pa
+
+        if schema is None:
+            return NotImplemented
+        before, after = "", ""
+        if self._has_envelope:
+            before, after = f'{{"schema":{self._writer.schema(schema)},"payload":', "}"
+        texts = json_column(self._writer, schema, column, before, after)
+        return texts if texts is NotImplemented else texts.cast(pa.binary())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _schema_of(self, node: Any) -> Schema | None:
+        """The schema of an envelope; equal ones give the same object, so that later steps know it again."""
+        key = repr(node)
+        if key in self._schemas:
+            return self._schemas[key]
+        schema = self._reader.schema(node)
+        if len(self._schemas) >= self._cache_size:
+            self._schemas.clear()
+        self._schemas[key] = schema
+        return schema
+
+    def _parse_fixed(self, text: str) -> Any:
+        try:
+            return jackson.parse_exact(text.encode())
+        except ValueError as error:
+            raise DataError(
+                "Failed to parse schema in converter config due to serialization error: ",
+                hint=f"{SCHEMA_CONTENT_CONFIG} must be a schema in JSON, such as {{\"type\":\"string\"}}.",
+            ) from error
+
+
+DECIMAL_NAME = Decimal.LOGICAL_NAME.encode()
+SERIALIZATION_FAILED = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+NO_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
