@@ -253,7 +253,7 @@ class ConfigDef:
     def embed(self, key_prefix: str, group_prefix: str, starting_order: int, child: ConfigDef) -> None:
         """Take over the rows of another table under a prefix, as `transforms.X.` does with a transformation's own."""
         order = starting_order
-        for key in child.config_keys.values():
+        for key in child.sorted_keys():
             self.define_key(
                 replace(
                     key,
@@ -266,6 +266,21 @@ class ConfigDef:
                 )
             )
             order += 1
+
+    def sorted_keys(self) -> list[ConfigKey]:
+        """Rows as documentation lists them: by group, order in it, required first, importance, name."""
+        groups = {group: index for index, group in enumerate(self._groups)}
+        ranks = list(_Importance)
+        return sorted(
+            self._keys.values(),
+            key=lambda key: (
+                -1 if key.group is None else groups[key.group],
+                key.order,
+                key.has_default,
+                ranks.index(key.importance),
+                key.name,
+            ),
+        )
 
     def parse(self, props: Mapping[str, Any], find_class: Callable[[str], object] | None = None) -> dict[str, Any]:
         """Typed values of every row. Errors: ConfigError at the first row that is missing or wrong, as Java does."""

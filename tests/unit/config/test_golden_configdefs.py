@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from kconnect.api.configdef import ConfigDef
+from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG, topic_creation_table
 from kconnect.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG, STANDALONE_CONFIG
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "configdefs"
 TABLES: dict[str, ConfigDef] = {
+    "ConnectorConfig": CONNECTOR_CONFIG,
+    "SinkConnectorConfig": SINK_CONFIG,
+    "SourceConnectorConfig": SOURCE_CONFIG,
+    "TopicCreationConfig": topic_creation_table("default"),
     "DistributedConfig": DISTRIBUTED_CONFIG,
     "StandaloneConfig": STANDALONE_CONFIG,
 }
