@@ -1,0 +1,226 @@
+"""Real Java Kafka Connect from its Maven artifacts: the peer that interop tests and the bench put beside our worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal
+
+import psutil
+
+from kconnect.devbroker import JarSet, find_java
+from kit.ports import free_port
+from kit.waiting import eventually
+
+__all__ = ["JavaConnect", "write_properties"]
+
+_MAIN = {
+    "standalone": "org.apache.kafka.connect.cli.ConnectStandalone",
+    "distributed": "org.apache.kafka.connect.cli.ConnectDistributed",
+}
+# What connect-standalone.sh of the release passes to the JVM.
+JVM_OPTIONS = (
+    "-Xms256M",
+    "-Xmx2G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+# In plugin.path, a folder each; everything else is on the class path, as in the release.
+_PLUGINS = ("connect-file", "connect-basic-auth-extension")
+_LOG_SETTINGS = """\
+status = error
+appender.out.type = Console
+appender.out.name = OUT
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c{1})%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = OUT
+"""
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
+    """A Java properties file; values are escaped where Java would read them otherwise."""
+    lines = [
+        f"{key}={value.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}"
+        for key, value in properties.items()
+    ]
+    path.write_text("\n".join(lines) + "\n", "latin-1", errors="strict")
+    return path
+
+
+class JavaConnect:
+    """One Java Connect worker in a process of its own; `start()` returns when its REST server answers.
+
+    Everything it writes is below `folder`. Threads: one at a time.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        *,
+        mode: Literal["standalone", "distributed"] = "standalone",
+        worker: Mapping[str, str] | None = None,
+        connectors: Sequence[Mapping[str, str]] = (),
+        jvm_options: Sequence[str] = JVM_OPTIONS,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.offsets_file = Path((worker or {}).get("offset.storage.file.filename", folder / "connect.offsets"))
+        self.log = folder / "java-connect.log"
+        self._mode = mode
+        self._jvm_options = tuple(jvm_options)
+        self._worker = self._settings(bootstrap) | dict(worker or {})
+        self._connectors = list(connectors)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_file: IO[bytes] | None = None
+
+    @property
+    def process(self) -> psutil.Process:
+        """The running JVM, for its CPU time and memory."""
+        assert self._process is not None, "the Java worker is not started"
+        return psutil.Process(self._process.pid)
+
+    def start(self, timeout_s: float = 60.0, *, ready: bool = True) -> None:
+        """Start; with `ready` wait for the REST server.
+
+        Errors: AssertionError with the end of the log when it does not come up.
+        """
+        java = find_java("Java Connect in tests")
+        jars = JarSet("connect").fetch()
+        self._link_plugins(jars)
+        log_settings = self.folder / "log4j2.properties"
+        log_settings.write_text(_LOG_SETTINGS)
+        files = [write_properties(self.folder / "worker.properties", self._worker)]
+        for number, connector in enumerate(self._connectors):
+            files.append(write_properties(self.folder / f"connector-{number}.properties", connector))
+        class_path = [str(jar) for jar in jars if not jar.name.startswith(_PLUGINS)]
+        self._log_file = self.log.open("ab")
+        self._process = subprocess.Popen(
+            [
+                str(java.executable),
+                *self._jvm_options,
+                f"-Dlog4j2.configurationFile={log_settings}",
+                "-cp",
+                os.pathsep.join(class_path),
+                _MAIN[self._mode],
+                *(str(file) for file in files),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log_file,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            start_new_session=True,
+        )
+        if ready:
+            try:
+                eventually(self._answers, timeout_s, "the Java worker answers REST requests", pause_s=0.1)
+            except BaseException:
+                self.kill()
+                raise
+
+    def stop(self, timeout_s: float = 30.0) -> int:
+        """SIGTERM, and SIGKILL after the deadline; the exit code. Nothing to do when it is not running."""
+        return self._end(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> int:
+        """SIGKILL."""
+        return self._end(signal.SIGKILL, 10.0)
+
+    def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and JSON body of a REST request."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                status, text = answer.status, answer.read()
+        except urllib.error.HTTPError as answer:
+            status, text = answer.code, answer.read()
+        return status, json.loads(text) if text else None
+
+    def await_running(self, connector: str, timeout_s: float = 30.0) -> None:
+        """Wait until the connector and all its tasks (one at least) are RUNNING."""
+
+        def states() -> bool:
+            _, body = self.request("GET", f"/connectors/{connector}/status")
+            tasks = body.get("tasks", [])
+            assert tasks, f"no tasks yet: {body}"
+            assert {"RUNNING"} == {part["state"] for part in [body["connector"], *tasks]}, str(body)
+            return True
+
+        eventually(states, timeout_s, f"{connector} RUNNING on Java")
+
+    def __enter__(self) -> JavaConnect:
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _settings(self, bootstrap: str) -> dict[str, str]:
+        common = {
+            "bootstrap.servers": bootstrap,
+            "listeners": self.url,
+            "plugin.path": str(self.folder / "plugins"),
+            "plugin.discovery": "service_load",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        }
+        if self._mode == "standalone":
+            return common | {"offset.storage.file.filename": str(self.offsets_file)}
+        topics = {f"{name}.storage.topic": f"java-{self.port}-{name}" for name in ("config", "offset", "status")}
+        factors = {f"{name}.storage.replication.factor": "1" for name in ("config", "offset", "status")}
+        return common | topics | factors | {"group.id": f"java-{self.port}"}
+
+    def _link_plugins(self, jars: Sequence[Path]) -> None:
+        for name in _PLUGINS:
+            target = self.folder / "plugins" / name
+            target.mkdir(parents=True, exist_ok=True)
+            for jar in jars:
+                if jar.name.startswith(name) and not (target / jar.name).exists():
+                    (target / jar.name).write_bytes(jar.read_bytes())
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        code = self._process.poll()
+        if code is not None:
+            text = self.log.read_text("utf-8", errors="replace")[-2000:]
+            raise RuntimeError(f"the Java worker ended with {code}:\n{text}")
+        try:
+            with urllib.request.urlopen(self.url, timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def _end(self, number: signal.Signals, timeout_s: float) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        try:
+            process.send_signal(number)
+            try:
+                return process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return process.wait(10)
+        finally:
+            if self._log_file is not None:
+                self._log_file.close()
+                self._log_file = None
