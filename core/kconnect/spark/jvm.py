@@ -1,0 +1,217 @@
+"""Spark's JVM as a child process: start it quickly and quietly, read its log, end it for certain.
+
+It runs in a session of its own, so that Ctrl-C reaches the worker alone, and lives only as long as its standard input:
+when the worker dies in whatever way, the pipe closes and the JVM ends itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import importlib.util
+import logging
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+
+from kconnect.errors import EnvironmentProblemError, TimedOutError
+
+__all__ = ["FAST_FLAGS", "Jvm", "log4j_properties", "spark_home"]
+
+log = logging.getLogger(__name__)
+jvm_log = logging.getLogger("kconnect.spark.jvm")
+
+# Start time of the session on 2 cores: 4.5 s plain, 3.0 s with the first two. The JVM only schedules here, so the
+# optimising compiler and a parallel collector bring nothing. Log lines about class archives would go to stdout.
+FAST_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+)
+_START_TIMEOUT_S = 60.0
+_LINE = re.compile(r"^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL) (\S+) - (.*)$")
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+# Loggers that tell of a lost slot with forty lines of Java stack; the worker says it in one.
+_SILENT = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.DAGScheduler",
+    "org.apache.spark.scheduler.TaskSchedulerImpl",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.api.python",
+    "org.apache.spark.util.Utils",
+    "org.apache.hadoop.util.NativeCodeLoader",
+)
+
+
+class Jvm:
+    """One JVM that runs Spark's Python gateway. Lifecycle: constructed -> start -> connect -> stop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._quiet = True  # until the gateway stands, what the JVM says is of interest only if it fails
+        self._tail: collections.deque[str] = collections.deque(maxlen=40)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def start(self, conf: Mapping[str, str], java_options: str, environment: Mapping[str, str]) -> None:
+        """Begin to start; returns at once. The settings go by a private file: a command line is seen by all users."""
+        home = spark_home()
+        settings = self._folder / "spark.properties"
+        with os.fdopen(os.open(settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            javaproperties.dump({**conf, "spark.driver.extraJavaOptions": java_options}, file, timestamp=False)
+        env = {
+            **os.environ,
+            **environment,
+            "SPARK_HOME": str(home),
+            "SPARK_CONNECT_MODE": "0",
+            "SPARK_LAUNCHER_OPTS": f"{' '.join(FAST_FLAGS)} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._folder / "gateway"),
+        }
+        env.pop("PYSPARK_GATEWAY_PORT", None)
+        env.pop("PYSPARK_GATEWAY_SECRET", None)
+        # The script execs java in the end, so this pid becomes the JVM's own.
+        command = [str(home / "bin" / "spark-submit"), "--properties-file", str(settings), "--load-spark-defaults"]
+        self._process = subprocess.Popen(
+            [*command, "pyspark-shell"],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._process,), name="spark-jvm-log", daemon=True)
+        self._reader.start()
+
+    def connect(self) -> Any:
+        """Wait for the gateway and give py4j's end of it. Errors: EnvironmentProblemError, TimedOutError."""
+        process, where = self._process, self._folder / "gateway"
+        assert process is not None, "start() first"
+        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        while not where.exists():
+            try:
+                code = process.wait(timeout=0.01)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() < deadline_s:
+                    continue
+                raise TimedOutError(
+                    f"Spark's JVM did not answer within {_START_TIMEOUT_S:.0f} s of its start"
+                ) from None
+            raise EnvironmentProblemError(
+                f"Spark's JVM ended with code {code} before it was ready. It said: {self.last_words()}",
+                hint="Check the spark.* settings of the worker, above all spark.driver.extraJavaOptions.",
+            )
+        gateway = _join_gateway(where.read_bytes())
+        self._quiet = False
+        return gateway
+
+    def last_words(self) -> str:
+        """What the JVM wrote last, for an error message."""
+        if self._process is not None and self._process.poll() is not None and self._reader is not None:
+            self._reader.join(1.0)
+        return " | ".join(list(self._tail)[-8:]) or "nothing"
+
+    def stop(self, timeout_s: float) -> None:
+        """Let it end by itself, kill it after the time given. Idempotent."""
+        process = self._process
+        if process is None:
+            return
+        self._quiet = True
+        with contextlib.suppress(OSError):  # closing flushes; the JVM may be gone
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            process.wait(max(timeout_s, 0.1))
+        except subprocess.TimeoutExpired:
+            log.debug("Spark's JVM did not end within %.1f s and is killed", timeout_s)
+            process.kill()
+            process.wait(5.0)
+        if self._reader is not None:
+            self._reader.join(2.0)  # a grandchild may hold the pipe open for a moment
+        self._process = None
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        level = logging.INFO
+        with process.stdout as stream:
+            for raw in stream:
+                line = raw.decode("utf-8", "replace").rstrip()
+                if not line:
+                    continue
+                self._tail.append(line)
+                match = _LINE.match(line)
+                if match:
+                    level = _LEVELS[match[1]]
+                    line = f"{match[2]}: {match[3]}"
+                elif not line[0].isspace() and not line.startswith(("Caused by", "java.", "org.", "scala.")):
+                    level = logging.INFO  # not of log4j: what Python workers write to standard error
+                jvm_log.log(logging.DEBUG if self._quiet else level, "%s", line)
+
+
+def spark_home() -> Path:
+    """Where Spark is: SPARK_HOME, else the one inside pyspark. Does not import pyspark, which takes 0.2 s."""
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise EnvironmentProblemError("pyspark is not installed in this Python", hint="pip install pyspark")
+    return Path(spec.origin).parent
+
+
+def log4j_properties(folder: Path) -> Path:
+    """Write the log4j2 settings that keep Spark at warnings, in a form the worker can read back."""
+    lines = [
+        "rootLogger.level = warn",
+        "rootLogger.appenderRef.stderr.ref = stderr",
+        "appender.stderr.type = Console",
+        "appender.stderr.name = stderr",
+        "appender.stderr.target = SYSTEM_ERR",
+        "appender.stderr.layout.type = PatternLayout",
+        "appender.stderr.layout.pattern = %p %c{1} - %m%n%throwable",
+        "status = off",
+    ]
+    for index, name in enumerate(_SILENT):
+        lines += [f"logger.l{index}.name = {name}", f"logger.l{index}.level = off"]
+    path = folder / "log4j2.properties"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _join_gateway(info: bytes) -> Any:
+    from pyspark.java_gateway import launch_gateway
+
+    port = int.from_bytes(info[:4], "big")
+    size = int.from_bytes(info[4:8], "big")
+    # pyspark takes the address of a running JVM from the environment only; it is there for these lines alone.
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = info[8 : 8 + size].decode()
+    try:
+        return launch_gateway()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def archive_identity(java: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """What a class archive depends on: this Java, these jars, these flags."""
+    jars = sorted(path.name for path in (spark_home() / "jars").glob("*.jar"))
+    return [*java, str(spark_home()), *flags, *jars]

@@ -1,0 +1,323 @@
+"""The Launcher on Spark: keeps which task belongs in which slot, and makes it so whatever happens to the slots."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from kconnect.errors import ConnectError
+from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.spark.messages import (
+    Message,
+    OffsetsAck,
+    OffsetsCommit,
+    OffsetsRead,
+    OffsetsReply,
+    ReconfigureRequest,
+    SetTargetState,
+    StartTask,
+    StopTasks,
+    TaskReport,
+    TasksStopped,
+)
+from kconnect.spark.placement import moves
+from kconnect.spark.processes import await_end, birth
+from kconnect.spark.session import SparkApplication
+from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_pool import SlotPool
+
+__all__ = ["SparkLauncher"]
+
+log = logging.getLogger(__name__)
+
+# A lost slot is back after a second; its tasks wait for it that long before they go to others.
+_WAIT_FOR_SLOT_S = 10.0
+# At the start a cluster may take its time to hand out executors.
+_WAIT_FOR_FIRST_START_S = 30.0
+# What ending Spark takes (1.3 s measured) and some air, kept back from the time the tasks get.
+_SPARK_STOP_S = 4.0
+# Enough that one slow read does not hold up the others' commits.
+_OFFSET_THREADS = 4
+
+
+@dataclass(slots=True)
+class _Task:
+    spec: TaskSpec
+    slot: int | None = None
+    sent: bool = False
+    """Whether the slot's present process has been told to start it."""
+    ended: bool = False
+    """FAILED or STOPPED by itself: stays so, also when its slot is lost."""
+
+
+@dataclass(slots=True)
+class _Stop:
+    """One StopTasks on its way."""
+
+    slot: int
+    ids: tuple[TaskId, ...]
+    answered: threading.Event = field(default_factory=threading.Event)
+    left: tuple[TaskId, ...] | None = None
+
+
+class SparkLauncher:
+    """Runs tasks in slots of a Spark application; implements Launcher.
+
+    Lifecycle: constructed -> start (returns at once; Spark comes up on a thread) -> stop.
+    Threads: all methods from any. Events are called one at a time from one thread, in the order things happened;
+    offsets are read and committed on threads of their own.
+    """
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+        self._app = SparkApplication(settings)
+        self._pool = SlotPool(settings, self._app, self)
+        self._events: LauncherEvents | None = None
+        # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
+        self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | None] = queue.SimpleQueue()
+        self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # guards the six below; nothing that blocks is called under it
+        self._tasks: dict[TaskId, _Task] = {}
+        self._stops: dict[int, _Stop] = {}
+        self._attached: set[int] = set()
+        self._down_since_s: dict[int, float] = {}
+        self._failure: str | None = None
+        self._daemons: dict[int, str] = {}
+        self._stopping = threading.Event()
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+
+    def start(self, events: LauncherEvents) -> None:
+        self._events = events
+        for target, name in ((self._tell, "launcher-events"), (self._bring_up, "spark-start")):
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
+        with self._lock:
+            for spec in specs:
+                earlier = self._tasks.get(spec.id)
+                # The same slot, so that its host sees the earlier run and fences it off.
+                self._tasks[spec.id] = _Task(spec, slot=earlier.slot if earlier else None)
+            self._place()
+            for spec in specs:
+                if not self._tasks[spec.id].sent:
+                    self._told.put(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
+
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+        deadline_s = time.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
+        by_slot: dict[int, list[TaskId]] = defaultdict(list)
+        with self._lock:
+            for task_id in ids:
+                task = self._tasks.pop(task_id, None)
+                if task is not None and task.sent and task.slot in self._attached:
+                    by_slot[task.slot].append(task_id)
+            stops = {next(self._numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
+            self._stops.update(stops)
+            for number, stop in stops.items():
+                self._pool.send(stop.slot, StopTasks(number, stop.ids, int(timeout_s * 1000)))
+        left: set[TaskId] = set()
+        for number, stop in stops.items():
+            stop.answered.wait(max(deadline_s - time.monotonic(), 0.0))
+            with self._lock:
+                del self._stops[number]
+                left.update(stop.ids if stop.left is None else stop.left)
+        return left
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        by_slot: dict[int, list[TaskId]] = defaultdict(list)
+        with self._lock:
+            for task_id in ids:
+                task = self._tasks.get(task_id)
+                if task is None:
+                    continue
+                task.spec = replace(task.spec, target_state=state)
+                if task.sent and task.slot is not None:
+                    by_slot[task.slot].append(task_id)
+            for slot, group in by_slot.items():
+                self._pool.send(slot, SetTargetState(tuple(group), state))
+
+    def slots(self) -> Sequence[SlotInfo]:
+        hellos = self._pool.attached()
+        with self._lock:
+            tasks: dict[int, list[TaskId]] = defaultdict(list)
+            for task_id, task in sorted(self._tasks.items()):
+                if task.slot is not None:
+                    tasks[task.slot].append(task_id)
+            numbers = sorted({*self._down_since_s, *self._attached})
+        return [
+            SlotInfo(
+                slot,
+                slot in hellos,
+                hellos[slot].host if slot in hellos else None,
+                hellos[slot].pid if slot in hellos else None,
+                tuple(tasks[slot]),
+            )
+            for slot in numbers
+        ]
+
+    def failure(self) -> str | None:
+        with self._lock:
+            failure = self._failure
+        return failure or self._pool.failure()
+
+    def stop(self, timeout_s: float) -> None:
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+        self._stopping.set()
+        deadline_s = time.monotonic() + timeout_s
+        tasks_s = max(timeout_s - _SPARK_STOP_S, timeout_s / 2)
+        self._pool.quit(tasks_s, tasks_s + 0.5)
+        self._app.stop(max(deadline_s - time.monotonic() - 0.5, 1.0))
+        self._pool.stop(1.0)
+        self._offset_threads.shutdown(wait=False, cancel_futures=True)
+        self._told.put(None)
+        for thread in self._threads:
+            thread.join(max(deadline_s - time.monotonic(), 0.5))
+            if thread.is_alive():
+                log.warning("Thread %s did not end in time", thread.name)
+        killed = await_end(self._daemons, max(deadline_s - time.monotonic(), 0.5))
+        if killed:
+            log.debug("Python daemons of Spark had to be killed: %s", sorted(killed))
+
+    # Called by the pool, on its threads.
+
+    def slot_attached(self, slot: int) -> None:
+        hello = self._pool.attached().get(slot)
+        with self._lock:
+            if hello is not None and self._settings.is_local and (born := birth(hello.parent_pid)):
+                self._daemons[hello.parent_pid] = born
+            self._attached.add(slot)
+            self._down_since_s.pop(slot, None)
+            self._place()
+            all_up = not self._down_since_s
+        if all_up:
+            self._app.save_archive_later()
+
+    def slot_said(self, slot: int, message: Message) -> None:
+        match message:
+            case TaskReport():
+                self._note_report(slot, message)
+            case TasksStopped(request, left):
+                with self._lock:
+                    if stop := self._stops.get(request):
+                        stop.left = left
+                        stop.answered.set()
+            case ReconfigureRequest():
+                self._told.put(message)
+            case OffsetsRead() | OffsetsCommit():
+                self._offset_threads.submit(self._serve_offsets, slot, message)
+            case _:
+                log.warning("Slot %d sent a %s, which a slot does not send", slot, type(message).__name__)
+
+    def slot_lost(self, slot: int, reason: str) -> None:
+        with self._lock:
+            self._attached.discard(slot)
+            self._down_since_s[slot] = time.monotonic()
+            for stop in self._stops.values():
+                if stop.slot == slot and stop.left is None:
+                    stop.left = ()  # they ended with their process
+                    stop.answered.set()
+            for task in self._tasks.values():
+                if task.slot == slot and task.sent and not task.ended:
+                    task.sent = False
+                    self._told.put(TaskReport(task.spec.id, task.spec.run, RunState.UNASSIGNED, None))
+
+    def tick(self) -> None:
+        with self._lock:
+            self._place()
+
+    def has_tasks(self, slot: int) -> bool:
+        with self._lock:
+            working = any(task.slot == slot and task.sent and not task.ended for task in self._tasks.values())
+            return working or any(stop.slot == slot for stop in self._stops.values())
+
+    # Inside.
+
+    def _bring_up(self) -> None:
+        began_s = time.monotonic()
+        try:
+            self._app.start()
+            if self._stopping.is_set():
+                return
+            count = self._settings.slot_count(None if self._settings.is_local else self._app.cores)
+            with self._lock:
+                # Tasks that wait get their slots now, before the first is up: they spread over all of them.
+                self._down_since_s = dict.fromkeys(range(count), time.monotonic() + _WAIT_FOR_FIRST_START_S)
+                self._place()
+            self._pool.start(count)
+            log.info("Spark is up after %.1f s and starts %d slots", time.monotonic() - began_s, count)
+        except Exception as error:  # thread top; whatever it is, without it no task will ever run
+            if self._stopping.is_set():
+                return
+            hint = getattr(error, "hint", None)
+            with self._lock:
+                self._failure = f"{error} {hint}" if hint else str(error)
+            log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
+
+    def _place(self) -> None:
+        """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""
+        if self._stopping.is_set():
+            return
+        usable = [*self._attached, *(slot for slot in self._down_since_s if self._is_awaited(slot))]
+        current = {task_id: task.slot for task_id, task in self._tasks.items() if task.slot is not None}
+        for task_id, slot in moves((t for t, task in self._tasks.items() if not task.ended), usable, current).items():
+            self._tasks[task_id].slot = slot
+        for task in self._tasks.values():
+            if task.slot in self._attached and not task.sent and not task.ended:
+                task.sent = True
+                self._pool.send(task.slot, StartTask(task.spec))
+
+    def _is_awaited(self, slot: int) -> bool:
+        if not self._attached:  # nowhere better to go
+            return True
+        return time.monotonic() - self._down_since_s[slot] < _WAIT_FOR_SLOT_S
+
+    def _note_report(self, slot: int, report: TaskReport) -> None:
+        with self._lock:
+            task = self._tasks.get(report.id)
+            if task is None or task.spec.run != report.run or task.slot != slot or not task.sent:
+                return  # of an earlier run, or of a process that was given up
+            task.ended = report.state in (RunState.FAILED, RunState.STOPPED)
+            self._told.put(report)
+
+    def _tell(self) -> None:
+        assert self._events is not None
+        while (message := self._told.get()) is not None:
+            try:
+                if isinstance(message, TaskReport):
+                    self._events.task_status(message.id, message.run, message.state, message.trace)
+                else:
+                    self._events.reconfiguration_requested(message.connector)
+            except Exception:  # a callback that fails must not stop the ones after it
+                log.exception("Telling %s failed", message)
+
+    def _serve_offsets(self, slot: int, message: OffsetsRead | OffsetsCommit) -> None:
+        assert self._events is not None
+        offsets: tuple[object, ...] = ()
+        error: str | None = None
+        try:
+            if isinstance(message, OffsetsRead):
+                offsets = tuple(self._events.read_offsets(message.connector, message.partitions))
+            else:
+                self._events.commit_offsets(message.connector, message.offsets)
+        except Exception as failure:  # the slot's task gets the reason and decides what it means
+            if not isinstance(failure, ConnectError):
+                log.exception("Offsets of connector %s could not be served", message.connector)
+            error = str(failure) or type(failure).__name__
+        reply: Message = OffsetsAck(message.request, error)
+        if isinstance(message, OffsetsRead):
+            reply = OffsetsReply(message.request, offsets, error)  # type: ignore[arg-type]  # as read_offsets gave it
+        self._pool.send(slot, reply)

@@ -1,0 +1,338 @@
+"""What travels on the control link: frozen messages, and the one table that says how each is written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from kconnect.errors import LinkError
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Answer",
+    "Challenge",
+    "Console",
+    "Heartbeat",
+    "Hello",
+    "LogLine",
+    "Message",
+    "OffsetsAck",
+    "OffsetsCommit",
+    "OffsetsRead",
+    "OffsetsReply",
+    "Quit",
+    "ReconfigureRequest",
+    "SetTargetState",
+    "StartTask",
+    "StopTasks",
+    "TaskReport",
+    "TasksStopped",
+    "Welcome",
+    "decode",
+    "encode",
+]
+
+PROTOCOL_VERSION: Final = 1
+"""Grows with every change that an older side would misread; both sides refuse any other."""
+
+
+# The handshake, in this order; nothing else is accepted before it is complete.
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """Worker to slot: prove that you know the token."""
+
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Slot to worker: my proof; now prove that you know it too."""
+
+    nonce: str
+    proof: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Worker to slot: my proof."""
+
+    proof: str = field(repr=False)
+
+
+# Slot to worker.
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first message of a slot: who it is. `parent_pid` is the Python daemon that forked it."""
+
+    slot: int
+    host: str
+    pid: int
+    parent_pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """A task of the slot reached a state."""
+
+    id: TaskId
+    run: int
+    state: RunState
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TasksStopped:
+    """The end of the StopTasks of the same number: tasks that did not end in time."""
+
+    request: int
+    left: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRead:
+    """A task asks for committed source offsets."""
+
+    request: int
+    connector: str
+    partitions: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsCommit:
+    """A task asks to make source offsets durable."""
+
+    request: int
+    connector: str
+    offsets: tuple[ConnectorOffset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconfigureRequest:
+    """A task asks that its connector give out task configs anew."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line for the worker's log. `context` is the text of the task's log context, such as `[orders|task-0] `."""
+
+    level: int
+    logger: str
+    line: int
+    created_s: float
+    thread: str
+    context: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What a plugin wrote to standard output."""
+
+    text: str
+
+
+# Worker to slot.
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    spec: TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StopTasks:
+    """Stop these gracefully, then answer with TasksStopped."""
+
+    request: int
+    ids: tuple[TaskId, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetTargetState:
+    ids: tuple[TaskId, ...]
+    state: TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsReply:
+    """Answer to OffsetsRead: one offset for each partition, or a sentence why not."""
+
+    request: int
+    offsets: tuple[Mapping[str, Any] | None, ...]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAck:
+    """Answer to OffsetsCommit: durable when `error` is None."""
+
+    request: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """Stop all tasks gracefully within the time given, then end."""
+
+    timeout_ms: int
+
+
+# Both ways.
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """I live. A slot tells how many threads of stopped tasks it still carries; a worker has none."""
+
+    leftovers: int = 0
+
+
+Message = (
+    Challenge
+    | Answer
+    | Welcome
+    | Hello
+    | TaskReport
+    | TasksStopped
+    | OffsetsRead
+    | OffsetsCommit
+    | ReconfigureRequest
+    | LogLine
+    | Console
+    | StartTask
+    | StopTasks
+    | SetTargetState
+    | OffsetsReply
+    | OffsetsAck
+    | Quit
+    | Heartbeat
+)
+
+
+def encode(message: Message) -> bytes:
+    """The JSON body of a message. Errors: LinkError for a value JSON can not carry, such as a plugin's own type."""
+    name, fields = _BY_CLASS[type(message)]
+    body: dict[str, Any] = {"v": PROTOCOL_VERSION, "type": name}
+    for key, codec in fields.items():
+        body[key] = codec.write(getattr(message, key))
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise LinkError(
+            f"A {name} message can not be sent: {error}",
+            hint="Source partitions and offsets may hold text, numbers, booleans and null only.",
+        ) from error
+
+
+def decode(body: bytes | bytearray | memoryview) -> Message:
+    """Read what `encode` wrote. Errors: LinkError for all else: wrong version, unknown type, missing or odd field."""
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise LinkError("Not a message: the frame is not JSON") from error
+    if not isinstance(raw, dict) or raw.get("v") != PROTOCOL_VERSION:
+        raise LinkError(f"Not a message of version {PROTOCOL_VERSION} of the control link")
+    name = raw.get("type")
+    if not isinstance(name, str) or name not in _BY_NAME:
+        raise LinkError("A message of an unknown type was refused")
+    cls, fields = _BY_NAME[name]
+    try:
+        values = {key: codec.read(raw[key]) for key, codec in fields.items()}
+    except (KeyError, TypeError, ValueError, LinkError) as error:
+        raise LinkError(f"A {name} message with a missing or wrong field was refused") from error
+    message: Message = cls(**values)
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _plain(*kinds: type) -> _Codec:
+    def read(value: Any) -> Any:
+        # bool is an int to Python, never to us
+        if type(value) not in kinds:
+            raise ValueError(f"expected {kinds}")
+        return value
+
+    return _Codec(lambda value: value, read)
+
+
+def _many(item: _Codec) -> _Codec:
+    return _Codec(
+        lambda values: [item.write(value) for value in values],
+        lambda values: tuple(item.read(value) for value in _LIST.read(values)),
+    )
+
+
+def _read_task_id(value: Any) -> TaskId:
+    return TaskId(_TEXT.read(value["connector"]), _INT.read(value["task"]))
+
+
+def _read_spec(value: Any) -> TaskSpec:
+    _TEXT.read(value["connector"])
+    _INT.read(value["task"])
+    _INT.read(value["run"])
+    for key in ("connector_config", "task_config", "worker_config"):
+        for name, text in _MAP.read(value[key]).items():
+            _TEXT.read(name)
+            _TEXT.read(text)
+    return TaskSpec.from_json(value)
+
+
+def _read_offset(value: Any) -> ConnectorOffset:
+    return ConnectorOffset(_MAP.read(value["partition"]), _MAP_OR_NONE.read(value["offset"]))
+
+
+_INT = _plain(int)
+_FLOAT = _plain(float, int)
+_TEXT = _plain(str)
+_TEXT_OR_NONE = _plain(str, type(None))
+_LIST = _plain(list)
+_MAP = _plain(dict)
+_MAP_OR_NONE = _plain(dict, type(None))
+_A_MAP = _Codec(dict, _MAP.read)
+_A_MAP_OR_NONE = _Codec(lambda value: None if value is None else dict(value), _MAP_OR_NONE.read)
+_TASK_ID = _Codec(TaskId.to_json, _read_task_id)
+_SPEC = _Codec(TaskSpec.to_json, _read_spec)
+_OFFSET = _Codec(ConnectorOffset.to_json, _read_offset)
+_RUN_STATE = _Codec(str, RunState)
+_TARGET_STATE = _Codec(str, TargetState)
+
+_BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
+    "challenge": (Challenge, {"nonce": _TEXT}),
+    "answer": (Answer, {"nonce": _TEXT, "proof": _TEXT}),
+    "welcome": (Welcome, {"proof": _TEXT}),
+    "hello": (Hello, {"slot": _INT, "host": _TEXT, "pid": _INT, "parent_pid": _INT}),
+    "task_report": (TaskReport, {"id": _TASK_ID, "run": _INT, "state": _RUN_STATE, "trace": _TEXT_OR_NONE}),
+    "tasks_stopped": (TasksStopped, {"request": _INT, "left": _many(_TASK_ID)}),
+    "offsets_read": (OffsetsRead, {"request": _INT, "connector": _TEXT, "partitions": _many(_A_MAP)}),
+    "offsets_commit": (OffsetsCommit, {"request": _INT, "connector": _TEXT, "offsets": _many(_OFFSET)}),
+    "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
+    "log": (
+        LogLine,
+        {
+            "level": _INT,
+            "logger": _TEXT,
+            "line": _INT,
+            "created_s": _FLOAT,
+            "thread": _TEXT,
+            "context": _TEXT,
+            "text": _TEXT,
+        },
+    ),
+    "console": (Console, {"text": _TEXT}),
+    "start_task": (StartTask, {"spec": _SPEC}),
+    "stop_tasks": (StopTasks, {"request": _INT, "ids": _many(_TASK_ID), "timeout_ms": _INT}),
+    "set_target_state": (SetTargetState, {"ids": _many(_TASK_ID), "state": _TARGET_STATE}),
+    "offsets_reply": (OffsetsReply, {"request": _INT, "offsets": _many(_A_MAP_OR_NONE), "error": _TEXT_OR_NONE}),
+    "offsets_ack": (OffsetsAck, {"request": _INT, "error": _TEXT_OR_NONE}),
+    "quit": (Quit, {"timeout_ms": _INT}),
+    "heartbeat": (Heartbeat, {"leftovers": _INT}),
+}
+_BY_CLASS: Final = {cls: (name, fields) for name, (cls, fields) in _BY_NAME.items()}

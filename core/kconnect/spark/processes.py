@@ -1,0 +1,74 @@
+"""Which process is whose, without more than the system itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["await_end", "birth", "is_descendant", "parent_pid"]
+
+_HAS_PROC = Path("/proc/self/stat").exists()
+
+
+def parent_pid(pid: int) -> int | None:
+    """The parent of a process, None when there is no such process."""
+    if _HAS_PROC:
+        fields = _proc_stat(pid)
+        return int(fields[1]) if fields else None
+    try:
+        answer = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return int(answer.stdout) if answer.stdout.strip().isdigit() else None
+
+
+def birth(pid: int) -> str | None:
+    """When a process was started, as a mark that tells it from a later one of the same number; None if it is gone."""
+    if _HAS_PROC:
+        fields = _proc_stat(pid)
+        return fields[19] if fields and fields[0] != "Z" else None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    return "unknown"
+
+
+def await_end(processes: Mapping[int, str], timeout_s: float) -> set[int]:
+    """Wait for processes (number and birth) to end; kill those that do not. Gives the ones that had to be killed."""
+    deadline_s = time.monotonic() + timeout_s
+    alive = set(processes)
+    while True:
+        alive = {pid for pid in alive if birth(pid) == processes[pid]}
+        if not alive or time.monotonic() > deadline_s:
+            break
+        time.sleep(0.02)  # nothing tells of the end of a process that is not our child
+    for pid in alive:
+        if _HAS_PROC:  # without a birth mark it could be a stranger's
+            os.kill(pid, signal.SIGKILL)
+    return alive
+
+
+def is_descendant(pid: int) -> bool:
+    """Whether a process was started by this one, directly or not."""
+    own = os.getpid()
+    parent: int | None = pid
+    for _ in range(64):  # a chain longer than that is a loop
+        parent = parent_pid(parent) if parent else None
+        if parent == own:
+            return True
+        if parent is None or parent <= 1:
+            return False
+    return False
+
+
+def _proc_stat(pid: int) -> list[str] | None:
+    try:
+        # the name in brackets may hold anything, brackets too
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None

@@ -1,0 +1,238 @@
+"""One Spark application for one worker: settings to SparkContext, and back to nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kconnect.devbroker.java import find_java
+from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect.spark.archive import ClassArchive
+from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
+from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot import SlotSpec, enter_slot
+
+__all__ = ["SparkApplication", "spark_conf"]
+
+log = logging.getLogger(__name__)
+
+# Spark tries a slot that died again by itself, so often within one job; then the job fails, tells the cause, and is
+# submitted again with back-off. Without the bound a slot that can not start would spin.
+_TASK_FAILURES = 4
+# After the slots are up: the first records of a fresh worker should not share their cores with the dump.
+_ARCHIVE_DELAY_S = 3.0
+
+
+class SparkApplication:
+    """A JVM with a SparkContext in it. Lifecycle: constructed -> start (blocks a second or two) -> stop.
+
+    Threads: `run_slot` and `cancel_slot` from any, once started.
+    """
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+        self._context: Any = None
+        self._jvm: Jvm | None = None
+        self._folder: Path | None = None
+        self._archive: ClassArchive | None = None
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()  # start and stop may meet: the later finds the other complete
+
+    @property
+    def cores(self) -> int:
+        """The cores Spark has now."""
+        return int(self._context.defaultParallelism)
+
+    @property
+    def jvm_pid(self) -> int | None:
+        return self._jvm.pid if self._jvm else None
+
+    def start(self) -> None:
+        """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
+        java = find_java("Spark")
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection at INFO
+            _sweep_folders()
+            self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
+            identity = archive_identity((str(java.executable.resolve()), java.version), FAST_FLAGS)
+            self._archive = ClassArchive(self._settings.cache / "jvm", identity)
+            try:
+                gateway = self._start_jvm(self._archive)
+            except EnvironmentProblemError:
+                if self._archive.path is None:
+                    raise
+                log.debug("Spark's JVM did not start with its class archive; once more without")
+                self._archive.discard()
+                gateway = self._start_jvm(self._archive)
+            self._context = self._start_context(gateway)
+
+    def run_slot(self, spec: SlotSpec) -> None:
+        """Run a slot as a Spark job; blocks until it ends. Errors: ConnectError with Spark's reason when it failed."""
+        context = self._context
+        description = f"kconnect slot {spec.slot}: Connect tasks run in here"
+        context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
+        try:
+            context.parallelize([spec.slot], 1).foreachPartition(partial(enter_slot, spec))
+        except Exception as error:  # py4j's and Spark's errors share no root
+            raise ConnectError(_reason(error)) from error
+
+    def cancel_slot(self, slot: int) -> None:
+        """Cancel the job of a slot: its `run_slot` fails, and Spark kills its process."""
+        with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
+            self._context.cancelJobGroup(slot_group(slot))
+
+    def save_archive_later(self) -> None:
+        """Write the class archive in the background when there is none. Call once the slots are up."""
+        if self._archive is None or self._archive.path is not None:
+            return
+        threading.Thread(target=self._save_archive, args=(self._archive,), name="spark-archive", daemon=True).start()
+
+    def stop(self, timeout_s: float) -> None:
+        """End Spark, the JVM and all below it, and remove our folders. Idempotent."""
+        self._stopping.set()
+        deadline_s = time.monotonic() + timeout_s
+        with self._lock:
+            context, self._context = self._context, None
+            if context is not None:
+                stopper = threading.Thread(target=_stop_context, args=(context,), name="spark-stop", daemon=True)
+                stopper.start()
+                stopper.join(max(deadline_s - time.monotonic() - 1.0, 0.1))
+            if self._jvm is not None:
+                self._jvm.stop(deadline_s - time.monotonic())
+            if context is not None:
+                _forget_context(context)
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start_jvm(self, archive: ClassArchive) -> Any:
+        assert self._folder is not None
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / "gateway").unlink()
+        self._jvm = Jvm(self._folder)
+        conf = spark_conf(self._settings, self._folder)
+        own = [*FAST_FLAGS, *archive.flags(), f"-XX:ErrorFile={self._folder}/hs_err_%p.log"]
+        users = conf.get("spark.driver.extraJavaOptions", "")
+        if "log4j" not in users and not _has_own_log4j():
+            own.append(f"-Dlog4j2.configurationFile=file:{log4j_properties(self._folder)}")
+        local = (
+            {"SPARK_LOCAL_IP": "127.0.0.1"} if self._settings.is_local and "SPARK_LOCAL_IP" not in os.environ else {}
+        )
+        self._jvm.start(conf, " ".join([*own, users]).strip(), local)
+        # pyspark's own import takes 0.2 s: let it happen while the JVM starts
+        import pyspark.java_gateway  # noqa: F401
+
+        try:
+            return self._jvm.connect()
+        except ConnectError:
+            self._jvm.stop(0.1)
+            raise
+
+    def _start_context(self, gateway: Any) -> Any:
+        from pyspark import SparkConf, SparkContext
+
+        assert self._folder is not None
+        assert self._jvm is not None
+        conf = SparkConf(loadDefaults=False)
+        for key, value in spark_conf(self._settings, self._folder).items():
+            conf.set(key, value)
+        try:
+            # A plain context: a SparkSession takes another second, and slots need none.
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:  # py4j's and Spark's errors share no root
+            reason = _reason(error)
+            self._jvm.stop(0.1)
+            _forget_context(None)
+            raise EnvironmentProblemError(
+                f"Spark can not start with master {conf.get('spark.master')}: {reason}",
+                hint="Check the spark.* settings of the worker.",
+            ) from error
+        context.pythonExec = self._settings.spark.get("spark.pyspark.python", sys.executable)
+        return context
+
+    def _save_archive(self, archive: ClassArchive) -> None:
+        if self._stopping.wait(_ARCHIVE_DELAY_S):
+            return
+        context = self._context
+        if context is not None:
+            archive.dump(context._gateway)
+
+
+def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
+    """Spark's settings: ours where the user set none, and the few that must be so."""
+    conf = {
+        "spark.app.name": "kconnect",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "kconnect.spark.preload",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.task.maxFailures": str(_TASK_FAILURES),
+        "spark.excludeOnFailure.enabled": "false",
+    }
+    if settings.is_local:
+        conf["spark.master"] = f"local[{settings.slot_count()},{_TASK_FAILURES}]"
+        conf["spark.driver.host"] = "127.0.0.1"
+        conf["spark.driver.bindAddress"] = "127.0.0.1"
+    conf.update(settings.spark)
+    if conf.get("spark.speculation", "false").lower() == "true":
+        log.warning("spark.speculation=true is ignored: a second copy of a running slot would fight with the first")
+    conf["spark.speculation"] = "false"
+    return conf
+
+
+def slot_group(slot: int) -> str:
+    return f"kconnect-slot-{slot}"
+
+
+def _stop_context(context: Any) -> None:
+    with contextlib.suppress(Exception):  # whatever is left of it goes with the JVM
+        context.stop()
+        context._gateway.shutdown()
+
+
+def _forget_context(context: Any) -> None:
+    """Let this process build another context later: pyspark keeps the gateway of the first in class attributes."""
+    from pyspark import SparkContext
+
+    with SparkContext._lock:
+        if context is None or SparkContext._active_spark_context in (None, context):
+            SparkContext._active_spark_context = None
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+
+
+def _has_own_log4j() -> bool:
+    folder = os.environ.get("SPARK_CONF_DIR")
+    return folder is not None and any(Path(folder).glob("log4j2.*"))
+
+
+def _reason(error: Exception) -> str:
+    """The last cause in an error of py4j or Spark, as one line."""
+    text = str(error)
+    causes: list[str] = re.findall(r"^(?:Caused by: )?[\w.$]*(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    return causes[-1].strip() if causes else (text.strip().splitlines() or [type(error).__name__])[-1]
+
+
+def _sweep_folders() -> None:
+    """Remove temporary folders of workers that were killed."""
+    for path in Path(tempfile.gettempdir()).glob("kconnect-spark-*-*"):
+        pid = path.name.split("-")[2]
+        try:
+            if pid.isdigit():
+                os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except PermissionError:
+            continue

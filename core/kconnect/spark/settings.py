@@ -1,0 +1,111 @@
+"""What the Spark runtime reads from the worker's properties: `spark.*` keys and our own `kconnect.*` ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from kconnect.errors import ConfigError
+
+__all__ = ["SparkSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """Settings of the runtime, checked. Build with `parse`; the constructor is for tests.
+
+    | key | default | meaning |
+    |---|---|---|
+    | kconnect.slots | the cores Spark has | how many slots run tasks |
+    | kconnect.link.bind.host | 127.0.0.1 locally, else 0.0.0.0 | where the worker listens for its slots |
+    | kconnect.link.advertised.host | 127.0.0.1 locally, else spark.driver.host or this host | how slots reach it |
+    | kconnect.link.port | 0 (any) | its port |
+    | kconnect.slot.heartbeat.interval.ms | 1000 | how often both sides say that they live |
+    | kconnect.slot.heartbeat.timeout.ms | 10000 | silence after which the other side counts as lost |
+    """
+
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
+    slots: int | None = None
+    link_bind_host: str = "127.0.0.1"
+    link_advertised_host: str = "127.0.0.1"
+    link_port: int = 0
+    heartbeat_interval_s: float = 1.0
+    heartbeat_timeout_s: float = 10.0
+    plugin_path: str | None = None
+    cache: Path = field(default_factory=lambda: user_cache_path("kconnect"))
+
+    @classmethod
+    def parse(cls, worker: Mapping[str, str]) -> SparkSettings:
+        """Read worker properties. Errors: ConfigError with the key and the value that is wrong."""
+        spark = {key: value.strip() for key, value in worker.items() if key.startswith("spark.")}
+        local = is_local(spark.get("spark.master", "local"))
+        interval_ms = _number(worker, "kconnect.slot.heartbeat.interval.ms", 1000, at_least=50)
+        timeout_ms = _number(worker, "kconnect.slot.heartbeat.timeout.ms", 10_000, at_least=100)
+        if timeout_ms < 2 * interval_ms:
+            raise ConfigError.invalid(
+                "kconnect.slot.heartbeat.timeout.ms",
+                timeout_ms,
+                f"Must be at least twice kconnect.slot.heartbeat.interval.ms, which is {interval_ms}",
+            )
+        own_host = "127.0.0.1" if local else spark.get("spark.driver.host") or _own_host()
+        return cls(
+            spark=spark,
+            slots=_number(worker, "kconnect.slots", 0, at_least=1) if "kconnect.slots" in worker else None,
+            link_bind_host=worker.get("kconnect.link.bind.host") or ("127.0.0.1" if local else "0.0.0.0"),
+            link_advertised_host=worker.get("kconnect.link.advertised.host") or own_host,
+            link_port=_number(worker, "kconnect.link.port", 0, at_least=0),
+            heartbeat_interval_s=interval_ms / 1000,
+            heartbeat_timeout_s=timeout_ms / 1000,
+            plugin_path=worker.get("plugin.path"),
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether everything runs on this machine, in one JVM."""
+        return is_local(self.spark.get("spark.master", "local"))
+
+    def slot_count(self, cluster_cores: int | None = None) -> int:
+        """How many slots: as set, else the cores Spark has. `cluster_cores` is what a cluster said once connected."""
+        if self.slots is not None:
+            return self.slots
+        master = self.spark.get("spark.master")
+        if master is not None and not is_local(master):
+            limit = self.spark.get("spark.cores.max", "")
+            return int(limit) if limit.isdigit() and int(limit) > 0 else max(cluster_cores or 1, 1)
+        threads = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", master or "")
+        if threads:
+            return max(int(threads[1]), 1)
+        return 1 if master == "local" else own_cores()
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def own_cores() -> int:
+    """The cores this process may use: fewer than the machine has under taskset or in a container."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _number(worker: Mapping[str, str], key: str, default: int, *, at_least: int) -> int:
+    text = worker.get(key, str(default)).strip()
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise ConfigError.invalid(key, text, "Not a number of type INT") from error
+    if value < at_least and key in worker:
+        raise ConfigError.invalid(key, value, f"Value must be at least {at_least}")
+    return value
+
+
+def _own_host() -> str:
+    import socket
+
+    return socket.getfqdn()

@@ -1,0 +1,232 @@
+"""The executor side: one process that hosts many Connect tasks and speaks with its worker over the link."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kconnect.errors import ConnectError, LinkError, TimedOutError
+from kconnect.model import ConnectorOffset, RunState, TaskId
+from kconnect.pipeline import TaskHost
+from kconnect.spark.link import Link, connect
+from kconnect.spark.messages import (
+    Heartbeat,
+    Hello,
+    Message,
+    OffsetsAck,
+    OffsetsCommit,
+    OffsetsRead,
+    OffsetsReply,
+    Quit,
+    ReconfigureRequest,
+    SetTargetState,
+    StartTask,
+    StopTasks,
+    TaskReport,
+    TasksStopped,
+)
+from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
+
+__all__ = ["EXIT_LEFTOVERS", "EXIT_WORKER_LOST", "SlotSpec", "enter_slot", "slot_main"]
+
+log = logging.getLogger(__name__)
+
+EXIT_LEFTOVERS: Final = 71
+EXIT_WORKER_LOST: Final = 72
+_CONNECT_TIMEOUT_S = 20.0
+# The offsets file or topic of the worker answers in milliseconds; this is for a broker that is away for a while.
+_OFFSETS_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSpec:
+    """All a slot needs to find its worker. Travels inside Spark's task, which is why it holds nothing live."""
+
+    slot: int
+    host: str
+    port: int
+    token: bytes = field(repr=False)
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    plugin_path: str | None
+    log_level: int
+    worker_host: str
+    worker_pid: int
+    import_path: tuple[str, ...]
+    """The worker's own sys.path: a class the worker can import is found in the slot too, if the folder is there."""
+
+
+def enter_slot(spec: SlotSpec, partition: Iterable[Any]) -> None:
+    """What Spark calls, in its Python worker process."""
+    for _ in partition:  # Spark wants its one element read
+        slot_main(spec)
+
+
+def slot_main(spec: SlotSpec) -> None:
+    """Run a slot until its worker says quit or is gone.
+
+    Returns when the slot ended in good order, so that Spark may use the process again. Otherwise the process ends here
+    and now: threads of plugins that never return, or that may already run elsewhere, go with it.
+    """
+    sys.path.extend(path for path in spec.import_path if path not in sys.path and os.path.exists(path))
+    link = connect(spec.host, spec.port, spec.token, _CONNECT_TIMEOUT_S)
+    root = logging.getLogger()
+    handler, level = LinkLogHandler(link), root.level
+    root.addHandler(handler)
+    root.setLevel(spec.log_level)
+    stdout = StdoutForwarder(link)
+    stdout.start()
+    borrow_stdin(spec.worker_host, spec.worker_pid)
+    slot = _Slot(spec, link, stdout)
+    exit_code = EXIT_WORKER_LOST
+    try:
+        exit_code = slot.run()
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+        if exit_code != 0:
+            sys.stderr.flush()
+            os._exit(exit_code)
+    link.close()
+
+
+class _Slot:
+    """The slot's threads: this one reads the link, one sends heartbeats, one a stop, and the host's own."""
+
+    def __init__(self, spec: SlotSpec, link: Link, stdout: StdoutForwarder) -> None:
+        from kconnect.plugins import PluginRegistry
+
+        self._spec = spec
+        self._link = link
+        self._stdout = stdout
+        self._offsets = _LinkOffsets(link)
+        self._ending = threading.Event()
+        self._exit_code: int | None = None
+        self._host = TaskHost(
+            report=self._report,
+            offsets=self._offsets,
+            reconfigure=self._request_reconfiguration,
+            plugins=PluginRegistry.load(spec.plugin_path),
+        )
+
+    def run(self) -> int:
+        """Serve the worker to the end; gives the exit code, 0 when nothing is left behind."""
+        self._link.send(Hello(self._spec.slot, socket.gethostname(), os.getpid(), os.getppid()))
+        beat = threading.Thread(target=self._beat, name="slot-heartbeat", daemon=True)
+        beat.start()
+        try:
+            while True:
+                message = self._link.receive(self._spec.heartbeat_interval_s)
+                silent_s = time.monotonic() - self._link.last_received_s
+                if message is not None:
+                    self._handle(message)
+                elif silent_s > self._spec.heartbeat_timeout_s:
+                    raise LinkError(f"The worker has been silent for {silent_s:.1f} s")
+        except LinkError as error:
+            self._ending.set()
+            if self._exit_code is not None:  # we broke it ourselves, after the last word
+                beat.join(self._spec.heartbeat_interval_s + 1.0)
+                return self._exit_code
+            # No grace: the worker may already have started these tasks elsewhere.
+            self._host.close(0.0)
+            sys.stderr.write(f"Slot {self._spec.slot} lost its worker and ends: {error}\n")
+            return EXIT_WORKER_LOST
+
+    def _handle(self, message: Message) -> None:
+        match message:
+            case StartTask(spec):
+                self._host.start(spec)
+            case SetTargetState(ids, state):
+                self._host.set_target_state(ids, state)
+            case StopTasks():
+                # On its own thread: the last commits of these tasks need answers that only this thread can read.
+                threading.Thread(target=self._stop_tasks, args=(message,), name="slot-stop", daemon=True).start()
+            case OffsetsReply(request, offsets, error):
+                self._offsets.answered(request, list(offsets), error)
+            case OffsetsAck(request, error):
+                self._offsets.answered(request, [], error)
+            case Quit(timeout_ms):
+                threading.Thread(target=self._quit, args=(timeout_ms / 1000,), name="slot-quit", daemon=True).start()
+            case Heartbeat():
+                pass
+            case _:
+                raise LinkError(f"A worker does not send {type(message).__name__}")
+
+    def _stop_tasks(self, message: StopTasks) -> None:
+        left = self._host.stop(message.ids, message.timeout_ms / 1000)
+        self._send(TasksStopped(message.request, tuple(sorted(left))))
+
+    def _quit(self, timeout_s: float) -> None:
+        self._host.close(timeout_s)
+        leftovers = self._host.leftovers()
+        self._stdout.stop(1.0)
+        self._exit_code = EXIT_LEFTOVERS if leftovers else 0
+        self._link.abort()
+
+    def _beat(self) -> None:
+        while not self._ending.wait(self._spec.heartbeat_interval_s):
+            self._send(Heartbeat(self._host.leftovers()))
+
+    def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        self._send(TaskReport(task_id, run, state, trace))
+
+    def _request_reconfiguration(self, connector: str) -> None:
+        self._send(ReconfigureRequest(connector))
+
+    def _send(self, message: Message) -> None:
+        try:
+            self._link.send(message)
+        except LinkError as error:
+            # The reading thread sees the broken link too, and ends the slot.
+            log.debug("%s was not sent: %s", type(message).__name__, error)
+
+
+class _LinkOffsets:
+    """OffsetPort over the link: each call waits for the worker's answer to its own number."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # guards _waiting
+        self._waiting: dict[int, queue.Queue[tuple[list[Mapping[str, Any] | None], str | None]]] = {}
+
+    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        number = next(self._numbers)
+        return self._ask(number, OffsetsRead(number, connector, tuple(partitions)), "read")
+
+    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        number = next(self._numbers)
+        self._ask(number, OffsetsCommit(number, connector, tuple(offsets)), "committed")
+
+    def answered(self, number: int, offsets: list[Mapping[str, Any] | None], error: str | None) -> None:
+        with self._lock:
+            answer = self._waiting.get(number)
+        if answer is not None:
+            answer.put((offsets, error))
+
+    def _ask(self, number: int, message: OffsetsRead | OffsetsCommit, what: str) -> list[Mapping[str, Any] | None]:
+        answer: queue.Queue[tuple[list[Mapping[str, Any] | None], str | None]] = queue.Queue(maxsize=1)
+        with self._lock:
+            self._waiting[number] = answer
+        try:
+            self._link.send(message)
+            offsets, error = answer.get(timeout=_OFFSETS_TIMEOUT_S)
+        except queue.Empty:
+            raise TimedOutError(
+                f"Offsets of connector {message.connector} were not {what}: no answer within {_OFFSETS_TIMEOUT_S:.0f} s"
+            ) from None
+        finally:
+            with self._lock:
+                del self._waiting[number]
+        if error is not None:
+            raise ConnectError(error)
+        return offsets

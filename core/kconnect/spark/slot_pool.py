@@ -1,0 +1,310 @@
+"""The worker side of the slots: the Spark job under each, its link, its loss and its replacement."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import queue
+import random
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from kconnect.errors import ConnectError, LinkError
+from kconnect.spark.link import Link, LinkServer
+from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
+from kconnect.spark.processes import is_descendant
+from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot import SlotSpec
+from kconnect.spark.slot_io import replay_log_line
+
+__all__ = ["PoolEvents", "SlotJobs", "SlotPool"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+# A job that failed so often in a row without its slot ever saying hello will most likely never do better.
+_HOPELESS_AFTER = 3
+# Tasks left behind that a slot may carry beside working ones; each holds a thread and what its plugin holds.
+_MAX_LEFTOVERS = 16
+
+
+class SlotJobs(Protocol):
+    """What the pool asks of Spark."""
+
+    def run_slot(self, spec: SlotSpec) -> None:
+        """Run a slot; blocks until it ends, raises ConnectError when it failed."""
+        ...
+
+    def cancel_slot(self, slot: int) -> None: ...
+
+
+class PoolEvents(Protocol):
+    """What the pool tells. Threads: the slot's link thread; `slot_lost` comes after the last `slot_said` of a slot."""
+
+    def slot_attached(self, slot: int) -> None: ...
+    def slot_said(self, slot: int, message: Message) -> None: ...
+    def slot_lost(self, slot: int, reason: str) -> None: ...
+    def tick(self) -> None:
+        """Called once in each heartbeat interval."""
+        ...
+
+    def has_tasks(self, slot: int) -> bool:
+        """Whether the slot has work besides what it left behind."""
+        ...
+
+
+@dataclass(slots=True)
+class _Attached:
+    """A slot that has said hello and has not been given up."""
+
+    hello: Hello
+    link: Link
+    outbox: queue.SimpleQueue[Message | None]
+    """What its sender thread sends next; unbounded, but a slot that takes nothing is given up after seconds."""
+    leftovers: int = 0
+    reason: str = ""
+    """Why we broke the link, when it was us."""
+
+
+class SlotPool:
+    """N slots, kept alive. Lifecycle: constructed -> start -> (slots come and go) -> quit -> stop.
+
+    Threads: one per slot waits in its Spark job, two per link read and send, one does the heartbeats.
+    """
+
+    def __init__(self, settings: SparkSettings, jobs: SlotJobs, events: PoolEvents) -> None:
+        self._settings = settings
+        self._jobs = jobs
+        self._events = events
+        self._token = secrets.token_bytes(32)
+        self._server = LinkServer(self._token, self._serve, bind_host=settings.link_bind_host, port=settings.link_port)
+        self._quitting = threading.Event()  # no job is submitted again
+        self._closed = threading.Event()
+        self._changed = threading.Condition()  # guards the two below
+        self._attached: dict[int, _Attached] = {}
+        self._failed_starts: dict[int, tuple[int, str]] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start(self, count: int) -> None:
+        """Listen, and submit a job for each of `count` slots. Errors: LinkError when the link can not listen."""
+        self._server.start()
+        for slot in range(count):
+            self._thread(self._keep_running, f"slot-job-{slot}", slot)
+        self._thread(self._watch, "slot-heartbeat")
+
+    def send(self, slot: int, message: Message) -> None:
+        """Send to a slot, in the order of the calls. Never blocks; what a lost slot does not get is lost with it."""
+        with self._changed:
+            attached = self._attached.get(slot)
+        if attached is not None:
+            attached.outbox.put(message)
+
+    def attached(self) -> dict[int, Hello]:
+        """The slots that are up."""
+        with self._changed:
+            return {slot: attached.hello for slot, attached in self._attached.items()}
+
+    def failure(self) -> str | None:
+        """Why no slot comes up, once that has been tried often enough; None while there is hope."""
+        with self._changed:
+            if self._attached:
+                return None
+            hopeless = [reason for times, reason in self._failed_starts.values() if times >= _HOPELESS_AFTER]
+        return f"Slots can not start: {hopeless[0]}" if hopeless else None
+
+    def replace(self, slot: int, reason: str) -> None:
+        """Give a slot up and start it anew: break its link, kill its process. Its tasks are reported lost."""
+        with self._changed:
+            attached = self._attached.get(slot)
+        if attached is None:
+            return
+        attached.reason = reason
+        attached.link.abort()
+        self._kill(slot, attached.hello)
+
+    def quit(self, task_timeout_s: float, timeout_s: float) -> None:
+        """Ask all slots to stop their tasks and end; wait for their jobs. No slot starts again after this."""
+        deadline_s = time.monotonic() + timeout_s
+        self._quitting.set()
+        for slot in self.attached():
+            self.send(slot, Quit(int(task_timeout_s * 1000)))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._attached, max(deadline_s - time.monotonic(), 0.0))
+            stuck = dict(self._attached)
+        for slot, attached in stuck.items():
+            self._kill(slot, attached.hello)
+
+    def stop(self, timeout_s: float) -> None:
+        """Break every link and end the threads; the jobs must be ended by Spark's own stop. Idempotent."""
+        deadline_s = time.monotonic() + timeout_s
+        self._quitting.set()
+        self._closed.set()
+        self._server.stop(timeout_s)
+        for thread in self._threads:
+            thread.join(max(deadline_s - time.monotonic(), 0.01))
+            if thread.is_alive():
+                log.warning("Thread %s did not end in time", thread.name)
+
+    def _thread(self, target: object, name: str, *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, name=name, daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    # The job of a slot.
+
+    def _keep_running(self, slot: int) -> None:
+        for failures in itertools.count():  # pragma: no branch
+            began_s = time.monotonic()
+            try:
+                self._jobs.run_slot(self._spec(slot))
+                problem = None
+            except ConnectError as error:
+                problem = str(error)
+            if self._quitting.is_set():
+                return
+            pause_s = self._pause_after(slot, problem, lived_s=time.monotonic() - began_s)
+            log.debug("Job %d of slot %d ended (%s); again in %.1f s", failures, slot, problem or "no error", pause_s)
+            if self._quitting.wait(pause_s):
+                return
+
+    def _pause_after(self, slot: int, problem: str | None, lived_s: float) -> float:
+        """How long to wait before the job is submitted again: longer each time its slot did not even say hello."""
+        with self._changed:
+            times, _ = self._failed_starts.get(slot, (0, ""))
+            if problem is not None:
+                self._failed_starts[slot] = (times + 1, problem)
+        if problem is not None and times + 1 == _HOPELESS_AFTER:
+            log.error("Slot %d can not start, it is tried again and again: %s", slot, problem)
+        pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
+        return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
+
+    def _spec(self, slot: int) -> SlotSpec:
+        settings = self._settings
+        return SlotSpec(
+            slot=slot,
+            host=settings.link_advertised_host,
+            port=self._server.port,
+            token=self._token,
+            heartbeat_interval_s=settings.heartbeat_interval_s,
+            heartbeat_timeout_s=settings.heartbeat_timeout_s,
+            plugin_path=settings.plugin_path,
+            log_level=logging.getLogger("kconnect").getEffectiveLevel(),
+            worker_host=socket.gethostname(),
+            worker_pid=os.getpid(),
+            import_path=tuple(os.path.abspath(path) for path in sys.path),
+        )
+
+    # The link of a slot.
+
+    def _serve(self, link: Link) -> None:
+        hello = link.receive(self._settings.heartbeat_timeout_s)
+        if not isinstance(hello, Hello):
+            raise LinkError("A slot must say hello first")
+        threading.current_thread().name = f"link-slot-{hello.slot}"
+        mine = _Attached(hello, link, queue.SimpleQueue())
+        sender = threading.Thread(target=_send_all, args=(mine,), name=f"slot-send-{hello.slot}", daemon=True)
+        self._attach(mine)
+        sender.start()
+        reason = ""
+        try:
+            while True:
+                message = link.receive(self._settings.heartbeat_timeout_s)
+                if message is not None:
+                    self._take(mine, message)
+        except LinkError as error:
+            reason = mine.reason or str(error)
+        finally:
+            mine.link.abort()
+            mine.outbox.put(None)
+            sender.join(self._settings.heartbeat_timeout_s)
+            self._detach(mine, reason)
+
+    def _attach(self, mine: _Attached) -> None:
+        slot = mine.hello.slot
+        with self._changed:
+            earlier = self._attached.get(slot)
+            if earlier is not None:
+                earlier.reason = "another process took its place"
+                earlier.link.abort()
+                # The earlier one reports its loss before this one is announced, so that events keep their order.
+                gone = self._changed.wait_for(lambda: slot not in self._attached, self._settings.heartbeat_timeout_s)
+                if not gone:
+                    raise LinkError(f"The earlier process of slot {slot} is not given up yet")
+            self._attached[slot] = mine
+            self._failed_starts.pop(slot, None)
+        log.info("Slot %d is up: process %d on %s", slot, mine.hello.pid, mine.hello.host)
+        self._events.slot_attached(slot)
+
+    def _detach(self, mine: _Attached, reason: str) -> None:
+        slot = mine.hello.slot
+        if not self._quitting.is_set():
+            log.warning("Slot %d is gone (process %d): %s", slot, mine.hello.pid, reason)
+        self._events.slot_lost(slot, reason)
+        with self._changed:
+            if self._attached.get(slot) is mine:
+                del self._attached[slot]
+            self._changed.notify_all()
+
+    def _take(self, mine: _Attached, message: Message) -> None:
+        match message:
+            case Heartbeat(leftovers):
+                mine.leftovers = leftovers
+            case LogLine():
+                replay_log_line(message, mine.hello.slot)
+            case Console(text):
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            case _:
+                self._events.slot_said(mine.hello.slot, message)
+
+    # Heartbeats, both ways.
+
+    def _watch(self) -> None:
+        while not self._closed.wait(self._settings.heartbeat_interval_s):
+            with self._changed:
+                slots = dict(self._attached)
+            for slot, attached in slots.items():
+                silent_s = time.monotonic() - attached.link.last_received_s
+                if silent_s > self._settings.heartbeat_timeout_s:
+                    self.replace(slot, f"it has been silent for {silent_s:.1f} s")
+                elif self._is_held(slot, attached):
+                    self.replace(slot, f"{attached.leftovers} tasks that did not stop in time hold it")
+                else:
+                    self.send(slot, Heartbeat())
+            self._events.tick()
+
+    def _is_held(self, slot: int, attached: _Attached) -> bool:
+        """Whether leftovers hold a slot so that it is replaced: an idle one with any, a working one with many."""
+        if attached.leftovers == 0:
+            return False
+        return attached.leftovers >= _MAX_LEFTOVERS or not self._events.has_tasks(slot)
+
+    def _kill(self, slot: int, hello: Hello) -> None:
+        """End a slot's process for certain. A stopped or hung one does not see that its link is broken."""
+        if hello.host == socket.gethostname() and is_descendant(hello.pid):
+            try:
+                os.kill(hello.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                log.debug("Process %d of slot %d is gone already", hello.pid, slot)
+        else:
+            self._jobs.cancel_slot(slot)
+
+
+def _send_all(attached: _Attached) -> None:
+    while (message := attached.outbox.get()) is not None:
+        try:
+            attached.link.send(message)
+        except LinkError as error:
+            if not attached.link.is_broken:  # the message is at fault, not the slot: without it they would disagree
+                log.error("Slot %d is given up: %s", attached.hello.slot, error)
+                attached.reason = str(error)
+                attached.link.abort()
+            return

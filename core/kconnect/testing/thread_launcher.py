@@ -1,0 +1,115 @@
+"""A Launcher without Spark: tasks run in threads of this process, through the same TaskHost a slot uses."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline import TaskHost
+from kconnect.plugins import PluginRegistry
+
+__all__ = ["ThreadLauncher"]
+
+log = logging.getLogger(__name__)
+
+
+class ThreadLauncher:
+    """One slot, always up, that is this process. Implements herder.interface.Launcher.
+
+    Lifecycle: constructed -> start -> stop. Threads: all methods from any; events come one at a time from one thread,
+    in the order things happened, as SparkLauncher does it.
+    """
+
+    def __init__(self, plugins: PluginRegistry | None = None) -> None:
+        self._plugins = plugins
+        self._events: LauncherEvents | None = None
+        self._told: queue.SimpleQueue[tuple[TaskId, int, RunState, str | None] | str | None] = queue.SimpleQueue()
+        self._teller = threading.Thread(target=self._tell, name="launcher-events", daemon=True)
+        self._lock = threading.Lock()  # guards the two below
+        self._tasks: dict[TaskId, TaskSpec] = {}
+        self._host: TaskHost | None = None
+
+    def start(self, events: LauncherEvents) -> None:
+        self._events = events
+        self._host = TaskHost(
+            report=self._report,
+            offsets=_Offsets(events),
+            reconfigure=self._told.put,
+            plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),
+        )
+        self._teller.start()
+
+    def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
+        host = self._running_host()
+        for spec in specs:
+            with self._lock:
+                self._tasks[spec.id] = spec
+            host.start(spec)
+
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+        with self._lock:
+            known = [task_id for task_id in ids if self._tasks.pop(task_id, None) is not None]
+        return self._running_host().stop(known, timeout_s)
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        self._running_host().set_target_state(ids, state)
+
+    def slots(self) -> Sequence[SlotInfo]:
+        with self._lock:
+            return [SlotInfo(0, True, socket.gethostname(), os.getpid(), tuple(sorted(self._tasks)))]
+
+    def failure(self) -> str | None:
+        return None
+
+    def stop(self, timeout_s: float) -> None:
+        with self._lock:
+            host, self._host = self._host, None
+            self._tasks.clear()
+        if host is None:
+            return
+        host.close(timeout_s)
+        self._told.put(None)
+        self._teller.join(timeout_s)
+
+    def _running_host(self) -> TaskHost:
+        host = self._host
+        if host is None:
+            raise RuntimeError("ThreadLauncher is not running: start() comes first, stop() last")
+        return host
+
+    def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        with self._lock:
+            spec = self._tasks.get(task_id)
+            if spec is not None and spec.run == run:
+                self._told.put((task_id, run, state, trace))
+
+    def _tell(self) -> None:
+        assert self._events is not None
+        while (told := self._told.get()) is not None:
+            try:
+                if isinstance(told, str):
+                    self._events.reconfiguration_requested(told)
+                else:
+                    self._events.task_status(*told)
+            except Exception:  # a callback that fails must not stop the ones after it
+                log.exception("Telling %s failed", told)
+
+
+class _Offsets:
+    """OffsetPort straight to the worker's side."""
+
+    def __init__(self, events: LauncherEvents) -> None:
+        self._events = events
+
+    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._events.read_offsets(connector, partitions)
+
+    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        self._events.commit_offsets(connector, offsets)
