@@ -4,6 +4,20 @@ Imported by `pipeline`, `storage`, `herder` and `worker`; imports `errors` and `
 What librdkafka raises is turned into our errors here (see clients.kafka_errors).
 """
 
+from kconnect.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
+from kconnect.kafka.consumer import ConsumedRun, RebalanceListener, RecordConsumer
 from kconnect.kafka.producer import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
 
-__all__ = ["Delivery", "DeliveryFailure", "RecordDelivery", "RecordProducer", "WrittenRecord"]
+__all__ = [
+    "ConsumedRun",
+    "Delivery",
+    "DeliveryFailure",
+    "KafkaAdmin",
+    "RebalanceListener",
+    "RecordConsumer",
+    "RecordDelivery",
+    "RecordProducer",
+    "TopicInfo",
+    "WrittenRecord",
+    "cluster_id",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,21 +31,19 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
     "queue.buffering.max.messages": 500_000,
 }
 
-# 64 MB fetched ahead instead of librdkafka's 64 MB *per partition* or 100000 messages, whichever comes first.
+# Measured on 2 cores, broker beside, 98 B values, values, keys and offsets taken out: 2.0 M records/s at 0.64 us CPU.
+# With librdkafka's fetch.queue.backoff.ms of 1000 it is 0.4 M/s: whenever the queue is full the fetcher sleeps that long.
 CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",
-    "queued.min.messages": 200_000,
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 65_536,
-    "fetch.message.max.bytes": 1_048_576,
-    "fetch.wait.max.ms": 500,
 }
 
-# librdkafka's syslog levels as Python's.
+# A kind of log line is told once in this time; an outage of the broker is then two lines a minute.
 _LOG_EVERY_S = 30.0
-
-Logger = Callable[[KafkaError], None]
 
 
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:

@@ -1,0 +1,196 @@
+"""KafkaAdmin: what a worker asks of the cluster: its id, topics, offsets of consumer groups; all with deadlines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+
+from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
+from kconnect.model import TopicPartition
+
+__all__ = ["KafkaAdmin", "TopicInfo", "cluster_id"]
+
+log = logging.getLogger(__name__)
+
+# The client answers by its own deadline; ours, a little later, is for the case that it does not.
+_SLACK_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as the cluster describes it."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
+    """The id of the cluster behind `bootstrap.servers`. Errors: UnreachableError, TimedOutError."""
+    with KafkaAdmin(config, "worker") as admin:
+        return admin.cluster_id(timeout_s)
+
+
+class KafkaAdmin:
+    """An admin client. Threads: any. Errors: ConnectError and its branches; each call ends by its `timeout_s`."""
+
+    def __init__(self, config: Mapping[str, Any], name: str) -> None:
+        self._config = dict(config)
+        self._log = ClientLog(log, f"Admin client of {name}")
+        self._client = admin_client(config, self._log)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the client; it has nothing to flush."""
+        self._client = None
+
+    def cluster_id(self, timeout_s: float) -> str:
+        servers = self._config.get("bootstrap.servers")
+        with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
+            found: str | None = self._client.list_topics(timeout=timeout_s).cluster_id
+        if not found:
+            raise TimedOutError(f"The Kafka cluster at {servers} did not tell its id within {timeout_s:.0f} s")
+        return found
+
+    # --- topics ---
+
+    def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
+        """Those of the named topics that exist; without their configs."""
+        with kafka_errors("Topics can not be described"):
+            known = self._client.list_topics(timeout=timeout_s).topics
+        found = {}
+        for name in names:
+            topic = known.get(name)
+            if topic is None or topic.error is not None:
+                continue
+            replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+            found[name] = TopicInfo(name, len(topic.partitions), replicas)
+        return found
+
+    def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
+        """The settings of a topic. Errors: NotFoundError when it is not there."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        futures = self._client.describe_configs([resource], request_timeout=timeout_s)
+        entries = self._result(futures[resource], f"The settings of topic {name!r} can not be read", timeout_s)
+        return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+
+    def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
+        """Create a topic; a replication factor or partition count of -1 leaves it to the broker.
+
+        Errors: AlreadyExistsError when there is one of this name.
+        """
+        new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
+        futures = self._client.create_topics([new], request_timeout=timeout_s)
+        self._result(futures[topic.name], f"Topic {topic.name!r} can not be created", timeout_s)
+
+    def delete_topic(self, name: str, timeout_s: float) -> None:
+        """Delete a topic. Errors: NotFoundError when it is not there."""
+        futures = self._client.delete_topics([name], request_timeout=timeout_s)
+        self._result(futures[name], f"Topic {name!r} can not be deleted", timeout_s)
+
+    # --- offsets of consumer groups (KIP-875) ---
+
+    def group_offsets(self, group: str, timeout_s: float) -> dict[TopicPartition, int]:
+        """Committed offsets of a group, empty for a group that is not there."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        futures = self._client.list_consumer_group_offsets(request, request_timeout=timeout_s)
+        doing = f"The offsets of consumer group {group!r} can not be read"
+        try:
+            answer = self._result(futures[group], doing, timeout_s)
+        except NotFoundError:
+            return {}
+        return {
+            TopicPartition(part.topic, part.partition): part.offset
+            for part in answer.topic_partitions
+            if part.offset != OFFSET_INVALID and part.error is None
+        }
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+        """Set committed offsets of a group without members.
+
+        Errors: ConflictError when it has members: its tasks are not stopped yet; ConnectError names the partition that
+        was refused.
+        """
+        if not offsets:
+            return
+        parts = [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+        futures = self._client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, parts)], request_timeout=timeout_s
+        )
+        doing = f"The offsets of consumer group {group!r} can not be altered"
+        answer = self._result(futures[group], doing, timeout_s)
+        for part in answer.topic_partitions:
+            if part.error is not None:
+                raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
+
+    def delete_group_offsets(self, group: str, partitions: Collection[TopicPartition], timeout_s: float) -> None:
+        """Forget the committed offsets of these partitions, of a group without members.
+
+        The client has no request for single offsets, so the group is deleted and what is to stay is written again: safe
+        only for a group without members, as alter is.
+        Errors: ConflictError when it has members. A group that is not there is fine.
+        """
+        if not partitions:
+            return
+        stay = {tp: offset for tp, offset in self.group_offsets(group, timeout_s).items() if tp not in set(partitions)}
+        self.delete_group(group, timeout_s)
+        self.alter_group_offsets(group, stay, timeout_s)
+
+    def delete_group(self, group: str, timeout_s: float) -> None:
+        """Delete a group with all its offsets. Errors: ConflictError when it has members. Not there is fine."""
+        futures = self._client.delete_consumer_groups([group], request_timeout=timeout_s)
+        try:
+            self._result(futures[group], f"Consumer group {group!r} can not be deleted", timeout_s)
+        except NotFoundError:
+            return
+
+    def end_offsets(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """The offset the next record of each partition will get."""
+        reader = consumer_client({**self._config, "group.id": "kconnect-offsets-reader"}, self._log)
+        try:
+            found = {}
+            for tp in partitions:
+                with kafka_errors(f"The end of {tp} can not be read"):
+                    found[tp] = reader.get_watermark_offsets(
+                        ClientPartition(tp.topic, tp.partition), timeout=timeout_s, cached=False
+                    )[1]
+            return found
+        finally:
+            reader.close()
+
+    def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
+        try:
+            return future.result(timeout_s + _SLACK_S)
+        except KafkaException as error:
+            raise _sorted_error(doing, error.args[0]) from error
+        except FutureTimeoutError as error:
+            why = f" ({self._log.last_error})" if self._log.last_error else ""
+            raise TimedOutError(f"{doing}: no answer within {timeout_s:.0f} s{why}") from error
+
+
+def _sorted_error(doing: str, error: KafkaError) -> ConnectError:
+    if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
+        return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
+    if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        return NotFoundError(f"{doing}: {error.str()}")
+    if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        return AlreadyExistsError(f"{doing}: it exists already")
+    return connect_error(doing, error)
