@@ -99,26 +99,10 @@ class JavaConnect:
 
         Errors: AssertionError with the end of the log when it does not come up.
         """
-        java = find_java("Java Connect in tests")
-        jars = JarSet("connect").fetch()
-        self._link_plugins(jars)
-        log_settings = self.folder / "log4j2.properties"
-        log_settings.write_text(_LOG_SETTINGS)
-        files = [write_properties(self.folder / "worker.properties", self._worker)]
-        for number, connector in enumerate(self._connectors):
-            files.append(write_properties(self.folder / f"connector-{number}.properties", connector))
-        class_path = [str(jar) for jar in jars if not jar.name.startswith(_PLUGINS)]
+        command = self.prepare()
         self._log_file = self.log.open("ab")
         self._process = subprocess.Popen(
-            [
-                str(java.executable),
-                *self._jvm_options,
-                f"-Dlog4j2.configurationFile={log_settings}",
-                "-cp",
-                os.pathsep.join(class_path),
-                _MAIN[self._mode],
-                *(str(file) for file in files),
-            ],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=self._log_file,
             stderr=subprocess.STDOUT,
@@ -131,6 +115,26 @@ class JavaConnect:
             except BaseException:
                 self.kill()
                 raise
+
+    def prepare(self) -> list[str]:
+        """Write all files; the command line. Done by `start()`; apart from it when the start is timed."""
+        java = find_java("Java Connect in tests")
+        jars = JarSet("connect").fetch()
+        self._link_plugins(jars)
+        log_settings = self.folder / "log4j2.properties"
+        log_settings.write_text(_LOG_SETTINGS)
+        files = [write_properties(self.folder / "worker.properties", self._worker)]
+        for number, connector in enumerate(self._connectors):
+            files.append(write_properties(self.folder / f"connector-{number}.properties", connector))
+        return [
+            str(java.executable),
+            *self._jvm_options,
+            f"-Dlog4j2.configurationFile={log_settings}",
+            "-cp",
+            os.pathsep.join(str(jar) for jar in jars if not jar.name.startswith(_PLUGINS)),
+            _MAIN[self._mode],
+            *(str(file) for file in files),
+        ]
 
     def stop(self, timeout_s: float = 30.0) -> int:
         """SIGTERM, and SIGKILL after the deadline; the exit code. Nothing to do when it is not running."""

@@ -33,9 +33,8 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int = 1, config: dic
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Delete a topic and wait until the broker has forgotten it."""
-    AdminClient({"bootstrap.servers": bootstrap, **_QUIET}).delete_topics([topic], operation_timeout=20)[topic].result(
-        timeout=30
-    )
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})  # must live until the answer is there
+    admin.delete_topics([topic], operation_timeout=20)[topic].result(timeout=30)
 
 
 def produce_lines(

@@ -1,0 +1,171 @@
+"""What is measured: each case runs one worker once and gives its figures."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from confluent_kafka import Consumer, TopicPartition
+
+from bench.meter import ProcessTree, Sample, cpu_us_per_record, sample_until, steady_rate
+from bench.sides import SIDES, Side
+from kit.topics import create_topic, delete_topic, produce_lines
+
+__all__ = ["CASES", "LINE_BYTES", "Figures", "Ground", "make_input"]
+
+LINE_BYTES = 100
+# Java moves 0.27 M records a second on 2 cores; a run that is ten times slower than that is no result.
+_SLOWEST_PER_S = 27_000
+_START_S = 60.0
+
+Figures: TypeAlias = dict[str, float]
+
+
+@dataclass(slots=True)
+class Ground:
+    """What all runs share: the broker, the input, a folder."""
+
+    bootstrap: str
+    folder: Path
+    input_file: Path
+    lines: int
+    filled_topic: str
+    """Holds the input's lines; made when the first case needs it."""
+    is_filled: bool = False
+    count: int = 0
+
+    @property
+    def deadline_s(self) -> float:
+        return _START_S + self.lines / _SLOWEST_PER_S
+
+    def next_name(self, side: str, case: str) -> str:
+        self.count += 1
+        return f"{case}-{side}-{self.count}"
+
+    def fill_topic(self) -> None:
+        if not self.is_filled:
+            create_topic(self.bootstrap, self.filled_topic)
+            with self.input_file.open("rb") as file:
+                produce_lines(self.bootstrap, self.filled_topic, (line[:-1] for line in file))
+            self.is_filled = True
+
+
+def make_input(path: Path, lines: int) -> None:
+    """Lines of 100 bytes and a newline, each with its number."""
+    filler = "abcdefghijklmnopqrstuvwxyz0123456789" * 3
+    filler = filler[: LINE_BYTES - 11]
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        for first in range(0, lines, 10_000):
+            file.write("".join(f"{number:010d} {filler}\n" for number in range(first, min(lines, first + 10_000))))
+
+
+def file_to_topic(side: str, ground: Ground) -> Figures:
+    """A file of lines into a topic of one partition."""
+    with _topic(ground, side, "file-to-topic") as topic, _end_offsets(ground.bootstrap, topic) as progress:
+        connector = _source(topic, ground.input_file)
+        with _running(side, ground, topic, connector) as (worker, began):
+            return _stream(worker, began, ground, progress)
+
+
+def topic_to_file(side: str, ground: Ground) -> Figures:
+    """The records of one topic into a file."""
+    ground.fill_topic()
+    name = ground.next_name(side, "topic-to-file")
+    target = ground.folder / f"{name}.txt"
+    connector = {
+        "name": name,
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "tasks.max": "1",
+        "topics": ground.filled_topic,
+        "file": str(target),
+    }
+
+    def progress() -> int:
+        return target.stat().st_size // (LINE_BYTES + 1) if target.exists() else 0
+
+    try:
+        with _running(side, ground, name, connector) as (worker, began):
+            return _stream(worker, began, ground, progress)
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def cold_start(side: str, ground: Ground) -> Figures:
+    """From the start of the process to the first record in the topic."""
+    small = ground.folder / "small.txt"
+    if not small.exists():
+        make_input(small, 10)
+    with (
+        _topic(ground, side, "cold-start") as topic,
+        _end_offsets(ground.bootstrap, topic) as progress,
+        _running(side, ground, topic, _source(topic, small)) as (worker, began),
+    ):
+        tree = ProcessTree(worker.pid)
+        samples = sample_until(1, progress, tree, worker.is_alive, _START_S, every_s=0.01)
+        return {"first_record_s": samples[-1].at_s - began, "cpu_s": samples[-1].cpu_s, "pss_mb": tree.pss_mb()}
+
+
+CASES: dict[str, Callable[[str, Ground], Figures]] = {
+    "file-to-topic": file_to_topic,
+    "topic-to-file": topic_to_file,
+    "cold-start": cold_start,
+}
+
+
+def _stream(worker: Side, began: float, ground: Ground, progress: Callable[[], int]) -> Figures:
+    tree = ProcessTree(worker.pid)
+    samples: list[Sample] = sample_until(ground.lines, progress, tree, worker.is_alive, ground.deadline_s)
+    first = next(sample for sample in samples if sample.records)
+    return {
+        "records_per_s": steady_rate(samples),
+        "cpu_us_per_record": cpu_us_per_record(samples),
+        "first_record_s": first.at_s - began,
+        "total_s": samples[-1].at_s - began,
+        "pss_mb": tree.pss_mb(),
+    }
+
+
+def _source(topic: str, file: Path) -> dict[str, str]:
+    return {
+        "name": topic,
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "tasks.max": "1",
+        "file": str(file),
+        "topic": topic,
+    }
+
+
+@contextlib.contextmanager
+def _topic(ground: Ground, side: str, case: str) -> Iterator[str]:
+    topic = ground.next_name(side, case)
+    create_topic(ground.bootstrap, topic)
+    try:
+        yield topic
+    finally:
+        delete_topic(ground.bootstrap, topic)
+
+
+@contextlib.contextmanager
+def _end_offsets(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 2})
+    part = TopicPartition(topic, 0)
+    try:
+        yield lambda: int(consumer.get_watermark_offsets(part, timeout=10)[1])
+    finally:
+        consumer.close()
+
+
+@contextlib.contextmanager
+def _running(side: str, ground: Ground, name: str, connector: dict[str, str]) -> Iterator[tuple[Side, float]]:
+    worker = SIDES[side](ground.folder / name, ground.bootstrap, connector)
+    try:
+        yield worker, worker.start()
+    except (RuntimeError, TimeoutError) as err:
+        raise RuntimeError(f"{name}: {err}\n{worker.log_tail()}") from err
+    finally:
+        worker.stop()
+        time.sleep(0.5)  # the broker writes and forgets: let it finish before the next run

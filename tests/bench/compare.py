@@ -1,0 +1,91 @@
+"""The table of a bench run: medians, spread, and how we compare with Java; or with an older run of ours.
+
+python tests/bench/compare.py                 the newest results
+python tests/bench/compare.py FILE            these results
+python tests/bench/compare.py FILE --against OLD   ours in FILE beside ours in OLD
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["figures_of", "table"]
+
+_RESULTS = Path(__file__).resolve().parent.parent.parent / "bench-results"
+# figure -> (title, format, whether more is better)
+_FIGURES = {
+    "records_per_s": ("records/s", "{:,.0f}", True),
+    "cpu_us_per_record": ("CPU us/record", "{:.2f}", False),
+    "first_record_s": ("first record after s", "{:.2f}", False),
+    "total_s": ("start to last record, s", "{:.1f}", False),
+    "cpu_s": ("CPU s until first record", "{:.1f}", False),
+    "pss_mb": ("memory (PSS) MB", "{:,.0f}", False),
+}
+
+
+def figures_of(document: Mapping[str, Any], side: str) -> dict[tuple[str, str], list[float]]:
+    """(case, figure) -> the values of all runs of one side."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for result in document["results"]:
+        if result["side"] == side:
+            for figure in _FIGURES:
+                if figure in result:
+                    found.setdefault((result["case"], figure), []).append(result[figure])
+    return found
+
+
+def table(document: Mapping[str, Any], against: Mapping[str, Any] | None = None) -> str:
+    """Markdown: one row for each case and figure; `median (least - most)`, and ours divided by the other."""
+    other_title = f"Java Connect {document['versions']['kafka']}" if against is None else f"ours at {against['commit']}"
+    ours = figures_of(document, "ours")
+    other = figures_of(document, "java") if against is None else figures_of(against, "ours")
+    rows = [
+        f"| case | figure | {other_title} | ours | ours / {'Java' if against is None else 'before'} |",
+        "|---|---|---|---|---|",
+    ]
+    for case, figure in dict.fromkeys([*other, *ours]):
+        title, form, more_is_better = _FIGURES[figure]
+        here, there = ours.get((case, figure), []), other.get((case, figure), [])
+        ratio = f"{statistics.median(here) / statistics.median(there):.2f}" if here and there else "-"
+        better = " (more is better)" if more_is_better else ""
+        rows.append(f"| {case} | {title}{better} | {_text(there, form)} | {_text(here, form)} | {ratio} |")
+    machine, settings = document["machine"], document["settings"]
+    rows += [
+        "",
+        f"{settings['lines']:,} lines of {settings['line_bytes']} bytes, {settings['runs']} runs, alternating; "
+        f"median (least - most). {machine['cores']} cores, {machine['cpu']}, {machine['memory_gb']} GB, "
+        f"commit {document['commit']}, {document['time']}.",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _text(values: list[float], form: str) -> str:
+    if not values:
+        return "-"
+    if len(values) == 1:
+        return form.format(values[0])
+    return f"{form.format(statistics.median(values))} ({form.format(min(values))} - {form.format(max(values))})"
+
+
+def main() -> int:
+    """Print the table of a results file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--against", type=Path, metavar="OLD")
+    options = parser.parse_args()
+    file = options.file or max(_RESULTS.glob("*.json"), default=None, key=lambda path: path.name)
+    if file is None:
+        parser.error(f"no results in {_RESULTS}: run `make bench` first")
+    against = json.loads(options.against.read_text("utf-8")) if options.against else None
+    sys.stdout.write(table(json.loads(file.read_text("utf-8")), against))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

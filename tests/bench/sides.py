@@ -1,0 +1,141 @@
+"""The two workers under measurement, each a standalone worker with the same worker and connector properties."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from kit.cli import connect_command
+from kit.java_connect import JavaConnect, write_properties
+from kit.ports import free_port
+
+__all__ = ["SIDES", "Side"]
+
+_WORKER = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "offset.flush.interval.ms": "10000",
+}
+
+
+class Side(Protocol):
+    """A worker that can be started once."""
+
+    def start(self) -> float:
+        """Start it; gives the moment of the start."""
+        ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def is_alive(self) -> bool: ...
+
+    def stop(self) -> None:
+        """Stop it, and kill what is left of it."""
+        ...
+
+    def log_tail(self) -> str: ...
+
+
+class JavaSide:
+    """Java Connect with the JVM options of its release."""
+
+    def __init__(self, folder: Path, bootstrap: str, connector: Mapping[str, str]) -> None:
+        self._worker = JavaConnect(folder, bootstrap, worker=_WORKER, connectors=[connector])
+
+    def start(self) -> float:
+        self._worker.prepare()
+        began = time.monotonic()
+        self._worker.start(ready=False)
+        return began
+
+    @property
+    def pid(self) -> int:
+        return self._worker.process.pid
+
+    def is_alive(self) -> bool:
+        return _is_alive(self.pid)
+
+    def stop(self) -> None:
+        self._worker.stop(15.0)
+
+    def log_tail(self) -> str:
+        return _tail(self._worker.log)
+
+
+class OurSide:
+    """Our worker, by the command a user types."""
+
+    def __init__(self, folder: Path, bootstrap: str, connector: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        settings = _WORKER | {
+            "bootstrap.servers": bootstrap,
+            "listeners": f"http://127.0.0.1:{free_port()}",
+            "offset.storage.file.filename": str(folder / "connect.offsets"),
+        }
+        self._files = [
+            write_properties(folder / "worker.properties", settings),
+            write_properties(folder / "connector.properties", connector),
+        ]
+        self._log = folder / "connect.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        with self._log.open("wb") as log:
+            began = time.monotonic()
+            self._process = subprocess.Popen(
+                [*connect_command(), "standalone", *(str(file) for file in self._files)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+        return began
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        below = psutil.Process(self.pid).children(recursive=True) if self.is_alive() else []
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+        _, left = psutil.wait_procs(below, timeout=5)
+        for process in left:
+            process.kill()
+        psutil.wait_procs(left, timeout=5)
+
+    def log_tail(self) -> str:
+        return _tail(self._log)
+
+
+SIDES: dict[str, type[JavaSide] | type[OurSide]] = {"java": JavaSide, "ours": OurSide}
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _tail(path: Path, size: int = 3000) -> str:
+    return path.read_text("utf-8", errors="replace")[-size:] if path.exists() else "(no log)"
