@@ -1,0 +1,201 @@
+"""Checks a connector's config before anything is stored: what REST's validate answers, what create refuses.
+
+No thread, no socket: a plugin registry and settings in, a report out. The connector's own `validate` may block.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kconnect.api import SourceConnector
+from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue
+from kconnect.config.client_config import consumer_config, override_error, producer_config
+from kconnect.config.connector_config import sink_problems
+from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
+from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector
+from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of
+from kconnect.logs import mask
+
+__all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]
+
+log = logging.getLogger(__name__)
+
+_DLQ: Final = "errors.deadletterqueue.topic.name"
+
+
+class InvalidConnectorError(BadRequestError):
+    """A connector's config has errors; the message lists them as Java's REST does."""
+
+    def __init__(self, message: str, problems: tuple[ConfigProblem, ...]) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorValidator:
+    """Validates connector configs against the plugins and settings of one worker.
+
+    Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
+    Differs: overrides of client settings are shown without a definition; one that is no number is an error of that
+    setting, where Java answers 500.
+    """
+
+    plugins: PluginFinder
+    worker: Mapping[str, str]
+
+    def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting with its value, its errors and what to offer instead.
+
+        Errors: BadRequestError when there is no `connector.class`, or it is not to be had; what the connector's own
+        `validate` raises goes through.
+        """
+        name = props.get("connector.class")
+        if name is None:
+            shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in mask(props).items())
+            raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
+        connector = self._connector(name)
+        given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
+        is_source = isinstance(connector, SourceConnector)
+        table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
+        values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+        if not is_source:
+            for key, message in sink_problems(props):
+                values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        for key in [key for key, value in props.items() if value is None]:
+            message = "Null value can not be supplied as the configuration value."
+            values.setdefault(key, ConfigValue(key)).add_error_message(message)
+        parts = [self._own(name, connector, props, table, list(values.values()))]
+        parts += self._client_overrides(given, is_source)
+        parts += [
+            self._converter(given, values, key, label)
+            for key, label in (
+                ("header.converter", "header converter"),
+                ("key.converter", "key converter"),
+                ("value.converter", "value converter"),
+            )
+        ]
+        return merged(name, parts)
+
+    def raise_if_invalid(self, props: Mapping[str, str | None]) -> None:
+        """Refuse a config that has errors. Errors: InvalidConnectorError with Java's message, BadRequestError."""
+        infos = self.validate(props)
+        if infos.error_count == 0:
+            return
+        lines = "\n".join(infos.errors)
+        problems = tuple(
+            ConfigProblem(config.value.name, props.get(config.value.name), message)
+            for config in infos.configs
+            if config.value
+            for message in config.value.error_messages
+        )
+        raise InvalidConnectorError(
+            f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n{lines}\n"
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`",
+            problems,
+        )
+
+    def _connector(self, name: str) -> Any:  # a Connector
+        try:
+            plugin_class = self.plugins.connector_class(name)
+        except (ConfigError, NotFoundError) as err:
+            refused = BadRequestError(str(err), hint=err.hint)
+            raise refused from err
+        return instance_of(plugin_class)
+
+    def _own(
+        self,
+        name: str,
+        connector: Any,  # a Connector
+        props: Mapping[str, str | None],
+        table: ConfigDef,
+        values: list[ConfigValue],
+    ) -> ConfigInfos:
+        """Connect's own settings and those of the connector, as its `validate` sees them."""
+        definition = connector.config()
+        if definition is None:
+            raise BadRequestError(f"{type(connector).__qualname__}.config() must return a ConfigDef that is not null.")
+        config = connector.validate(props)
+        if config is None:
+            raise BadRequestError(f"{type(connector).__qualname__}.validate() must return a Config that is not null.")
+        keys: dict[str, ConfigKey] = {**table.config_keys, **definition.config_keys}
+        groups = list(dict.fromkeys([*table.groups, *definition.groups]))
+        return of_connector(name, keys, [*values, *config.config_values], groups)
+
+    def _converter(
+        self, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str, label: str
+    ) -> ConfigInfos:
+        """Settings of a converter that the connector names itself; nothing when the class is wrong already."""
+        nothing = ConfigInfos("", 0, (), ())
+        if key not in props or values[key].error_messages:
+            return nothing
+        find = self.plugins.header_converter if key == "header.converter" else self.plugins.converter
+        try:
+            table = instance_of(find(props[key])).config()
+        except Exception as err:  # a plugin may raise anything from its constructor or config()
+            log.warning("Failed to load ConfigDef from %s of type %s", label, props[key], exc_info=True)
+            values[key].add_error_message(f"Failed to load ConfigDef from {label}: {err}")
+            return nothing
+        if table is None:
+            log.warning("%s.config() has returned no ConfigDef; its settings are not checked", props[key])
+            return nothing
+        prefix = f"{key}."
+        own = {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
+        found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
+        return _prefixed(prefix, table.config_keys, found)
+
+    def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
+        """What the connector sets for its clients, by the worker's policy; only for clients that it will have."""
+        has_dlq = bool((props.get(_DLQ) or "").strip())
+        uses_creation = any(key.startswith("topic.creation.") for key in props)
+        used = {
+            "producer.override.": is_source or has_dlq,
+            "consumer.override.": not is_source,
+            "admin.override.": uses_creation if is_source else has_dlq,
+        }
+        return [self._overrides(props, prefix) for prefix, is_used in used.items() if is_used]
+
+    def _overrides(self, props: Mapping[str, str], prefix: str) -> ConfigInfos:
+        policy = self.worker.get("connector.client.config.override.policy", "All")
+        infos = []
+        for key, text in props.items():
+            if not key.startswith(prefix):
+                continue
+            java_key = key.removeprefix(prefix)
+            value = ConfigValue(key, text)
+            refused = override_error(policy, java_key) or _untranslatable(prefix, java_key, text)
+            if refused is not None:
+                value.add_error_message(refused)
+            if refused is not None or mask({key: text})[key] != text:
+                value.value = mask({key: text})[key]
+            infos.append(ConfigInfo(None, value))
+        return ConfigInfos("", sum(1 for info in infos if info.value and info.value.error_messages), (), tuple(infos))
+
+
+def _untranslatable(prefix: str, key: str, text: str) -> str | None:
+    """Why a client would refuse the value; None when it would not."""
+    try:
+        if prefix == "consumer.override.":
+            consumer_config({}, {prefix + key: text}, client_id="", group_id="")
+        else:
+            producer_config({}, {f"producer.override.{key}": text}, client_id="")
+    except ConnectError as err:
+        return str(err)
+    return None
+
+
+def _prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:
+    infos = tuple(
+        ConfigInfo(
+            replace(keys[value.name], name=prefix + value.name) if value.name in keys else None,
+            replace(value, name=prefix + value.name),
+        )
+        for value in values
+    )
+    groups = dict.fromkeys(info.key.group for info in infos if info.key is not None and info.key.group is not None)
+    count = sum(1 for value in values if value.error_messages)
+    return ConfigInfos("", count, tuple(groups), infos)
