@@ -46,7 +46,7 @@ def _config() -> ConfigDef:
         group="Schemas", order=2, width=width, display_name="Schema Content",
     )  # fmt: skip
     table.define(
-        DECIMAL_FORMAT_CONFIG, kind.STRING, "BASE64", ConfigDef.CaseInsensitiveValidString.in_("BASE64", "NUMERIC"), low,
+        DECIMAL_FORMAT_CONFIG, kind.STRING, "BASE64", ConfigDef.CaseInsensitiveValidString.in_("NUMERIC", "BASE64"), low,
         "How decimals are written: BASE64 (their bytes) or NUMERIC (a JSON number). Both are read.",
         group="Serialization", order=0, width=width, display_name="Decimal Format",
     )  # fmt: skip

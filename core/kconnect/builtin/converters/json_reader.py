@@ -135,7 +135,7 @@ def _schemaless(node: Any) -> Any:
     if isinstance(node, int):
         return _wrap(node, 64)
     if isinstance(node, float | PyDecimal):
-        return float(node)
+        return float(node) + 0.0  # Java's BigDecimal knows no -0.0
     if isinstance(node, list):
         return [_schemaless(element) for element in node]
     if isinstance(node, dict):
@@ -170,7 +170,7 @@ def _double(node: Any) -> float:
     if isinstance(node, bool) or not isinstance(node, int | float | PyDecimal):
         return 0.0
     try:
-        return float(node)
+        return float(node) + 0.0  # as above
     except OverflowError:  # an int beyond the range
         return float("inf") if node > 0 else float("-inf")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from collections.abc import Callable
 from decimal import Decimal as PyDecimal
 from typing import Any
@@ -126,9 +127,9 @@ class JsonWriter:
     def _logical_writers(self) -> dict[str, Callable[[Schema, Any], str]]:
         return {
             Decimal.LOGICAL_NAME: self._decimal,
-            Date.LOGICAL_NAME: lambda schema, value: _date_like(schema, value, Date, "Date"),
-            Time.LOGICAL_NAME: lambda schema, value: _date_like(schema, value, Time, "Time"),
-            Timestamp.LOGICAL_NAME: lambda schema, value: _date_like(schema, value, Timestamp, "Timestamp"),
+            Date.LOGICAL_NAME: _date,
+            Time.LOGICAL_NAME: _time,
+            Timestamp.LOGICAL_NAME: _timestamp,
         }
 
     def _decimal(self, schema: Schema, value: Any) -> str:
@@ -232,10 +233,28 @@ def _base64(raw: bytes) -> str:
     return '"' + base64.b64encode(raw).decode("ascii") + '"'
 
 
-def _date_like(schema: Schema, value: Any, kind: Any, name: str) -> str:
-    if java_class(value) != "java.util.Date":
-        raise DataError(f"Invalid type for {name}, expected Date but was class {java_class(value)}")
-    return str(kind.from_logical(schema, value))
+def _date(schema: Schema, value: Any) -> str:
+    if not isinstance(value, datetime.date):
+        raise _no_date("Date", value)
+    return str(Date.from_logical(schema, value))
+
+
+def _time(schema: Schema, value: Any) -> str:
+    if isinstance(value, datetime.date):
+        raise DataError("Kafka Connect Time type should not have any date fields set to non-zero values.")
+    if not isinstance(value, datetime.time):
+        raise _no_date("Time", value)
+    return str(Time.from_logical(schema, value))
+
+
+def _timestamp(schema: Schema, value: Any) -> str:
+    if not isinstance(value, datetime.datetime):
+        raise _no_date("Timestamp", value)
+    return str(Timestamp.from_logical(schema, value))
+
+
+def _no_date(kind: str, value: Any) -> DataError:
+    return DataError(f"Invalid type for {kind}, expected Date but was class {java_class(value)}")
 
 
 def _misfit(kind: Type, value: Any) -> DataError:

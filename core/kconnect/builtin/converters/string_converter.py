@@ -34,7 +34,7 @@ CONFIG = converter_config().define(
 
 
 class StringConverter(Converter, HeaderConverter):
-    """Source: o.a.k.connect.storage.StringConverter (Kafka 4.3). Differs: an unknown encoding is refused when configured, Java fails each record."""
+    """Source: o.a.k.connect.storage.StringConverter (Kafka 4.3)."""
 
     _codec: str | None = None  # None is UTF-8
 
@@ -43,7 +43,9 @@ class StringConverter(Converter, HeaderConverter):
         try:
             found = codecs.lookup(name).name
         except LookupError:
-            raise ConfigError.invalid(ENCODING_CONFIG, name, "unknown character set") from None
+            raise ConfigError(
+                f"Unsupported encoding {name}", hint=f"{ENCODING_CONFIG} takes the name of a character set, such as UTF-8."
+            ) from None
         self._codec = None if found == "utf-8" else found
 
     def config(self) -> ConfigDef:

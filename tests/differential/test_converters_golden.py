@@ -1,0 +1,110 @@
+"""Converters against what Java's wrote and read (tests/golden/converters, Kafka 4.3.0): every recorded case, none dropped.
+
+Cases that differ stand in converters_known_different.json with the reason; such a case must differ, or it has to leave the list.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit.golden import NotInPythonError, load, same, schema_of, value_of
+
+from kconnect.api import ConnectError, Converter
+from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
+from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.converters.string_converter import StringConverter
+
+CONVERTERS: dict[str, type[Converter]] = {
+    kind.__name__: kind for kind in (JsonConverter, StringConverter, ByteArrayConverter)
+}
+FILES = ("json-from-connect.json", "json-roundtrip-to-connect.json", "json-to-connect.json", "other-converters.json")
+KNOWN = json.loads((Path(__file__).parent / "converters_known_different.json").read_text())
+
+Case = dict[str, Any]
+
+
+def name_of(file: str, case: Case) -> str:
+    config = ",".join(f"{key}={value}" for key, value in sorted((case.get("config") or {}).items()))
+    part = "key" if case.get("isKey") else "value"
+    return f"{file.removesuffix('.json')}/{case['converter']}/{case['op']}/{part}/{case['id']}/{config}"
+
+
+def all_cases() -> list[tuple[str, Case]]:
+    return [
+        (name_of(file, case), case) for file in FILES for case in load(f"converters/{file}") if case["converter"] in CONVERTERS
+    ]
+
+
+CASES = all_cases()
+
+
+def test_every_case_has_a_name_of_its_own_and_every_known_difference_a_case() -> None:
+    names = [name for name, _ in CASES]
+    assert len(names) == len(set(names))
+    assert set(KNOWN["converters"]) <= set(names)
+    assert len(names) == 858  # what was recorded for these three converters
+
+
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[name for name, _ in CASES])
+def test_converter_does_what_java_did(name: str, case: Case) -> None:
+    verdict = compare(case)
+    if name in KNOWN["converters"]:
+        assert verdict is not None, f"agrees with Java now: take {name} out of the list"
+    else:
+        assert verdict is None, verdict
+
+
+def compare(case: Case) -> str | None:
+    """None when we do what Java did, else what was different."""
+    converter = CONVERTERS[case["converter"]]()
+    converter.configure(case.get("config") or {}, case["isKey"])
+    wanted = case.get("exception", {}).get("message")
+    try:
+        got = from_connect(converter, case) if case["op"] == "fromConnectData" else to_connect(converter, case)
+    except ConnectError as error:
+        return None if str(error) == wanted else f"raised {error!r}, Java {wanted or case['result']!r}"
+    except NotInPythonError as error:
+        return f"no such value in Python: {error}"
+    return f"gave {got}, Java raised {wanted!r}" if wanted is not None else got
+
+
+def from_connect(converter: Converter, case: Case) -> str | None:
+    schema = schema_of(case["schema"])
+    made = converter.from_connect_data("t", schema, value_of(case["value"], schema))
+    if "result" not in case:
+        return repr(made)
+    wanted = case["result"]["b64"]
+    wanted = None if wanted is None else base64.b64decode(wanted)
+    return None if made == wanted else f"{made!r} is not {wanted!r}"
+
+
+def to_connect(converter: Converter, case: Case) -> str | None:
+    raw = case["input"]["b64"]
+    made = converter.to_connect_data("t", None if raw is None else base64.b64decode(raw))
+    if "result" not in case:
+        return repr(made)
+    schema = schema_of(case["result"]["schema"])
+    value = value_of(case["result"]["value"], schema)
+    return None if made.schema == schema and same(made.value, value, schema) else f"{made!r} is not {schema}, {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [(f"{index}/{case['converter']}/{case['config']}", case) for index, case in enumerate(load("converters/configure.json"))],
+)
+def test_wrong_settings_are_refused_in_java_words(name: str, case: Case) -> None:
+    if case["converter"] not in CONVERTERS:
+        assert case["converter"] not in {"JsonConverter", "StringConverter", "ByteArrayConverter"}
+        return
+    converter = CONVERTERS[case["converter"]]()
+    wanted = case.get("exception", {}).get("message")
+    try:
+        converter.configure(case["config"], False)
+        got = None
+    except ConnectError as error:
+        got = str(error)
+    assert (got == wanted) == (name not in KNOWN["configure"]), (got, wanted)

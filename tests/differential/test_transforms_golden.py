@@ -1,0 +1,121 @@
+"""Transformations and predicates against what Java's did (tests/golden/transforms, Kafka 4.3.0), by records and by columns.
+
+Every recorded case of a class we have is run. Cases that differ stand in transforms_known_different.json with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit.golden import load, record_of, same
+
+from kconnect.api import ConnectError, ConnectRecord, RecordBatch, Transformation
+from kconnect.builtin.predicates import TopicNameMatches
+from kconnect.builtin.transforms.hoist_field import HoistFieldKey, HoistFieldValue
+from kconnect.builtin.transforms.insert_field import InsertFieldKey, InsertFieldValue
+from kconnect.builtin.transforms.regex_router import RegexRouter
+
+PACKAGE = "org.apache.kafka.connect.transforms."
+TRANSFORMS: dict[str, type[Transformation]] = {
+    PACKAGE + "HoistField$Key": HoistFieldKey,
+    PACKAGE + "HoistField$Value": HoistFieldValue,
+    PACKAGE + "InsertField$Key": InsertFieldKey,
+    PACKAGE + "InsertField$Value": InsertFieldValue,
+    PACKAGE + "RegexRouter": RegexRouter,
+}
+KNOWN = json.loads((Path(__file__).parent / "transforms_known_different.json").read_text())
+
+Case = dict[str, Any]
+CASES: list[Case] = [case for case in load("transforms/transforms.json") if case["class"] in TRANSFORMS]
+PREDICATE_CASES: list[Case] = [
+    case for case in load("transforms/predicates.json") if case["class"].endswith("TopicNameMatches")
+]
+
+
+def test_every_recorded_case_is_here() -> None:
+    assert len(CASES) == 26
+    assert len(PREDICATE_CASES) == 8
+    assert set(KNOWN) <= {case["id"] for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_transformation_does_what_java_did(case: Case) -> None:
+    verdict = compare(case)
+    assert (verdict is not None) == (case["id"] in KNOWN), verdict or "agrees with Java now: take it out of the list"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_columns_give_the_records_that_records_give(case: Case) -> None:
+    transform = configured(case)
+    if transform is None or case.get("exception"):
+        assert case["exception"]["message"]  # compared above; batches that raise are replayed by records
+        return
+    record = record_of(case["record"])
+    batch = RecordBatch.from_records([record] * 3)
+    if batch is None:
+        assert record.value_schema is None or record.key_schema is None  # schemaless: records only
+        return
+    made = transform.apply_batch(batch)
+    if made is NotImplemented:
+        return
+    assert made is not None
+    expected = transform.apply(record)
+    for got in made.to_records():
+        assert differences(got, expected) == []
+
+
+def configured(case: Case) -> Transformation | None:
+    transform = TRANSFORMS[case["class"]]()
+    try:
+        transform.configure(case["config"])
+    except ConnectError as error:
+        assert case["phase"] == "configure"
+        assert str(error) == case["exception"]["message"]
+        return None
+    return transform
+
+
+def compare(case: Case) -> str | None:
+    wanted = case.get("exception", {}).get("message")
+    try:
+        transform = configured(case)
+        if transform is None:
+            return None
+        record = record_of(case["record"])
+        made = transform.apply(record)
+    except ConnectError as error:
+        return None if str(error) == wanted else f"raised {error!r}, Java {wanted!r}"
+    if wanted is not None:
+        return f"gave {made!r}, Java raised {wanted!r}"
+    if (made is record) != case["same_instance"]:
+        return f"same instance: {made is record}"
+    return ", ".join(differences(made, record_of(case["result"]))) or None
+
+
+def differences(ours: ConnectRecord | None, theirs: ConnectRecord | None) -> list[str]:
+    assert ours is not None
+    assert theirs is not None
+    names = ["topic", "kafka_partition", "key_schema", "value_schema", "timestamp"]
+    names += [name for name in ("source_partition", "source_offset", "kafka_offset") if hasattr(theirs, name)]
+    found = [name for name in names if getattr(ours, name) != getattr(theirs, name)]
+    found += [name for name in ("key", "value") if not same(getattr(ours, name), getattr(theirs, name))]
+    if list(ours.headers) != list(theirs.headers):
+        found.append("headers")
+    return [f"{name}: {getattr(ours, name)!r} is not {getattr(theirs, name)!r}" for name in found]
+
+
+@pytest.mark.parametrize("case", PREDICATE_CASES, ids=[str(case["config"]) for case in PREDICATE_CASES])
+def test_topic_name_matches_does_what_java_did(case: Case) -> None:
+    predicate = TopicNameMatches()
+    if "exception" in case:
+        with pytest.raises(ConnectError) as caught:
+            predicate.configure(case["config"])
+        assert str(caught.value) == case["exception"]["message"]
+        return
+    predicate.configure(case["config"])
+    record = record_of(case["record"])
+    assert predicate.test(record) == case["result"]
+    assert str(predicate) == case["toString"]
