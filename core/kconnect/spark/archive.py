@@ -1,7 +1,7 @@
 """The JVM's class archive (AppCDS): Spark's classes as an earlier run laid them out, mapped instead of loaded.
 
-Measured on 2 cores: JVM and SparkContext ready after 1.2 s with the archive, 1.8 s without. The first run makes it in
-the background, while slots work: the dump stops the JVM for 2 s, but slots talk to their worker without it. A broken
+Measured on 2 cores: JVM and SparkContext ready after 1.1 s with the archive, 1.7 s without. A JVM that shall write one
+takes 3.6 s, so the first worker starts without and lets a process of low priority make it (train.py). A broken
 archive crashes the JVM (seen with OpenJDK 17, a cut file, -Xshare:auto), so a file is used only when its checksum is
 right; that is part of its name.
 """
@@ -13,13 +13,18 @@ import hashlib
 import logging
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ClassArchive"]
+from kconnect.errors import EnvironmentProblemError
+
+__all__ = ["RECORDING", "ClassArchive"]
 
 log = logging.getLogger(__name__)
+
+RECORDING = "-XX:+RecordDynamicDumpInfo"
+"""The flag of a JVM that can write an archive."""
 
 # Java versions, Spark versions and flags in use on one machine; each archive takes 50 MB.
 _KEEP = 3
@@ -40,8 +45,27 @@ class ClassArchive:
         return self._path
 
     def flags(self) -> list[str]:
-        """JVM flags that use the archive, or that make the JVM able to write one."""
-        return [f"-XX:SharedArchiveFile={self._path}"] if self._path else ["-XX:+RecordDynamicDumpInfo"]
+        """JVM flags that use the archive."""
+        return [f"-XX:SharedArchiveFile={self._path}"] if self._path else []
+
+    @contextlib.contextmanager
+    def sole_maker(self) -> Iterator[bool]:
+        """Whether this process is to make the archive: False when there is one, or another process is at it."""
+        claim = self._folder / f".{self._stem}.maker"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            if not _lives(int(claim.read_text())):
+                claim.unlink()
+        try:
+            with claim.open("x") as file:
+                file.write(str(os.getpid()))
+        except FileExistsError:
+            yield False
+            return
+        try:
+            yield self._find() is None
+        finally:
+            claim.unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Throw the archive away: the JVM did not start with it."""
@@ -51,19 +75,14 @@ class ClassArchive:
             self._path = None
 
     def dump(self, gateway: Any) -> None:
-        """Write the archive from the running JVM. What goes wrong is logged at DEBUG: next time it is tried again."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            unfinished = self._folder / f".{self._stem}-{os.getpid()}.tmp"
-            unfinished.unlink(missing_ok=True)
-            said = _ask_jvm_to_dump(gateway, unfinished)
-            if not unfinished.exists():
-                log.debug("The JVM wrote no class archive: %s", said)
-                return
-            os.replace(unfinished, self._folder / f"{self._stem}-{_checksum(unfinished)}.jsa")
-            self._sweep()
-        except Exception as error:  # an archive only saves time; the JVM may also be stopping just now
-            log.debug("No class archive was written: %s", error)
+        """Write the archive from a running JVM that was started with RECORDING. Errors: whatever the JVM raised."""
+        unfinished = self._folder / f".{self._stem}-{os.getpid()}.tmp"
+        unfinished.unlink(missing_ok=True)
+        said = _ask_jvm_to_dump(gateway, unfinished)
+        if not unfinished.exists():
+            raise EnvironmentProblemError(f"The JVM wrote no class archive: {said}")
+        os.replace(unfinished, self._folder / f"{self._stem}-{_checksum(unfinished)}.jsa")
+        self._sweep()
 
     def _find(self) -> Path | None:
         for path in sorted(self._folder.glob(f"{self._stem}-*.jsa")):

@@ -131,6 +131,12 @@ class Jvm:
             self._reader.join(1.0)
         return " | ".join(list(self._tail)[-8:]) or "nothing"
 
+    def kill(self) -> None:
+        """End it now, from any thread; start and connect then fail."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def stop(self, timeout_s: float) -> None:
         """Let it end by itself, kill it after the time given. Idempotent."""
         process = self._process
@@ -206,7 +212,7 @@ def _join_gateway(info: bytes) -> Any:
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = info[8 : 8 + size].decode()
     try:
-        return launch_gateway()
+        return launch_gateway()  # type: ignore[no-untyped-call]  # pyspark has no types here
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 

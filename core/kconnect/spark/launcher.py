@@ -33,6 +33,7 @@ from kconnect.spark.processes import await_end, birth
 from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.train import Training
 
 __all__ = ["SparkLauncher"]
 
@@ -80,6 +81,7 @@ class SparkLauncher:
         self._settings = settings
         self._app = SparkApplication(settings)
         self._pool = SlotPool(settings, self._app, self)
+        self._training = Training(settings)
         self._events: LauncherEvents | None = None
         # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
         self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | None] = queue.SimpleQueue()
@@ -177,6 +179,7 @@ class SparkLauncher:
                 return
             self._stopped = True
         self._stopping.set()
+        self._training.stop()
         deadline_s = time.monotonic() + timeout_s
         tasks_s = max(timeout_s - _SPARK_STOP_S, timeout_s / 2)
         self._pool.quit(tasks_s, tasks_s + 0.5)
@@ -203,8 +206,8 @@ class SparkLauncher:
             self._down_since_s.pop(slot, None)
             self._place()
             all_up = not self._down_since_s
-        if all_up:
-            self._app.save_archive_later()
+        if all_up and self._app.archive.path is None:
+            self._training.begin()
 
     def slot_said(self, slot: int, message: Message) -> None:
         match message:

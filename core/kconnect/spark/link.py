@@ -251,17 +251,21 @@ class LinkServer:
                 self._begin(sock, f"{address[0]}:{address[1]}")
 
     def _begin(self, sock: socket.socket, peer: str) -> None:
-        link = Link(sock)
+        try:
+            link = Link(sock)
+        except OSError:  # gone before it was greeted
+            self._greetings.release()
+            sock.close()
+            return
         thread = threading.Thread(target=self._converse, args=(link, peer), name=f"link-{peer}", daemon=True)
         with self._lock:
             stopping = self._stopping
             if not stopping:
                 self._open[link] = thread
+                thread.start()
         if stopping:
             self._greetings.release()
             link.close()
-        else:
-            thread.start()
 
     def _converse(self, link: Link, peer: str) -> None:
         try:

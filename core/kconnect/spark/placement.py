@@ -26,7 +26,7 @@ def moves(tasks: Iterable[TaskId], slots: Iterable[int], current: Mapping[TaskId
     homeless = []
     for task in wanted:
         slot = current.get(task)
-        if slot in load:
+        if slot is not None and slot in load:
             load[slot] += 1
             of_connector[slot, task.connector] += 1
         else:

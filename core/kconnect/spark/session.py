@@ -11,13 +11,14 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kconnect.devbroker.java import find_java
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect.spark.archive import ClassArchive
+from kconnect.spark.archive import RECORDING, ClassArchive
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot import SlotSpec, enter_slot
@@ -29,8 +30,6 @@ log = logging.getLogger(__name__)
 # Spark tries a slot that died again by itself, so often within one job; then the job fails, tells the cause, and is
 # submitted again with back-off. Without the bound a slot that can not start would spin.
 _TASK_FAILURES = 4
-# After the slots are up: the first records of a fresh worker should not share their cores with the dump.
-_ARCHIVE_DELAY_S = 3.0
 
 
 class SparkApplication:
@@ -39,8 +38,9 @@ class SparkApplication:
     Threads: `run_slot` and `cancel_slot` from any, once started.
     """
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, *, records_classes: bool = False) -> None:
         self._settings = settings
+        self._records_classes = records_classes
         self._context: Any = None
         self._jvm: Jvm | None = None
         self._folder: Path | None = None
@@ -59,23 +59,21 @@ class SparkApplication:
 
     def start(self) -> None:
         """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
-        java = find_java("Spark")
+        self._find_archive()
         with self._lock:
             if self._stopping.is_set():
                 return
             logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection at INFO
             _sweep_folders()
             self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
-            identity = archive_identity((str(java.executable.resolve()), java.version), FAST_FLAGS)
-            self._archive = ClassArchive(self._settings.cache / "jvm", identity)
             try:
-                gateway = self._start_jvm(self._archive)
+                gateway = self._start_jvm()
             except EnvironmentProblemError:
-                if self._archive.path is None:
+                if self.archive.path is None:
                     raise
                 log.debug("Spark's JVM did not start with its class archive; once more without")
-                self._archive.discard()
-                gateway = self._start_jvm(self._archive)
+                self.archive.discard()
+                gateway = self._start_jvm()
             self._context = self._start_context(gateway)
 
     def run_slot(self, spec: SlotSpec) -> None:
@@ -93,17 +91,32 @@ class SparkApplication:
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
 
-    def save_archive_later(self) -> None:
-        """Write the class archive in the background when there is none. Call once the slots are up."""
-        if self._archive is None or self._archive.path is not None:
-            return
-        threading.Thread(target=self._save_archive, args=(self._archive,), name="spark-archive", daemon=True).start()
+    def claim_archive(self) -> AbstractContextManager[bool]:
+        """Whether this process is to make the class archive. Call before start."""
+        self._find_archive()
+        return self.archive.sole_maker()
+
+    @property
+    def archive(self) -> ClassArchive:
+        """The class archive of this Java and Spark; only after start."""
+        assert self._archive is not None, "start() first"
+        return self._archive
+
+    @property
+    def context(self) -> Any:
+        """The SparkContext; only between start and stop."""
+        return self._context
 
     def stop(self, timeout_s: float) -> None:
         """End Spark, the JVM and all below it, and remove our folders. Idempotent."""
         self._stopping.set()
         deadline_s = time.monotonic() + timeout_s
-        with self._lock:
+        if not self._lock.acquire(timeout=max(timeout_s - 2.0, 0.1)):
+            # Still starting: without its JVM the start fails at once.
+            if self._jvm is not None:
+                self._jvm.kill()
+            self._lock.acquire()
+        try:
             context, self._context = self._context, None
             if context is not None:
                 stopper = threading.Thread(target=_stop_context, args=(context,), name="spark-stop", daemon=True)
@@ -113,16 +126,29 @@ class SparkApplication:
                 self._jvm.stop(deadline_s - time.monotonic())
             if context is not None:
                 _forget_context(context)
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+            self.remove_folder()
+        finally:
+            self._lock.release()
 
-    def _start_jvm(self, archive: ClassArchive) -> Any:
+    def remove_folder(self) -> None:
+        """Remove what we wrote to the system's folder for temporary files. Idempotent."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _find_archive(self) -> None:
+        java = find_java("Spark")
+        if self._archive is None:
+            identity = archive_identity((str(java.executable.resolve()), java.version), FAST_FLAGS)
+            self._archive = ClassArchive(self._settings.cache / "jvm", identity)
+
+    def _start_jvm(self) -> Any:
         assert self._folder is not None
         with contextlib.suppress(FileNotFoundError):
             (self._folder / "gateway").unlink()
         self._jvm = Jvm(self._folder)
         conf = spark_conf(self._settings, self._folder)
-        own = [*FAST_FLAGS, *archive.flags(), f"-XX:ErrorFile={self._folder}/hs_err_%p.log"]
+        use = [RECORDING] if self._records_classes else self.archive.flags()
+        own = [*FAST_FLAGS, *use, f"-XX:ErrorFile={self._folder}/hs_err_%p.log"]
         users = conf.get("spark.driver.extraJavaOptions", "")
         if "log4j" not in users and not _has_own_log4j():
             own.append(f"-Dlog4j2.configurationFile=file:{log4j_properties(self._folder)}")
@@ -160,13 +186,6 @@ class SparkApplication:
             ) from error
         context.pythonExec = self._settings.spark.get("spark.pyspark.python", sys.executable)
         return context
-
-    def _save_archive(self, archive: ClassArchive) -> None:
-        if self._stopping.wait(_ARCHIVE_DELAY_S):
-            return
-        context = self._context
-        if context is not None:
-            archive.dump(context._gateway)
 
 
 def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:

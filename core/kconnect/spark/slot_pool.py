@@ -183,7 +183,7 @@ class SlotPool:
                 self._failed_starts[slot] = (times + 1, problem)
         if problem is not None and times + 1 == _HOPELESS_AFTER:
             log.error("Slot %d can not start, it is tried again and again: %s", slot, problem)
-        pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
+        pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
         return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
 
     def _spec(self, slot: int) -> SlotSpec:

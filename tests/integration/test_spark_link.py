@@ -1,0 +1,252 @@
+"""The control link over real sockets: who may speak, and what strangers can not do."""
+
+from __future__ import annotations
+
+import queue
+import random
+import socket
+import threading
+import time
+
+import pytest
+
+from kconnect.errors import LinkError
+from kconnect.spark import link as link_module
+from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker
+from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Welcome, encode
+from kit.waiting import eventually
+
+TOKEN = b"t" * 32
+
+
+class Worker:
+    """A server that keeps what slots say."""
+
+    def __init__(self) -> None:
+        self.heard: queue.Queue[Message] = queue.Queue()
+        self.server = LinkServer(TOKEN, self._serve, bind_host="127.0.0.1")
+
+    def _serve(self, link: Link) -> None:
+        try:
+            while True:
+                message = link.receive(10)
+                if message is not None:
+                    self.heard.put(message)
+                    link.send(Heartbeat())
+        except LinkError:
+            return
+
+    def connect(self, token: bytes = TOKEN, timeout_s: float = 3.0) -> Link:
+        return connect("127.0.0.1", self.server.port, token, timeout_s)
+
+
+@pytest.fixture
+def worker():
+    worker = Worker()
+    worker.server.start()
+    yield worker
+    worker.server.stop(3.0)
+
+
+@pytest.fixture
+def pair():
+    left, right = socket.socketpair()
+    # a pair is not TCP: the option that a link sets on its socket does not exist there
+    listener = socket.create_server(("127.0.0.1", 0))
+    left.close(), right.close()
+    left = socket.create_connection(listener.getsockname())
+    right, _ = listener.accept()
+    listener.close()
+    ends = Link(left), Link(right)
+    yield ends
+    for end in ends:
+        end.close()
+
+
+def test_a_slot_with_the_token_is_heard_and_answered(worker):
+    slot = worker.connect()
+    try:
+        slot.send(Hello(0, "host", 1, 2))
+
+        assert worker.heard.get(timeout=3) == Hello(0, "host", 1, 2)
+        assert slot.receive(3) == Heartbeat()
+    finally:
+        slot.close()
+
+
+def test_a_slot_with_a_wrong_token_is_refused(worker):
+    with pytest.raises(LinkError, match="can not be reached"):
+        worker.connect(token=b"x" * 32, timeout_s=0.1)
+    assert worker.heard.empty()
+
+
+def test_a_worker_that_does_not_know_the_token_is_refused_by_the_slot(pair):
+    ours, theirs = pair
+    problem: queue.Queue[str] = queue.Queue()
+
+    def greet() -> None:
+        try:
+            greet_worker(ours, TOKEN)
+        except LinkError as error:
+            problem.put(str(error))
+
+    thread = threading.Thread(target=greet)
+    thread.start()
+    theirs.send(Challenge("nonce"))
+    theirs.receive(3)
+    theirs.send(Welcome("no proof"))
+    thread.join(5)
+
+    assert problem.get(timeout=1) == "The other side of the control link is not our worker"
+
+
+def test_a_proof_can_not_be_sent_back_as_an_answer(pair):
+    """Who knows no token may try to let the worker answer its own challenge: roles are part of the proof."""
+    assert link_module._proof(TOKEN, "slot", "a", "b") != link_module._proof(TOKEN, "worker", "a", "b")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_strangers_that_send_junk_disturb_nobody(worker, seed):
+    slot = worker.connect()
+    dice = random.Random(seed)
+    strangers = []
+    try:
+        for _ in range(12):
+            stranger = socket.create_connection(("127.0.0.1", worker.server.port), timeout=3)
+            junk = [dice.randbytes(dice.randint(0, 3000)), b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\5{}{}{"]
+            junk += [b"\xff\xff\xff\xff", (10).to_bytes(4, "big") + b"[" * 10, _frame(encode(Heartbeat()))]
+            try:
+                stranger.sendall(dice.choice(junk))
+            except OSError:
+                stranger.close()  # dropped while it was still sending
+                continue
+            strangers.append(stranger)
+        slot.send(Hello(seed, "host", 1, 2))
+
+        assert worker.heard.get(timeout=3) == Hello(seed, "host", 1, 2)
+        assert worker.heard.empty()
+    finally:
+        slot.close()
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_a_stranger_that_says_nothing_is_dropped(worker, monkeypatch):
+    monkeypatch.setattr(link_module, "_GREETING_TIMEOUT_S", 0.3)
+    with socket.create_connection(("127.0.0.1", worker.server.port), timeout=3) as stranger:
+        began_s = time.monotonic()
+        while stranger.recv(4096):
+            pass
+
+        assert time.monotonic() - began_s < 2
+
+
+def test_many_silent_strangers_do_not_keep_a_slot_out(worker, monkeypatch):
+    monkeypatch.setattr(link_module, "_GREETING_TIMEOUT_S", 0.5)
+    strangers = [socket.create_connection(("127.0.0.1", worker.server.port), timeout=3) for _ in range(60)]
+    try:
+        slot = worker.connect(timeout_s=8)
+        slot.send(Hello(0, "host", 1, 2))
+
+        assert worker.heard.get(timeout=3) == Hello(0, "host", 1, 2)
+        slot.close()
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_a_frame_above_the_limit_is_refused_before_it_is_read(pair):
+    ours, theirs = pair
+    ours.max_frame_bytes = 100
+    theirs.send(Hello(0, "h" * 200, 1, 2))
+
+    with pytest.raises(LinkError, match="refused"):
+        ours.receive(3)
+    with pytest.raises(LinkError, match="too large"):
+        ours.send(Hello(0, "h" * 200, 1, 2))
+
+
+def test_a_frame_that_stops_in_the_middle_breaks_the_link(pair, monkeypatch):
+    monkeypatch.setattr(link_module, "_FRAME_TIMEOUT_S", 0.2)
+    ours, theirs = pair
+    theirs._out.sendall(_frame(encode(Heartbeat()))[:-1])
+
+    with pytest.raises(LinkError, match="in the middle"):
+        ours.receive(5)
+
+
+def test_silence_is_none_and_the_end_is_an_error(pair):
+    ours, theirs = pair
+    assert ours.receive(0.05) is None
+    theirs.abort()
+
+    with pytest.raises(LinkError, match="is gone"):
+        ours.receive(3)
+
+
+def test_frames_of_many_threads_do_not_mix(pair):
+    ours, theirs = pair
+    sent = [Hello(number, "h" * number, number, 0) for number in range(200)]
+    threads = [
+        threading.Thread(target=lambda part=part: [theirs.send(hello) for hello in sent[part::4]]) for part in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    heard = [ours.receive(5) for _ in sent]
+    for thread in threads:
+        thread.join(5)
+
+    assert sorted(heard, key=lambda hello: hello.slot) == sent
+
+
+def test_abort_wakes_a_thread_that_waits(pair):
+    ours, _ = pair
+    ended = threading.Event()
+
+    def wait() -> None:
+        with pytest.raises(LinkError):
+            ours.receive(30)
+        ended.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    ours.abort()
+
+    assert ended.wait(3)
+    thread.join(3)
+
+
+def test_a_port_that_is_taken_is_named(worker):
+    second = LinkServer(TOKEN, lambda link: None, bind_host="127.0.0.1", port=worker.server.port)
+
+    with pytest.raises(LinkError, match=f"can not listen on 127.0.0.1:{worker.server.port}"):
+        second.start()
+
+
+def test_stopping_the_worker_ends_the_links(worker):
+    slot = worker.connect()
+    worker.server.stop(3.0)
+
+    def is_gone() -> bool:
+        try:
+            return slot.receive(0.1) is not None
+        except LinkError:
+            return True
+
+    eventually(is_gone, 3, "the slot sees that its worker is gone")
+    slot.close()
+
+
+def test_a_handshake_with_the_right_token_works_in_both_roles(pair):
+    ours, theirs = pair
+    thread = threading.Thread(target=greet_worker, args=(theirs, TOKEN))
+    thread.start()
+    greet_slot(ours, TOKEN)
+    thread.join(5)
+    theirs.send(Heartbeat(3))
+
+    assert ours.receive(3) == Heartbeat(3)
+
+
+def _frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body

@@ -1,0 +1,105 @@
+"""Messages of the link: what is sent is what is read; everything else is refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kconnect.errors import LinkError
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.spark import messages as m
+
+TASK = TaskId("orders", 3)
+SPEC = TaskSpec(TASK, 7, ConnectorType.SINK, {"name": "orders"}, {"task.class": "x"}, {"a": "b"}, TargetState.PAUSED)
+EVERY_KIND = [
+    m.Challenge("n"),
+    m.Answer("n", "p"),
+    m.Welcome("p"),
+    m.Hello(1, "host", 2, 3),
+    m.TaskReport(TASK, 7, RunState.FAILED, "trace"),
+    m.TasksStopped(1, (TASK,)),
+    m.OffsetsRead(2, "orders", ({"filename": "a"}, {})),
+    m.OffsetsCommit(3, "orders", (ConnectorOffset({"f": "a"}, {"p": 1}), ConnectorOffset({}, None))),
+    m.ReconfigureRequest("orders"),
+    m.LogLine(20, "kconnect.x", 5, 1.5, "task-orders-0", "[orders|task-0] ", "text"),
+    m.Console("line\n"),
+    m.StartTask(SPEC),
+    m.StopTasks(4, (TASK,), 5000),
+    m.SetTargetState((TASK,), TargetState.STARTED),
+    m.OffsetsReply(2, ({"position": 4}, None), None),
+    m.OffsetsAck(3, "the disk is full"),
+    m.Quit(10),
+    m.Heartbeat(2),
+]
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = sorted({key for message in EVERY_KIND for key in orjson.loads(m.encode(message))})
+
+
+@pytest.mark.parametrize("message", EVERY_KIND, ids=lambda message: type(message).__name__)
+def test_a_message_survives_the_way(message):
+    assert m.decode(m.encode(message)) == message
+
+
+def test_every_kind_of_message_is_tried_above():
+    assert {type(message) for message in EVERY_KIND} == set(m.Message.__args__)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"{}",
+        b'{"v":1}',
+        b'{"v":2,"type":"heartbeat","leftovers":0}',
+        b'{"v":1,"type":"evil"}',
+        b'{"v":1,"type":["hello"]}',
+        b'{"v":1,"type":"heartbeat"}',
+        b'{"v":1,"type":"heartbeat","leftovers":"0"}',
+        b'{"v":1,"type":"heartbeat","leftovers":true}',
+        b'{"v":1,"type":"task_report","id":{},"run":1,"state":"RUNNING","trace":null}',
+        b'{"v":1,"type":"task_report","id":{"connector":"a","task":0},"run":1,"state":"DANCING","trace":null}',
+    ],
+)
+def test_what_is_no_message_is_refused(body):
+    with pytest.raises(LinkError):
+        m.decode(body)
+
+
+@given(st.binary(max_size=200) | st.dictionaries(st.sampled_from(FIELDS), JSON).map(orjson.dumps))
+def test_junk_is_refused_and_raises_nothing_else(body):
+    with pytest.raises(LinkError):
+        m.decode(body)
+
+
+@given(st.sampled_from(EVERY_KIND), st.data())
+def test_a_message_with_one_field_replaced_is_read_or_refused(message, data):
+    raw = orjson.loads(m.encode(message))
+    raw[data.draw(st.sampled_from(sorted(raw)))] = data.draw(JSON)
+    with contextlib.suppress(LinkError):  # the other right answer
+        assert type(m.decode(orjson.dumps(raw))) in m.Message.__args__
+
+
+def test_an_offset_json_can_not_carry_is_refused_with_a_hint():
+    with pytest.raises(LinkError) as failure:
+        m.encode(m.OffsetsCommit(1, "orders", (ConnectorOffset({"f": object()}, None),)))
+
+    assert "offsets_commit" in str(failure.value)
+    assert "partitions and offsets" in (failure.value.hint or "")
+
+
+def test_configs_and_proofs_are_not_shown():
+    shown = repr(m.StartTask(SPEC)) + repr(m.Answer("n", "the-proof"))
+
+    assert "task.class" not in shown
+    assert "the-proof" not in shown

@@ -1,0 +1,83 @@
+"""Worker properties to Spark's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kconnect.errors import ConfigError
+from kconnect.spark.session import spark_conf
+from kconnect.spark.settings import SparkSettings, own_cores
+
+FOLDER = Path("folder")
+
+
+def test_defaults_stay_on_this_machine():
+    settings = SparkSettings.parse({"bootstrap.servers": "b:9092"})
+
+    assert (settings.link_bind_host, settings.link_advertised_host) == ("127.0.0.1", "127.0.0.1")
+    assert settings.slot_count() == own_cores()
+    conf = spark_conf(settings, FOLDER)
+    assert conf["spark.master"] == f"local[{own_cores()},4]"
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.driver.host"] == "127.0.0.1"
+    assert conf["spark.local.dir"] == "folder"
+
+
+@pytest.mark.parametrize(
+    ("worker", "count"),
+    [
+        ({"kconnect.slots": "3"}, 3),
+        ({"spark.master": "local"}, 1),
+        ({"spark.master": "local[5]"}, 5),
+        ({"spark.master": "local[6,2]"}, 6),
+        ({"spark.master": "local[*]"}, own_cores()),
+        ({"spark.master": "local[6]", "kconnect.slots": "2"}, 2),
+        ({"spark.master": "spark://m:7077", "spark.cores.max": "12"}, 12),
+        ({"spark.master": "spark://m:7077"}, 8),
+    ],
+)
+def test_slots_are_as_set_or_the_cores_spark_has(worker, count):
+    assert SparkSettings.parse(worker).slot_count(cluster_cores=8) == count
+
+
+def test_a_cluster_is_told_where_the_worker_is():
+    settings = SparkSettings.parse({"spark.master": "spark://m:7077", "spark.driver.host": "worker-1"})
+
+    assert (settings.link_bind_host, settings.link_advertised_host) == ("0.0.0.0", "worker-1")
+    assert "spark.driver.bindAddress" not in spark_conf(settings, FOLDER)
+
+
+def test_what_the_user_sets_wins():
+    conf = spark_conf(SparkSettings.parse({"spark.ui.enabled": "true", "spark.app.name": "mine"}), FOLDER)
+
+    assert (conf["spark.ui.enabled"], conf["spark.app.name"]) == ("true", "mine")
+
+
+def test_speculation_is_refused_with_a_warning(caplog):
+    conf = spark_conf(SparkSettings.parse({"spark.speculation": "true"}), FOLDER)
+
+    assert conf["spark.speculation"] == "false"
+    assert "spark.speculation=true is ignored" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kconnect.slots", "many"),
+        ("kconnect.slots", "0"),
+        ("kconnect.link.port", "-1"),
+        ("kconnect.slot.heartbeat.interval.ms", "1"),
+        ("kconnect.slot.heartbeat.timeout.ms", "1500"),
+    ],
+)
+def test_a_wrong_value_is_named(key, value):
+    with pytest.raises(ConfigError) as failure:
+        SparkSettings.parse({key: value})
+
+    assert f"Invalid value {value} for configuration {key}" in str(failure.value)
+
+
+def test_settings_of_spark_are_not_shown():
+    assert "s3cret" not in repr(SparkSettings.parse({"spark.hadoop.fs.s3a.secret.key": "s3cret"}))
