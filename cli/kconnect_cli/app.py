@@ -128,8 +128,12 @@ def run(arguments: Sequence[str], prog_name: str = "connect") -> int:
     except TyperException as err:
         return _usage(session, err)
     except BrokenPipeError:
-        _silence_stdout()
-        return READER_GONE
+        return _reader_gone()
+    except SystemExit as err:
+        # Typer leaves with 1 when a write to stdout failed; commands leave with a code of their own
+        if isinstance(err.__context__, BrokenPipeError):
+            return _reader_gone()
+        raise
     except Exception as err:
         return session.complain(err)
     finally:
@@ -148,6 +152,8 @@ def _usage(session: CliSession, err: TyperException) -> int:
     return err.exit_code
 
 
-def _silence_stdout() -> None:
-    """Python flushes stdout at its end, which would fail again and print a trace."""
+def _reader_gone() -> int:
+    """Python flushes stdout once more at its end, which would fail again and print a trace."""
+    sys.stdout = sys.__stdout__ or sys.stdout  # Typer puts a wrapper there
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return READER_GONE

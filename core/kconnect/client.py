@@ -55,6 +55,7 @@ class ConnectClient:
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
     `retry_conflicts_s`: how long to try again while a rebalance runs (409); 0 does not.
+    `transport`: what carries the requests instead of the network, for tests.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class ConnectClient:
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         retry_conflicts_s: float = 0.0,
         clock: Clock | None = None,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.url = _checked(url)
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._retry_conflicts_s = retry_conflicts_s
         self._clock = clock or SystemClock()
+        self._transport = transport
         self._http: httpx2.Client | None = None
 
     def server_info(self) -> dict[str, Any]:
@@ -259,6 +262,7 @@ class ConnectClient:
             # Workers stand next to us: no proxies or .netrc from the environment
             trust_env=False,
             follow_redirects=False,
+            transport=self._transport,
         )
 
     def _unreachable(self, reason: str) -> UnreachableError:

@@ -121,9 +121,7 @@ class MemoryHerder:
         if not name:
             raise BadRequestError(_FRAME.format("Invalid value  for configuration name: String may not be empty"))
         if config["connector.class"] == "FileStreamSource" and "topic" not in config:
-            raise BadRequestError(
-                _FRAME.format('Missing required configuration "topic" which has no default value.')
-            )
+            raise BadRequestError(_FRAME.format('Missing required configuration "topic" which has no default value.'))
         old = self.known.get(name)
         state = initial_state or (old.state if old else TargetState.STARTED)
         has_tasks = old.has_tasks if old else state is TargetState.STARTED

@@ -96,6 +96,9 @@ class _RawPathRoute(BaseRoute):
         except ClientDisconnect:
             log.debug("The caller of %s %s went away", request.method, scope["path"])
             return
+        except asyncio.CancelledError:
+            # Only RestServer.stop cancels: the loop ends behind this answer, so there is nothing to pass on to
+            response = _json_response(503, error_body(503, "The worker is stopping; it may still carry this out."))
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ def list_plugins(call: Call) -> Answer:
 
 def _to_json(plugin: PluginDescription) -> dict[str, Any]:
     body: dict[str, Any] = {"class": plugin.class_name, "type": plugin.type}
-    if plugin.version is not None:
+    if plugin.version not in (None, "undefined"):  # Java leaves out what it does not know
         body["version"] = plugin.version
     return body
 
