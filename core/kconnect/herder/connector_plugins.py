@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import BadRequestError, ConnectError
-from kconnect.herder.interface import PluginDescription
+from kconnect.herder.plugin_keys import PluginLike
 from kconnect.model import ConnectorType
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class ConnectorPlugins(Protocol):
         """The class a `connector.class` names. Errors: ConnectError in Java's words."""
         ...
 
-    def describe(self) -> Sequence[PluginDescription]: ...
+    def describe(self) -> Sequence[PluginLike]: ...
 
 
 def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> ConnectorType:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from kconnect.errors import ConnectError, TimedOutError
 
-__all__ = ["ConnectorRunner", "trace_of"]
+__all__ = ["ConnectorRunner", "call_once", "trace_of"]
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -103,6 +103,15 @@ class ConnectorRunner:
         thread = self._thread
         frame = sys._current_frames().get(thread.ident or 0) if thread else None
         return "".join(traceback.format_stack(frame)) if frame else "(the thread has ended)\n"
+
+
+def call_once(name: str, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
+    """One call of a plugin of connector `name` on a thread of its own. Errors: as ConnectorRunner.call."""
+    runner = ConnectorRunner(name)
+    try:
+        return runner.call(what, action, timeout_s)
+    finally:
+        runner.close(0.2)
 
 
 class _HeldUp(ConnectError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, java_text
-from kconnect.herder.connector_runner import ConnectorRunner
+from kconnect.herder.connector_runner import call_once
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage import OffsetStore, commit_source_offsets, list_source_offsets
 from kconnect.storage.offset_topic import check_format
@@ -175,9 +175,9 @@ class OffsetsAdmin:
     def _ask_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
         """Call alter_offsets of a new instance, on a thread of its own and with a deadline."""
         name, kind = subject.name, subject.kind
-        runner = ConnectorRunner(name)
         try:
-            return runner.call(
+            return call_once(
+                name,
                 f"alter_offsets of connector {name}",
                 lambda: bool(ask(subject.make())),
                 self._call_timeout_s,
@@ -191,8 +191,6 @@ class OffsetsAdmin:
             ) from err
         except Exception as err:  # a plugin call
             raise ConnectError(f"Failed to modify offsets for {kind} connector {name}", hint=str(err)) from err
-        finally:
-            runner.close(0.2)
 
 
 def _message(handled: bool, *, reset: bool) -> str:

@@ -23,6 +23,7 @@ from kconnect.errors import (
 )
 from kconnect.herder.connector_context import SinkHostContext, SourceHostContext, StoreOffsetReader
 from kconnect.herder.connector_plugins import ConnectorPlugins, connector_kind, new_connector
+from kconnect.herder.connector_runner import call_once
 from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, StatusListener
 from kconnect.herder.interface import Launcher, LauncherEvents, PluginDescription, ServerInfo
 from kconnect.herder.launcher_events import HerderEvents
@@ -72,7 +73,7 @@ class HerderParts:
     offsets: OffsetStore
     groups: GroupOffsetsFactory
     validate: Callable[[Mapping[str, str]], None]
-    """Refuse a bad connector config with BadRequestError."""
+    """Refuse a bad connector config with BadRequestError; asks the connector's own `validate` too."""
     times: PluginTimes = field(default_factory=PluginTimes)
 
 
@@ -152,8 +153,11 @@ class StandaloneHerder:
         return self._status.task(task_id)
 
     def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]:
-        found = self._parts.plugins.describe()
-        return [plugin for plugin in found if not connectors_only or plugin.type in ("source", "sink")]
+        return [
+            PluginDescription(plugin.class_name, str(plugin.type), plugin.version)
+            for plugin in self._parts.plugins.describe()
+            if not connectors_only or plugin.type in ("source", "sink")
+        ]
 
     # -- orders -------------------------------------------------------------------------------------------------------
 
@@ -165,7 +169,7 @@ class StandaloneHerder:
         Differs: when task_configs raises, Java's request hangs until its deadline; here it answers with the error.
         """
         config = {"name": name} | dict(config) if "name" not in config else dict(config)
-        self._parts.validate(config)
+        self._validate(name, config)
         with self._orders.of(name):
             known = self._config.find(name)
             if known is not None and not replace:
@@ -272,6 +276,16 @@ class StandaloneHerder:
             entry = self._config.get(name)
             require_stopped(entry)
             yield entry
+
+    def _validate(self, name: str, config: Mapping[str, str]) -> None:
+        """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
+        times = self._parts.times
+        try:
+            call_once(name, f"validate of connector {name}", lambda: self._parts.validate(config), times.call_s)
+        except ConnectError:
+            raise
+        except Exception as err:  # a plugin call
+            raise ConnectError(f"The checks of connector {name} failed: {type(err).__name__}: {err}") from err
 
     def _start_connector(self, name: str) -> None:
         entry = self._config.get(name)

@@ -1,0 +1,64 @@
+"""Consumer group offsets of sinks in the Kafka cluster: `GroupOffsets` on an admin client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from kconnect.config.client_config import admin_config
+from kconnect.herder.offsets_admin import GroupOffsetsFactory
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kconnect.kafka.admin import KafkaAdmin
+
+__all__ = ["kafka_group_offsets"]
+
+log = logging.getLogger(__name__)
+
+
+class _KafkaGroups:
+    """Implements `GroupOffsets`; each call may take `timeout_s`."""
+
+    def __init__(self, admin: KafkaAdmin, timeout_s: float) -> None:
+        self._admin = admin
+        self._timeout_s = timeout_s
+
+    def list_offsets(self, group: str) -> dict[TopicPartition, int]:
+        return self._admin.group_offsets(group, self._timeout_s)
+
+    def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._admin.alter_group_offsets(group, offsets, self._timeout_s)
+
+    def delete_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
+        self._admin.delete_group_offsets(group, partitions, self._timeout_s)
+
+    def delete_group(self, group: str) -> None:
+        self._admin.delete_group(group, self._timeout_s)
+
+
+def kafka_group_offsets(worker_props: Mapping[str, str], timeout_s: float) -> GroupOffsetsFactory:
+    """Opens a client for each command, with the connector's `admin.override.` settings."""
+
+    def opened(connector_config: Mapping[str, str]) -> AbstractContextManager[_KafkaGroups]:
+        return _open(worker_props, connector_config, timeout_s)
+
+    return opened
+
+
+@contextmanager
+def _open(
+    worker_props: Mapping[str, str], connector_config: Mapping[str, str], timeout_s: float
+) -> Iterator[_KafkaGroups]:
+    from kconnect.kafka.admin import (
+        KafkaAdmin,
+    )  # here: the Kafka client loads when a sink's offsets are first asked for
+
+    name = f"connector-worker-adminclient-{connector_config.get('name', '')}"
+    settings, warnings = admin_config(worker_props, connector_config, client_id=name)
+    for warning in warnings:
+        log.warning("%s", warning)
+    with KafkaAdmin(settings, name) as admin:
+        yield _KafkaGroups(admin, timeout_s)
