@@ -1,8 +1,8 @@
 """Replays what a real Java standalone worker (Kafka 4.3.0) answered: the same requests to ours, in the same order.
 
-The recording is golden/standalone/rest-transcript.json. Ours runs the real herder, plugins, validation, offsets and REST
-server; only tasks, consumer groups and the network of Kafka are in memory. Compared are status, Content-Type, Location
-and body; masked is what differs from run to run (see golden/README.md).
+The recording is golden/standalone/rest-transcript.json. Ours runs the real herder, plugins, validation, offsets and
+REST server; only tasks, consumer groups and the network of Kafka are in memory. Compared are status, Content-Type,
+Location and body; masked is what differs from run to run (see golden/README.md).
 """
 
 from __future__ import annotations
