@@ -92,12 +92,13 @@ class _Offer:
     """A recommender that offers the same values whatever the other settings are."""
 
     values: tuple[str, ...]
+    is_visible: bool = True
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[Any]:
         return list(self.values)
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        return True
+        return self.is_visible
 
 
 def _with_plugin_defaults(
@@ -135,7 +136,7 @@ def _with_plugin_defaults(
                 }.get(plugin_key, plugins.converter)
                 version = _version(finder, chosen)
                 offer = () if version is None else (version,)
-                key = replace(key, default=version, recommender=_Offer(offer))
+                key = replace(key, default=version, recommender=_Offer(offer, _is_class(plugins, chosen)))
         table.define_key(key)
     return table
 
@@ -205,6 +206,14 @@ def _version(find: Callable[[str], type[Any]], name: str) -> str | None:
         return None
     version = getattr(plugin, "version", None)
     return None if version is None else str(version())
+
+
+def _is_class(plugins: PluginFinder, name: str) -> bool:
+    try:
+        any_plugin(plugins, name)
+    except (ConfigError, NotFoundError):
+        return False
+    return True
 
 
 def _inner_classes(plugins: PluginFinder, name: str) -> list[str]:

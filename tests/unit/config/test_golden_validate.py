@@ -1,0 +1,129 @@
+"""ConfigDef.validate, ConfigDef.parse and the worker configs against Java 4.3.0's answers (tests/golden/configdefs)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api.configdef import ConfigDef
+from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG, topic_creation_table
+from kconnect.config.worker_config import DISTRIBUTED_CONFIG, STANDALONE_CONFIG, DistributedConfig, StandaloneConfig
+from kconnect.errors import ConfigError, NotFoundError
+from kconnect.plugins import PluginRegistry
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "configdefs"
+RECORDED = json.loads((GOLDEN / "validate.json").read_text())
+CONSTRUCTED = json.loads((GOLDEN / "worker-config-constructor.json").read_text())
+OWN = {
+    "ConnectorConfig": CONNECTOR_CONFIG,
+    "DistributedConfig": DISTRIBUTED_CONFIG,
+    "SinkConnectorConfig": SINK_CONFIG,
+    "SourceConnectorConfig": SOURCE_CONFIG,
+    "StandaloneConfig": STANDALONE_CONFIG,
+    "TopicCreationConfig": topic_creation_table("default"),
+}
+PLUGINS = {
+    "FileStreamSink": "connector_class",
+    "FileStreamSource": "connector_class",
+    "HoistField": "transformation",
+    "InsertField": "transformation",
+    "JsonConverterConfig": "converter",
+    "RegexRouter": "transformation",
+    "StringConverterConfig": "converter",
+    "TopicNameMatches": "predicate",
+}
+# Their plugins come later.
+NOT_YET = {
+    *("Cast", "DropHeaders", "ExtractField", "Flatten", "HasHeaderKey", "HeaderFrom", "InsertHeader", "MaskField"),
+    *("ReplaceField", "SetSchemaMetadata", "TimestampConverter", "TimestampRouter", "ValueToKey"),
+}
+# Only a JVM has these lists of algorithms.
+ALGORITHMS = "the supported algorithms are: ["
+# Classes of the JVM that stand for "some class that is there".
+JVM_CLASSES = {"java.lang.String"}
+
+
+def find_class(name: str) -> object:
+    """What Java's class path had when the answers were recorded."""
+    if name.startswith("org.apache.kafka.") or name in JVM_CLASSES:
+        return name
+    raise NotFoundError(name)
+
+
+def table_of(name: str) -> ConfigDef:
+    if name in OWN:
+        return OWN[name]
+    alias = {"JsonConverterConfig": "JsonConverter", "StringConverterConfig": "StringConverter"}.get(name, name)
+    alias += "$Value" if name in ("HoistField", "InsertField") else ""
+    plugin: Any = getattr(PluginRegistry.load(), PLUGINS[name])(alias)
+    definition: ConfigDef = plugin().config()
+    return definition
+
+
+def known(message: str) -> str:
+    """A message, cut before a list that only a JVM has."""
+    if ALGORITHMS in message:
+        return message.split(": the algorithm is not supported")[0]
+    return message
+
+
+SHIPPED = [case for case in RECORDED if case["configdef"] not in NOT_YET]
+# Java's validators of partitions and replication factors crash on a value that is missing or no number.
+CRASHES = [case for case in SHIPPED if "NullPointerException" in json.dumps(case.get("validate_exception", ""))]
+CASES = [case for case in SHIPPED if case not in CRASHES]
+
+
+def test_every_recorded_table_is_compared_or_named() -> None:
+    assert {case["configdef"] for case in RECORDED} == {*OWN, *PLUGINS, *NOT_YET}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['configdef']}-{case['input']}"[:90])
+def test_validate_finds_what_java_finds(case: dict[str, Any]) -> None:
+    found = table_of(case["configdef"]).validate_all(case["input"], find_class)
+
+    ours = {
+        value.name: (value.value, [known(text) for text in value.error_messages], value.visible)
+        for value in found.values()
+        if value.error_messages
+    }
+    assert ours == {
+        error["name"]: (error["value"], [known(text) for text in error["messages"]], error["visible"])
+        for error in case["errors"]
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['configdef']}-{case['input']}"[:90])
+def test_parse_gives_what_java_gives(case: dict[str, Any]) -> None:
+    table = table_of(case["configdef"])
+    if "parse_exception" in case:
+        with pytest.raises(ConfigError) as refused:
+            table.parse(case["input"], find_class)
+        assert known(str(refused.value)) == known(case["parse_exception"]["message"])
+        return
+
+    parsed = table.parse(case["input"], find_class)
+
+    assert {key: parsed[key] for key in case["parsed_given_keys"]} == case["parsed_given_keys"]
+
+
+@pytest.mark.parametrize("case", CRASHES, ids=lambda case: case["configdef"])
+def test_what_crashes_javas_validate_is_an_error_of_the_setting_here(case: dict[str, Any]) -> None:
+    found = table_of(case["configdef"]).validate(case["input"], find_class)
+
+    assert [value.name for value in found if value.error_messages]
+
+
+@pytest.mark.parametrize("case", CONSTRUCTED, ids=lambda case: f"{case['config']}-{case['input']}"[-90:])
+def test_worker_configs_accept_and_refuse_as_java(case: dict[str, Any]) -> None:
+    config = StandaloneConfig if case["config"] == "StandaloneConfig" else DistributedConfig
+    if "exception" not in case:
+        assert config.parse(case["input"], find_class).originals == case["input"]
+        return
+
+    with pytest.raises(ConfigError) as refused:
+        config.parse(case["input"], find_class)
+
+    assert known(str(refused.value)) == known(case["exception"]["message"])

@@ -1,0 +1,155 @@
+"""Validation of connector configs against what Java Connect 4.3.0 answered (tests/golden/rest/transcript.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.errors import BadRequestError
+from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
+from kconnect.plugins import PluginRegistry
+
+TRANSCRIPT = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "transcript.json").read_text())
+WORKER = TRANSCRIPT["worker_properties"]
+INVALID = "Connector configuration is invalid"
+
+# Their plugins come later.
+NOT_SHIPPED = ("org.apache.kafka.connect.transforms.Cast$Value",)
+# Only a distributed worker says these.
+DISTRIBUTED_ONLY = (
+    "This worker does not have exactly-once source support enabled.",
+    "The connector does not support connector-defined transaction boundaries",
+)
+
+
+def body(entry: dict[str, Any]) -> Any:
+    return json.loads(entry["request_body"])
+
+
+def refused_creates() -> list[dict[str, Any]]:
+    """Every create that Java refused with a list of errors."""
+    return [
+        entry
+        for entry in TRANSCRIPT["entries"]
+        if entry.get("method") == "POST"
+        and entry["path"] == "/connectors"
+        and INVALID in (entry.get("response_body") or "")
+        and not any(text in entry["response_body"] for text in DISTRIBUTED_ONLY)
+    ]
+
+
+def validations() -> list[dict[str, Any]]:
+    """Every validate request that Java answered with a report."""
+    return [
+        entry
+        for entry in TRANSCRIPT["entries"]
+        if entry.get("method") == "PUT"
+        and entry["path"].endswith("/config/validate")
+        and entry["status"] == 200
+        and not any(name in entry["request_body"] for name in NOT_SHIPPED)
+    ]
+
+
+@pytest.fixture(scope="module")
+def validator() -> ConnectorValidator:
+    return ConnectorValidator(PluginRegistry.load(), WORKER)
+
+
+@pytest.mark.parametrize("entry", refused_creates(), ids=lambda entry: entry["request_body"][:60])
+def test_a_refused_create_says_what_java_says(entry: dict[str, Any], validator: ConnectorValidator) -> None:
+    request = body(entry)
+    name = request.get("name")
+    config = {**request["config"], "name": name.strip() if name else ""}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid(config)
+
+    assert str(refused.value) == json.loads(entry["response_body"])["message"]
+    assert refused.value.problems
+
+
+def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
+    """A report without documentation (ours is in our own words), without definitions of client settings, and with
+    only those classes on offer that we ship; what Java keeps in hash order is sorted.
+    """
+    report["groups"].sort()
+    for config in report["configs"]:
+        if config["definition"] is not None:
+            del config["definition"]["documentation"]
+        if ".override." in config["value"]["name"]:
+            config["definition"] = None
+        value = config["value"]
+        value["recommended_values"] = [item for item in value["recommended_values"] if item in offered]
+    report["configs"].sort(key=lambda config: config["value"]["name"])
+    return report
+
+
+@pytest.mark.parametrize("entry", validations(), ids=lambda entry: entry["request_body"][100:200])
+def test_a_validation_report_is_javas(entry: dict[str, Any], validator: ConnectorValidator) -> None:
+    config = {key: None if value is None else str(value) for key, value in body(entry).items()}
+    offered = {"4.3.0", *(plugin.class_name for plugin in validator.plugins.describe())}
+
+    ours = comparable(validator.validate(config).to_json(), offered)
+
+    assert ours == comparable(json.loads(entry["response_body"]), offered)
+
+
+def test_settings_stand_in_javas_order(validator: ConnectorValidator) -> None:
+    entry = validations()[0]
+    java = json.loads(entry["response_body"])
+
+    ours = validator.validate(body(entry)).to_json()
+
+    assert [config["value"]["name"] for config in ours["configs"]] == [
+        config["value"]["name"] for config in java["configs"]
+    ]
+
+
+def test_a_config_without_class_is_refused_without_telling_secrets(validator: ConnectorValidator) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        validator.validate({"name": "v", "db.password": "hunter2"})
+
+    assert str(refused.value) == "Connector config {name=v, db.password=[hidden]} contains no connector type"
+
+
+def test_an_unknown_class_is_a_bad_request_in_javas_words(validator: ConnectorValidator) -> None:
+    with pytest.raises(BadRequestError, match=r"^Failed to find any class that implements Connector and which name"):
+        validator.validate({"name": "v", "connector.class": "no.Such"})
+
+
+def test_an_override_that_the_policy_forbids_is_an_error() -> None:
+    worker = {**WORKER, "connector.client.config.override.policy": "None"}
+    validator = ConnectorValidator(PluginRegistry.load(), worker)
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "producer.override.acks": "1"}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid(config)
+
+    forbidden = "The 'None' policy does not allow 'acks' to be overridden in the connector configuration."
+    assert forbidden in str(refused.value)
+
+
+def test_an_override_that_is_no_number_is_an_error_of_that_setting(validator: ConnectorValidator) -> None:
+    config = {
+        "connector.class": "FileStreamSink",
+        "name": "v",
+        "topics": "t",
+        "consumer.override.max.poll.records": "x",
+    }
+
+    infos = validator.validate(config)
+
+    assert infos.errors == ["Invalid value x for configuration max.poll.records: Not a number of type INT"]
+
+
+def test_a_secret_override_is_not_shown(validator: ConnectorValidator) -> None:
+    secret = {"producer.override.ssl.key.password": "hunter2"}
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", **secret}
+
+    report = validator.validate(config).to_json()
+
+    assert report["configs"][-1]["value"]["value"] == "[hidden]"
+    assert "hunter2" not in json.dumps(report)
