@@ -32,7 +32,7 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
 }
 
 # Measured on 2 cores, broker beside, 98 B values, values, keys and offsets taken out: 2.0 M records/s at 0.64 us CPU.
-# With librdkafka's fetch.queue.backoff.ms of 1000 it is 0.4 M/s: whenever the queue is full the fetcher sleeps that long.
+# With librdkafka's fetch.queue.backoff.ms of 1000 it is 0.4 M/s: a full queue puts the fetcher to sleep for that long.
 CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,

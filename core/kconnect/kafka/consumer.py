@@ -28,6 +28,10 @@ class RebalanceListener(Protocol):
         """Partitions come; gives the offsets to begin at where that is not the committed one."""
         ...
 
+    def to_pause(self, partitions: Sequence[TopicPartition]) -> Collection[TopicPartition]:
+        """Which of the partitions that came must not be fetched for now."""
+        ...
+
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions go, and are still ours until this returns: commit now."""
         ...
@@ -210,6 +214,7 @@ class RecordConsumer:
             self._client.incremental_assign(given)
         else:
             self._client.assign(given)
+        self.pause(listener.to_pause(partitions))
 
     def _revoke(self, given: list[ClientPartition], told: Callable[[Sequence[TopicPartition]], None]) -> None:
         partitions = _ours(given)

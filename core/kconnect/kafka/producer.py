@@ -7,20 +7,34 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, DataError
 from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, producer_client
 
-__all__ = ["Delivery", "DeliveryFailure", "RecordDelivery", "RecordProducer", "WrittenRecord"]
+__all__ = ["Delivery", "DeliveryFailure", "RecordColumns", "RecordDelivery", "RecordProducer", "WrittenRecord"]
 
 log = logging.getLogger(__name__)
 
 # How long one wait for room in the queue lasts before the stop is looked at again.
 _ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
+
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class RecordColumns(Protocol):
+    """Records of one topic as parallel lists; `partition` None leaves it to the partitioner."""
+
+    topic: str
+    partition: int | None
+    keys: list[bytes | None] | None
+    values: list[bytes | None]
+    timestamps: list[int | None] | int | None
+    headers: list[Headers | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,41 +165,28 @@ class RecordProducer:
         """
         return Delivery(on_end, on_failure, self._released)
 
-    def send_batch(
-        self,
-        topic: str,
-        partition: int | None,
-        keys: Sequence[bytes | None] | None,
-        values: Sequence[bytes | None],
-        delivery: Delivery | Sequence[RecordDelivery],
-        give_up: Callable[[], bool],
-    ) -> bool:
-        """Hand over records without headers and timestamps; waits for room. False when `give_up` said so meanwhile."""
-        start, total = 0, len(values)
+    def send_batch(self, records: RecordColumns, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
+        """Hand over records of one topic; waits for room. False when `give_up` said so meanwhile.
+
+        Records without timestamps and headers go through the binding's batch call (0.68 us CPU each, all included),
+        others one by one (0.78 us): the batch call takes neither.
+        """
+        is_plain = records.timestamps is None and records.headers is None
+        start, total = 0, len(records.values)
         step = max(1, min(total, self._max_messages))
         while start < total:
-            part = values[start : start + step] if step < total else values
-            size = _size_of(part) + (_size_of(keys[start : start + step]) if keys is not None else 0)
-            if size > self._max_bytes and len(part) > 1:
-                step = max(1, len(part) // 2)
+            end = min(start + step, total)
+            size = _size_of(records.values[start:end]) + (_size_of(records.keys[start:end]) if records.keys else 0)
+            if size > self._max_bytes and end - start > 1:
+                step = (end - start) // 2
                 continue
-            if not self._await_room(len(part), size, give_up):
+            if not self._await_room(end - start, size, give_up):
                 return False
-            self._take(delivery if isinstance(delivery, Delivery) else delivery[0].unit, size)
-            if keys is None:
-                messages: list[dict[str, Any]] = [{"value": value} for value in part]
-            else:
-                messages = [
-                    {"key": key, "value": value} for key, value in zip(keys[start : start + step], part, strict=True)
-                ]
-            common: Any = delivery
-            if not isinstance(delivery, Delivery):
-                common = None
-                for message, callback in zip(messages, delivery[start : start + step], strict=True):
-                    message["callback"] = callback
-            if not self._produce(topic, partition, messages, common, give_up):
+            self._take(delivery, size)
+            send = self._send_plain if is_plain else self._send_rows
+            if not send(records, start, end, delivery, give_up):
                 return False
-            start += len(part)
+            start = end
         return True
 
     def send(
@@ -195,21 +196,17 @@ class RecordProducer:
         key: bytes | None,
         value: bytes | None,
         timestamp: int | None,
-        headers: list[tuple[str, bytes | None]] | None,
+        headers: Headers | None,
         delivery: Delivery | RecordDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
         """Hand over one record of any shape; waits for room. False when `give_up` said so meanwhile."""
-        fields: dict[str, Any] = {"partition": _NO_PARTITION if partition is None else partition}
-        if timestamp is not None:
-            fields["timestamp"] = timestamp
-        if headers:
-            fields["headers"] = headers
-        size = (len(value) if value else 0) + (len(key) if key else 0)
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
+        size = (len(value) if value else 0) + (len(key) if key else 0)
+        number = _NO_PARTITION if partition is None else partition
         while self._await_room(1, size, give_up):
             try:
-                self._client.produce(topic, value=value, key=key, on_delivery=delivery, **fields)
+                self._client.produce(topic, value, key, number, delivery, None, _when(timestamp), headers or None)
             except BufferError:
                 if give_up():
                     return False
@@ -274,15 +271,16 @@ class RecordProducer:
         unit.size += size
         self._bytes_waiting += size
 
-    def _produce(
-        self,
-        topic: str,
-        partition: int | None,
-        messages: list[dict[str, Any]],
-        delivery: Delivery | None,
-        give_up: Callable[[], bool],
+    def _send_plain(
+        self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
     ) -> bool:
-        number = _NO_PARTITION if partition is None else partition
+        values, keys, topic = records.values, records.keys, records.topic
+        if keys is None:
+            messages: list[dict[str, Any]] = [{"value": value} for value in values[start:end]]
+        else:
+            pairs = zip(keys[start:end], values[start:end], strict=True)
+            messages = [{"key": key, "value": value} for key, value in pairs]
+        number = _NO_PARTITION if records.partition is None else records.partition
         while True:
             try:
                 taken = self._client.produce_batch(topic, messages, partition=number, on_delivery=delivery)
@@ -298,8 +296,45 @@ class RecordProducer:
                 return False
             self.serve(_ROOM_WAIT_S)
 
+    def _send_rows(
+        self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
+    ) -> bool:
+        produce, topic, keys = self._client.produce, records.topic, records.keys
+        number = _NO_PARTITION if records.partition is None else records.partition
+        times, headers = records.timestamps, records.headers
+        row, rows = start, end
+        while row < rows:
+            try:
+                if keys is None and headers is None and isinstance(times, int):
+                    when = _when(times)
+                    for row in range(row, rows):  # noqa: B020  # goes on where an error stopped it
+                        produce(topic, records.values[row], None, number, delivery, None, when)
+                else:
+                    for row in range(row, rows):  # noqa: B020
+                        produce(
+                            topic,
+                            records.values[row],
+                            None if keys is None else keys[row],
+                            number,
+                            delivery,
+                            None,
+                            _when(times[row] if isinstance(times, list) else times),
+                            None if headers is None else headers[row] or None,
+                        )
+            except BufferError:  # only when the user's own limits are narrower than ours
+                if give_up():
+                    return False
+                self.serve(_ROOM_WAIT_S)
+            except KafkaException as error:
+                delivery.fail(error.args[0], topic, number)
+                row += 1
+            else:
+                row = rows
+        self.serve()
+        return True
+
     def _refused(
-        self, topic: str, partition: int, messages: list[dict[str, Any]], delivery: Delivery | None
+        self, topic: str, partition: int, messages: list[dict[str, Any]], delivery: Delivery
     ) -> list[dict[str, Any]]:
         """Those to hand over again because the queue was full; other refusals end in their delivery."""
         again = []
@@ -310,7 +345,7 @@ class RecordProducer:
             if error.code() == KafkaError._QUEUE_FULL:
                 again.append(message)
             else:
-                (delivery or message["callback"].unit).fail(error, topic, partition)
+                delivery.fail(error, topic, partition)
         return again
 
 
@@ -319,3 +354,16 @@ def _size_of(values: Sequence[bytes | None]) -> int:
         return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
     except TypeError:
         return sum(len(value) for value in values if value)
+
+
+def _when(timestamp: int | None) -> int:
+    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka can not hold.
+
+    Source: ConnectUtils.checkAndConvertTimestamp. Differs: a record of 1970-01-01T00:00Z exactly gets the present time,
+    as librdkafka has no other way to say "now".
+    """
+    if timestamp is None or timestamp == -1:
+        return 0
+    if timestamp < 0:
+        raise DataError(f"Invalid record timestamp {timestamp}")
+    return timestamp

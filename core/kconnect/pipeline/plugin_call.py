@@ -18,4 +18,5 @@ def plugin_call(plugin: object, method: str) -> Iterator[None]:
     except RetriableError:
         raise
     except Exception as error:
-        raise ConnectError(f"{type(plugin).__name__}.{method}() raised {type(error).__name__}: {error}") from error
+        name = plugin.__name__ if isinstance(plugin, type) else type(plugin).__name__
+        raise ConnectError(f"{name}.{method}() raised {type(error).__name__}: {error}") from error

@@ -215,9 +215,9 @@ class SourceLoop:
             return
         delivery = self._unit(positions, polled, len(payloads))
         if isinstance(payloads, KafkaBatch):
-            sent = self._send_batch(payloads, delivery)
+            sent = self._producer.send_batch(payloads, delivery, self._gives_up)
         else:
-            sent = self._send_records([record for record in payloads if record is not None], delivery)
+            sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
         if sent:
             delivery.seal()
 
@@ -243,48 +243,6 @@ class SourceLoop:
             if self._refused is None:
                 self._refused = failure.error
         return False
-
-    def _send_batch(self, batch: KafkaBatch, delivery: Delivery) -> bool:
-        if batch.headers is None and batch.timestamps is None:
-            return self._producer.send_batch(
-                batch.topic, batch.partition, batch.keys, batch.values, delivery, self._gives_up
-            )
-        timestamps, headers = batch.timestamps, batch.headers
-        for row, value in enumerate(batch.values):  # the binding's batch call takes neither timestamps nor headers
-            if not self._producer.send(
-                batch.topic,
-                batch.partition,
-                None if batch.keys is None else batch.keys[row],
-                value,
-                timestamps[row] if isinstance(timestamps, list) else timestamps,
-                None if headers is None else headers[row],
-                delivery,
-                self._gives_up,
-            ):
-                return False
-        return True
-
-    def _send_records(self, records: Sequence[KafkaRecord], delivery: Delivery) -> bool:
-        start = 0
-        while start < len(records):
-            end = _end_of_run(records, start)
-            if end - start > 1:
-                run = records[start:end]
-                first = run[0]
-                sent = self._producer.send_batch(
-                    first.topic,
-                    first.partition,
-                    [record.key for record in run],
-                    [record.value for record in run],
-                    delivery,
-                    self._gives_up,
-                )
-            else:
-                sent = self._send_record(records[start], delivery)
-            if not sent:
-                return False
-            start = end
-        return True
 
     def _send_record(self, record: KafkaRecord, delivery: Delivery | RecordDelivery) -> bool:
         return self._producer.send(
@@ -391,7 +349,7 @@ def _positions(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosit
 
 
 def _index_of(records: Sequence[SourceRecord], failed: Any) -> int:
-    """Where the failed record, or the one it was made from, stands; 0 when it can not be told: nothing is passed over."""
+    """Where the failed record, or the one it was made from, stands; 0 when unknown, so that nothing is passed over."""
     for index, record in enumerate(records):
         if record is failed:
             return index
@@ -401,20 +359,6 @@ def _index_of(records: Sequence[SourceRecord], failed: Any) -> int:
         if record.source_partition == partition and record.source_offset == offset:
             return index
     return 0
-
-
-def _end_of_run(records: Sequence[KafkaRecord], start: int) -> int:
-    """The end of the records that one batch call can take: plain ones of the same topic and partition."""
-    first = records[start]
-    end = start
-    while end < len(records):
-        record = records[end]
-        if record.headers or record.timestamp is not None or record.topic != first.topic:
-            break
-        if record.partition != first.partition:
-            break
-        end += 1
-    return max(end, start + 1)
 
 
 def _fields(written: WrittenRecord) -> tuple[str, int, int, int | None]:

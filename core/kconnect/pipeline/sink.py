@@ -1,0 +1,318 @@
+"""SinkLoop: consume -> converters -> transforms -> put -> flush and commit of consumer offsets."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.errors import ConnectError, RetriableError
+from kconnect.kafka import ConsumedRun, RecordConsumer
+from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.sink_context import SinkContext
+from kconnect.pipeline.sink_offsets import SinkOffsets
+from kconnect.pipeline.stages import TransformChain
+
+__all__ = ["SinkLoop", "SinkParts"]
+
+log = logging.getLogger(__name__)
+
+# A fetch can not be woken, so an idle one lasts this long at most: the stop waits for it, an idle task wakes 10 times
+# a second (0.1 % of a core).
+_FETCH_WAIT_S = 0.1
+# Waits before a put() that raised RetriableError is tried again, unless the task named a time.
+_RETRY_FIRST_S = 0.3
+_RETRY_MOST_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkParts:
+    """What a sink loop is put together from."""
+
+    task: SinkTask
+    task_config: Mapping[str, str] = field(repr=False)
+    transforms: TransformChain
+    converters: Converters
+    consumer: RecordConsumer
+    context: SinkContext
+    offsets: SinkOffsets
+    topics: Sequence[str]
+    """Names; or one pattern that begins with ^."""
+    max_records: int
+    """At most so many records in one fetch."""
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """What one put takes, and where its partitions stand afterwards."""
+
+    payload: RecordBatch | list[SinkRecord]
+    after: dict[TopicPartition, int]
+
+
+class SinkLoop:
+    """The data path of a sink task, and the listener of its consumer. All methods run on the task's thread.
+
+    Source: o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
+    Differs: a put() that raised RetriableError without naming a time is tried again after 0.3 s, 0.6 s .. 60 s, Java
+    waits for the next commit. put() is not called while paused, Java calls it with no records.
+    """
+
+    def __init__(self, control: TaskControl, parts: SinkParts) -> None:
+        self._control = control
+        self._parts = parts
+        self._task = parts.task
+        self._consumer = parts.consumer
+        self._context = parts.context
+        self._offsets = parts.offsets
+        self._waiting: deque[_Delivery] = deque()
+        self._is_paused = False
+        self._retries = 0
+        self._retry_at = 0.0
+        self._started = False
+        self._is_closing = False
+
+    def start(self) -> None:
+        self._started = True
+        self._consumer.subscribe(self._parts.topics, self)
+        with plugin_call(self._task, "initialize"):
+            self._task.initialize(self._context)
+        with plugin_call(self._task, "start"):
+            self._task.start(self._parts.task_config)
+
+    def run(self) -> None:
+        try:
+            while not self._control.is_stopping:
+                self._follow_target()
+                self._rewind()
+                if self._offsets.commit_if_due():
+                    self._waiting.clear()  # what was put since the last commit is read again
+                self._fetch()
+                self._deliver()
+        except BaseException:
+            self._finish(is_failing=True)
+            raise
+        self._finish(is_failing=False)
+
+    def close(self) -> None:
+        self._is_closing = True
+        try:
+            if self._started:
+                with plugin_call(self._task, "stop"):
+                    self._task.stop()
+        finally:
+            self._consumer.close()
+            self._parts.transforms.close()
+            self._parts.converters.close()
+
+    # --- the steps, in the order of run() ---
+
+    def _follow_target(self) -> None:
+        """Pause or resume as wished; a paused task keeps its partitions and its place in the group."""
+        if self._control.should_pause == self._is_paused:
+            return
+        self._is_paused = self._control.should_pause
+        if self._is_paused:
+            self._consumer.pause(self._consumer.assignment)
+            self._control.report_paused()
+            self._context.request_commit()
+        else:
+            if not self._waiting:
+                self._resume()
+            self._control.report_running()
+
+    def _rewind(self) -> None:
+        """Go where the task asked to read on; what was fetched of those partitions meanwhile is dropped."""
+        for partition, offset in self._context.take_offsets(self._consumer.assignment).items():
+            self._drop({partition})
+            self._consumer.seek(partition, offset)
+            self._offsets.moved_to(partition, offset)
+
+    def _fetch(self) -> None:
+        wait_s = min(_FETCH_WAIT_S, self._offsets.until_due_s())
+        if self._waiting:
+            wait_s = min(wait_s, max(self._retry_at - time.monotonic(), 0))
+        runs = self._consumer.fetch(self._parts.max_records, wait_s)
+        for run in runs:
+            self._control.counters.records_read += len(run)
+            self._waiting.append(
+                _Delivery(self._convert(run), {TopicPartition(run.topic, run.partition): run.next_offset})
+            )
+            self._offsets.began(TopicPartition(run.topic, run.partition), run.first_offset)
+        if len(runs) > 1:
+            self._join_lists()
+
+    def _deliver(self) -> None:
+        if self._is_paused:
+            return
+        if not self._waiting:
+            if not self._control.is_stopping:
+                with plugin_call(self._task, "put"):
+                    self._task.put([])
+            return
+        if self._retries and time.monotonic() < self._retry_at:
+            return
+        while self._waiting and not self._control.is_cancelled:
+            delivery = self._waiting[0]
+            try:
+                self._put(delivery.payload)
+            except RetriableError as error:
+                self._await_retry(error)
+                return
+            if self._retries:
+                self._retries = 0
+                self._resume()
+            if self._waiting and self._waiting[0] is delivery:
+                self._waiting.popleft()
+            self._offsets.put_done(delivery.after)
+            self._rewind()
+
+    def _finish(self, *, is_failing: bool) -> None:
+        """Flush, commit and close what is still ours. Nothing is committed once fenced off."""
+        partitions = self._consumer.assignment
+        if self._control.is_cancelled or not partitions:
+            return
+        try:
+            self._offsets.close(partitions)
+        except Exception:
+            if not is_failing:
+                raise
+            log.warning("The failing task could not commit what it had put", exc_info=True)
+
+    # --- converters, transforms, put ---
+
+    def _convert(self, run: ConsumedRun) -> RecordBatch | list[SinkRecord]:
+        fetched = _fetched(run)
+        if self._task.supports_batches:
+            made = self._parts.converters.to_connect_batch(fetched)
+        else:
+            made = self._parts.converters.to_connect_records(fetched)
+        if not len(self._parts.transforms):
+            return made
+        if isinstance(made, RecordBatch):
+            kept = self._parts.transforms.apply_batch(made)
+        else:
+            kept = self._parts.transforms.apply_records(made)
+        return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
+
+    def _put(self, payload: RecordBatch | list[SinkRecord]) -> None:
+        if isinstance(payload, RecordBatch):
+            if self._task.supports_batches:
+                with plugin_call(self._task, "put_batch"):
+                    self._task.put_batch(payload)
+                self._control.counters.records_put += len(payload)
+                return
+            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        with plugin_call(self._task, "put"):
+            self._task.put(list(payload))  # type: ignore[arg-type]
+        self._control.counters.records_put += len(payload)
+
+    def _await_retry(self, error: RetriableError) -> None:
+        """Keep the batch, fetch nothing, and try again later."""
+        wait_s = self._context.take_timeout_s()
+        if wait_s is None:
+            wait_s = min(_RETRY_FIRST_S * 2 ** min(self._retries, 20), _RETRY_MOST_S)
+        if not self._retries:
+            log.warning("%s.put() failed and is tried again: %s", type(self._task).__name__, error)
+            self._consumer.pause(self._consumer.assignment)
+        self._retries += 1
+        self._retry_at = time.monotonic() + wait_s
+
+    def _resume(self) -> None:
+        if not self._is_paused:
+            self._consumer.resume(self._consumer.assignment - self._context.paused)
+
+    def _join_lists(self) -> None:
+        """Records of one fetch go into one put, as in Java; batches stay apart."""
+        joined: deque[_Delivery] = deque()
+        for delivery in self._waiting:
+            last = joined[-1] if joined else None
+            if last is not None and isinstance(last.payload, list) and isinstance(delivery.payload, list):
+                last.payload = last.payload + delivery.payload
+                last.after.update(delivery.after)
+            else:
+                joined.append(delivery)
+        self._waiting = joined
+
+    def _drop(self, partitions: set[TopicPartition]) -> None:
+        """Forget what waits for put of these partitions."""
+        kept: deque[_Delivery] = deque()
+        for delivery in self._waiting:
+            touched = partitions & delivery.after.keys()
+            if touched and isinstance(delivery.payload, list):
+                delivery.payload = [record for record in delivery.payload if _place(record) not in touched]
+            for partition in touched:
+                del delivery.after[partition]
+            if delivery.after:
+                kept.append(delivery)
+        self._waiting = kept
+
+    # --- RebalanceListener: called inside fetch() ---
+
+    def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if not partitions:
+            return {}
+        with plugin_call(self._task, "open"):
+            self._task.open(list(partitions))
+        begin = self._context.take_offsets(set(partitions))
+        for partition, offset in begin.items():
+            self._offsets.moved_to(partition, offset)
+        return begin
+
+    def to_pause(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        if self._is_paused or (self._retries and self._waiting):
+            return partitions
+        return [partition for partition in partitions if partition in self._context.paused]
+
+    def revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._is_closing or not partitions or self._control.is_cancelled:
+            return
+        try:
+            self._offsets.close(partitions)
+        except ConnectError:  # as in Java: the next owner reads again what was not committed
+            log.warning("Offsets of partitions that go could not be committed", exc_info=True)
+        self._forget(partitions)
+
+    def lost(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._is_closing or not partitions:
+            return
+        with plugin_call(self._task, "close"):
+            self._task.close(list(partitions))
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
+        gone = set(partitions)
+        self._drop(gone)
+        self._offsets.forget(gone)
+        self._context.paused -= gone
+        if self._retries and not self._waiting:
+            self._retries = 0
+            self._resume()
+
+
+def _fetched(run: ConsumedRun) -> FetchedBatch:
+    stamps = run.stamps
+    kind = stamps[0][0] if stamps else 0
+    return FetchedBatch(
+        run.topic,
+        run.partition,
+        run.offsets,
+        run.keys,
+        run.values,
+        [stamp for _, stamp in stamps] if kind else None,
+        _TIMESTAMP_TYPES[kind],
+        run.headers,
+    )
+
+
+_TIMESTAMP_TYPES = (TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)
+
+
+def _place(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)

@@ -1,0 +1,168 @@
+"""SinkOffsets: where each partition of a sink task stands, and the commits of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from kconnect.api import SinkTask
+from kconnect.clock import Clock
+from kconnect.errors import ConnectError, RetriableError
+from kconnect.kafka import RecordConsumer
+from kconnect.model import TopicPartition
+from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.ports import TaskControl
+
+__all__ = ["SinkOffsets"]
+
+log = logging.getLogger(__name__)
+
+
+class SinkOffsets:
+    """Positions after what put() took; committed on a timer in the background, and in the foreground at the end.
+
+    Threads: the task's own. Errors: what flush and pre_commit raise, but for a RetriableError in a timed commit.
+    Source: the offset half of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
+    Differs: in Java every error of a timed pre_commit goes back to the last committed offsets and puts the records
+    again, without end; here that is for RetriableError, any other error fails the task.
+    """
+
+    def __init__(
+        self,
+        control: TaskControl,
+        task: SinkTask,
+        consumer: RecordConsumer,
+        clock: Clock,
+        *,
+        interval_s: float,
+        timeout_s: float,
+        is_commit_requested: Callable[[], bool],
+    ) -> None:
+        self._control = control
+        self._task = task
+        self._consumer = consumer
+        self._clock = clock
+        self._interval_s = interval_s
+        self._timeout_s = timeout_s
+        self._take_request = is_commit_requested
+        self._current: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._due_at = clock.monotonic() + interval_s
+        self._sequence = 0
+        self._running_since: float | None = None
+
+    def began(self, partition: TopicPartition, offset: int) -> None:
+        """The first record of a partition was fetched at `offset`: that is what it goes back to."""
+        self._committed.setdefault(partition, offset)
+        self._current.setdefault(partition, offset)
+
+    def moved_to(self, partition: TopicPartition, offset: int) -> None:
+        """The task asked to read on from `offset`."""
+        self._committed[partition] = self._current[partition] = offset
+
+    def put_done(self, after: Mapping[TopicPartition, int]) -> None:
+        self._current.update(after)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._current.pop(partition, None)
+            self._committed.pop(partition, None)
+
+    def until_due_s(self) -> float:
+        return max(self._due_at - self._clock.monotonic(), 0)
+
+    def commit_if_due(self) -> bool:
+        """Begin a commit when it is time or asked for. True when the task must read again from the last commit."""
+        now = self._clock.monotonic()
+        if self._running_since is not None:
+            if now - self._running_since < self._timeout_s:
+                return False
+            log.warning(
+                "The commit of offsets took longer than offset.flush.timeout.ms; the next one goes on from here"
+            )
+            self._control.counters.commit_failures += 1
+            self._running_since = None
+        if not self._take_request() and now < self._due_at:
+            return False
+        self._due_at = now + self._interval_s
+        offsets = dict(self._current)
+        if not offsets:
+            return False
+        try:
+            wanted = self._pre_commit(offsets)
+        except RetriableError as error:
+            log.warning(
+                "%s could not flush; its records since the last commit come again: %s", self._control.spec.id, error
+            )
+            self._control.counters.commit_failures += 1
+            self._go_back(offsets)
+            return True
+        wanted = self._committable(offsets, wanted)
+        if wanted and not self._control.is_cancelled:
+            self._commit_in_background(wanted, now)
+        return False
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Flush, close and commit partitions that go. The task's close() is called whatever flush does."""
+        offsets = {partition: self._current[partition] for partition in partitions if partition in self._current}
+        wanted: Mapping[TopicPartition, int] = {}
+        try:
+            if offsets:
+                wanted = self._committable(offsets, self._pre_commit(offsets))
+        finally:
+            with plugin_call(self._task, "close"):
+                self._task.close(list(partitions))
+        if wanted and not self._control.is_cancelled:
+            self._sequence += 1  # a commit in the background that ends later is of no interest any more
+            self._consumer.commit(wanted)
+            self._done(wanted)
+
+    def _pre_commit(self, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        with plugin_call(self._task, "pre_commit"):
+            return self._task.pre_commit(dict(offsets)) or {}
+
+    def _committable(
+        self, offsets: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """What of the task's answer may be committed: its own partitions, nothing beyond what it was given, news only."""
+        found = {}
+        for partition, offset in wanted.items():
+            if partition not in offsets:
+                log.warning("Ignoring the offset of %s that the task gave: it was not asked for", partition)
+            elif offset > offsets[partition]:
+                log.warning("Ignoring offset %d of %s: only %d was read", offset, partition, offsets[partition])
+            elif offset != self._committed.get(partition):
+                found[partition] = offset
+        return found
+
+    def _commit_in_background(self, offsets: dict[TopicPartition, int], now: float) -> None:
+        self._sequence += 1
+        sequence = self._sequence
+        self._running_since = now
+
+        def done(error: ConnectError | None) -> None:
+            if sequence != self._sequence:
+                return  # an answer that came too late; a newer commit is on its way
+            self._running_since = None
+            if error is None:
+                self._done(offsets)
+            else:
+                self._control.counters.commit_failures += 1
+                log.error(
+                    "Offsets of %s were not committed, the next commit takes them: %s", self._control.spec.id, error
+                )
+
+        try:
+            self._consumer.commit_async(offsets, done)
+        except ConnectError as error:
+            done(error)
+
+    def _done(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._control.counters.commits += 1
+        self._committed.update(offsets)
+
+    def _go_back(self, offsets: Collection[TopicPartition]) -> None:
+        for partition in offsets:
+            offset = self._committed[partition]
+            self._consumer.seek(partition, offset)
+            self._current[partition] = offset
