@@ -1,0 +1,182 @@
+"""`connect standalone`: one worker in this process, until a signal.
+
+Exit codes are Java's connect-standalone: 2 when the worker can not start (file, port, broker), 3 when a connector or the
+offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kconnect.errors import ConnectError
+from kconnect_cli.exits import Failure, UsageProblem
+from kconnect_cli.session import Verbose, session_of
+
+if TYPE_CHECKING:
+    from kconnect.config import ConnectorFile
+    from kconnect.worker import StandaloneWorker
+
+DROP_INS = Path("connectors.d")
+_EXIT_WORKER = 2
+_EXIT_CONNECTORS = 3
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_DEFAULT_PORT = 9092
+
+log = logging.getLogger(__name__)
+
+
+def standalone(
+    ctx: typer.Context,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[WORKER.properties] [CONNECTOR...]",
+            help="The worker's properties, then connector files: .properties, .json, .toml.",
+            show_default=False,
+        ),
+    ] = None,
+    broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    verbose: Verbose = False,
+) -> None:
+    """Run a worker in this process, its REST server, and its tasks in Spark, until Ctrl-C or SIGTERM.
+
+    Without connector files it takes those of connectors.d in the current folder. Without a worker file it uses
+    localhost:9092, REST on port 8083, and an offsets file in the user's data folder.
+    """
+    from kconnect import logs
+
+    if log_level.upper() not in _LEVELS:
+        raise UsageProblem(f"--log-level {log_level} is none of {', '.join(_LEVELS)}")
+    session_of(ctx).choose(None, None, verbose)
+    logs.configure(log_level.upper(), sys.stderr)
+    named = list(files or [])
+    with StopSignals() as signals, ExitStack() as stack:
+        with _exit_code(_EXIT_WORKER):
+            properties = worker_properties(named[0] if named else None)
+        with _exit_code(_EXIT_CONNECTORS):
+            connectors = connector_files(named[1:])
+        if broker:
+            with _exit_code(_EXIT_WORKER):
+                _start_broker(stack, properties, ctx)
+        _run(properties, connectors, signals)
+    raise typer.Exit(signals.exit_code())
+
+
+def _run(properties: Mapping[str, str], connectors: Sequence[ConnectorFile], signals: StopSignals) -> None:
+    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code."""
+    from kconnect.worker import StandaloneWorker, StartupError
+
+    worker = StandaloneWorker(properties, connectors)
+    signals.stop_on_signal(worker)
+    try:
+        worker.start()
+        log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
+        if not connectors:
+            log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
+        worker.wait()
+    except StartupError as err:
+        if not signals.received:
+            raise Failure(err, err.exit_code) from err
+    except ConnectError as err:
+        raise Failure(err, _EXIT_WORKER) from err
+    finally:
+        worker.stop()
+
+
+def worker_properties(file: Path | None) -> dict[str, str]:
+    """Properties of the worker's file, or the defaults. Errors: ConnectError, also when it is a connector's file."""
+    from kconnect.config import default_standalone_properties, read_properties
+
+    if file is None:
+        return default_standalone_properties()
+    properties = read_properties(file)
+    if "connector.class" in properties and "bootstrap.servers" not in properties:
+        raise ConnectError(
+            f"{file} is a connector's file (it has connector.class), and the first file must be the worker's",
+            hint=f"Try: connect standalone WORKER.properties {file}; or put it into {DROP_INS}/ and name no file.",
+        )
+    return properties
+
+
+def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
+    """The connectors of the named files, else of connectors.d in the current folder, else none."""
+    from kconnect.config import load_connector_file, load_folder
+
+    if named:
+        return [load_connector_file(path) for path in named]
+    return load_folder(DROP_INS) if DROP_INS.is_dir() else []
+
+
+def _start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:
+    from kconnect.devbroker import DevBroker
+    from kconnect_cli.commands.broker import FetchTalk
+
+    port = broker_port(properties.get("bootstrap.servers", ""))
+    running = stack.enter_context(DevBroker(port, progress=FetchTalk(session_of(ctx))))
+    log.info("Kafka is ready at %s, its data in %s", running.bootstrap, running.folder.path)
+
+
+def broker_port(bootstrap: str) -> int:
+    """The port the dev broker must have so that the worker finds it. Errors: UsageProblem if it can not be there."""
+    host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
+    if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
+        raise UsageProblem(
+            f"--broker starts a broker on this machine, and bootstrap.servers is {bootstrap}",
+            hint=f"Leave --broker out, or set bootstrap.servers=localhost:{_DEFAULT_PORT}.",
+        )
+    return int(port)
+
+
+class StopSignals:
+    """SIGINT and SIGTERM: the first asks the worker to stop, the second leaves at once (offsets stay as committed)."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._worker: StandaloneWorker | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> StopSignals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave us
+
+    def stop_on_signal(self, worker: StandaloneWorker) -> None:
+        self._worker = worker
+        if self.received is not None:
+            worker.request_stop()
+
+    def exit_code(self) -> int:
+        return 0 if self.received is None else 128 + self.received
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.received is not None:
+            os._exit(128 + number)
+        self.received = number
+        if self._worker is None:
+            raise SystemExit(128 + number)
+        self._worker.request_stop()
+
+
+@contextmanager
+def _exit_code(code: int) -> Iterator[None]:
+    try:
+        yield
+    except UsageProblem:
+        raise
+    except ConnectError as err:
+        raise Failure(err, code) from err

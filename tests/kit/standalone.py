@@ -1,0 +1,185 @@
+"""`connect standalone` as users run it: a process of its own, its files in a folder, and the processes below it to kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from kconnect.client import ConnectClient
+from kconnect.model import RunState
+from kit.cli import cli_env, connect_command
+from kit.ports import free_port
+from kit.waiting import eventually, wait_http
+
+__all__ = ["STRING_CONVERTERS", "Standalone", "write_properties"]
+
+STRING_CONVERTERS = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+}
+
+
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """A properties file of these settings; gives its path."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path
+
+
+class Standalone:
+    """One worker process. `start()` may be called again after it ended: same files, same offsets, same port."""
+
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        connectors: Mapping[str, Mapping[str, str]],
+        worker: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / "worker.log"
+        self.offsets_file = folder / "connect.offsets"
+        settings = {
+            "bootstrap.servers": bootstrap,
+            **STRING_CONVERTERS,
+            "offset.storage.file.filename": str(self.offsets_file),
+            "offset.flush.interval.ms": "500",
+            "listeners": self.url,
+            **(worker or {}),
+        }
+        self.files = [write_properties(folder / "worker.properties", settings)]
+        for name, config in connectors.items():
+            self.files.append(write_properties(folder / f"{name}.properties", {"name": name, **config}))
+        self._names = list(connectors)
+        self._env = dict(env or {})
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, within_s: float = 60.0, *, running: bool = True) -> Standalone:
+        """Start, and wait until REST is healthy and every task is RUNNING."""
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*connect_command(), "standalone", *map(str, self.files)],
+                cwd=self.folder,
+                env=cli_env(home, self._env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C of the test's goes where the test sends it
+            )
+        eventually(self._healthy, within_s, "the worker answers /health")
+        if running:
+            for name in self._names:
+                self.await_task(name, RunState.RUNNING, within_s)
+        return self
+
+    def _healthy(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the worker ended with {self.process.returncode}\n{self.log_text()[-4000:]}")
+        return bool(wait_http(f"{self.url}/health", 1.0))
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def client(self) -> ConnectClient:
+        return ConnectClient(self.url)
+
+    def await_task(self, name: str, state: RunState, within_s: float = 30.0) -> str:
+        """Wait until task 0 of a connector is in a state; gives its trace, empty without one."""
+
+        def seen() -> bool:
+            with self.client() as client:
+                status = client.connector_status(name)
+            assert status.tasks, f"{name} has no task: {status}\n{self.log_text()[-2000:]}"
+            assert status.tasks[0].state == state, f"{status}\n{self.log_text()[-2000:]}"
+            return True
+
+        eventually(seen, within_s, f"task 0 of {name} is {state}")
+        with self.client() as client:
+            return client.connector_status(name).tasks[0].trace or ""
+
+    def descendants(self) -> list[psutil.Process]:
+        """Every process below the worker: the JVM, Spark's Python daemon, the slots."""
+        assert self.process is not None
+        try:
+            return psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def slots(self) -> list[psutil.Process]:
+        """The slots: children of Spark's Python daemon, which is a Python child of the JVM."""
+        found = []
+        for process in self.descendants():
+            try:
+                parent = process.parent()
+                if _is_python(process) and parent is not None and _is_python(parent) and parent.pid != self.pid:
+                    found.append(process)
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, within_s: float = 30.0) -> int:
+        """Its exit code, once it ended."""
+        assert self.process is not None
+        try:
+            return self.process.wait(within_s)
+        except subprocess.TimeoutExpired as err:
+            raise AssertionError(f"the worker did not end in {within_s:g} s\n{self.log_text()[-4000:]}") from err
+
+    def stop(self, within_s: float = 30.0) -> int:
+        """SIGTERM, and its exit code; nothing of it may be left running."""
+        family = self.descendants()
+        self.signal(signal.SIGTERM)
+        code = self.wait(within_s)
+        self.assert_gone(family)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to the worker alone; what it started has to notice by itself."""
+        family = self.descendants()
+        self.signal(signal.SIGKILL)
+        self.wait()
+        self.assert_gone(family)
+
+    def assert_gone(self, family: Sequence[psutil.Process], within_s: float = 15.0) -> None:
+        eventually(
+            lambda: not [process for process in family if process.is_running() and process.status() != "zombie"],
+            within_s,
+            f"the worker's processes end with it: {family}",
+        )
+
+    def __enter__(self) -> Standalone:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process is not None and self.process.poll() is None:
+            family = self.descendants()
+            self.process.kill()
+            self.process.wait(10)
+            for process in family:
+                if process.is_running():
+                    process.kill()
+
+
+def _is_python(process: psutil.Process) -> bool:
+    return "python" in process.name()
