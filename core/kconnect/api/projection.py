@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from kconnect.api.schema import Schema, Struct, Type
-from kconnect.errors import SchemaProjectorError
+from kconnect.errors import SchemaProjectorError, java_text
 
 __all__ = ["SchemaProjector"]
 
@@ -40,7 +40,9 @@ def _check_compatible(source: Schema, target: Schema) -> None:
     if source.type is not target.type and not _is_promotable(source.type, target.type):
         raise SchemaProjectorError(f"Schema type mismatch. source type: {source.type} and target type: {target.type}")
     if source.name != target.name:
-        raise SchemaProjectorError(f"Schema name mismatch. source name: {source.name} and target name: {target.name}")
+        raise SchemaProjectorError(
+            f"Schema name mismatch. source name: {java_text(source.name)} and target name: {java_text(target.name)}"
+        )
     if source.parameters != target.parameters:
         raise SchemaProjectorError(
             f"Schema parameters not equal. source parameters: {_shown(source)} and target parameters: {_shown(target)}"

@@ -70,7 +70,7 @@ def single_precision(value: float | decimal.Decimal) -> float:
         single: float = struct.unpack("f", struct.pack("f", double))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
-    if isinstance(value, decimal.Decimal) and decimal.Decimal(double) != value:
+    if isinstance(value, decimal.Decimal) and math.isfinite(single) and decimal.Decimal(double) != value:
         # The double was rounded: when it fell right between two singles, the decimal says which is nearer.
         other = _next_single(single, math.inf if value > decimal.Decimal(double) else -math.inf)
         if double == (single + other) / 2:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,8 +84,7 @@ class PluginRegistry:
     def __init__(self, folders: PluginFolders, points: tuple[EntryPoint, ...] = ()) -> None:
         self._folders = folders
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
-        self._found: dict[tuple[str, type], type] = {}
-        self._lock = threading.RLock()  # guards _found and the scan of plugin folders
+        self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock round a plugin's import
 
     @classmethod
     def load(cls, plugin_path: str | None = None) -> PluginRegistry:
@@ -141,9 +139,7 @@ class PluginRegistry:
         name = name.strip()
         found = self._found.get((name, base))
         if found is None:
-            with self._lock:
-                found = self._resolve(name, base)
-                self._found[name, base] = found
+            found = self._found[name, base] = self._resolve(name, base)
         return found
 
     def _resolve(self, name: str, base: type) -> type:
@@ -178,33 +174,31 @@ class PluginRegistry:
 
     @cached_property
     def _folder_classes(self) -> list[tuple[type, str]]:
-        with self._lock:
-            return [(found, str(root.location)) for found, root in self._folders.classes() if any(_kinds(found))]
+        return [(found, str(root.location)) for found, root in self._folders.classes() if any(_kinds(found))]
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
-        with self._lock:
-            infos = [
-                _info(plugin.java_name, kind, _load_builtin(plugin), "classpath")
-                for plugin in BUILTINS
-                for kind in plugin.types
-            ]
-            found: dict[type, str] = {}
-            for point in self._points:
-                try:
-                    found.setdefault(_load_point(point), "classpath")
-                except ConfigError as err:
-                    log.warning("%s It is left out of the list of plugins.", err)
-            for plugin_class, location in self._folder_classes:
-                found.setdefault(plugin_class, location)
-            known = {info.plugin_class for info in infos}
-            infos += [
-                _info(_python_name(plugin_class), kind, plugin_class, location)
-                for plugin_class, location in found.items()
-                if plugin_class not in known
-                for kind in _kinds(plugin_class)
-            ]
-            return infos
+        infos = [
+            _info(plugin.java_name, kind, _load_builtin(plugin), "classpath")
+            for plugin in BUILTINS
+            for kind in plugin.types
+        ]
+        found: dict[type, str] = {}
+        for point in self._points:
+            try:
+                found.setdefault(_load_point(point), "classpath")
+            except ConfigError as err:
+                log.warning("%s It is left out of the list of plugins.", err)
+        for plugin_class, location in self._folder_classes:
+            found.setdefault(plugin_class, location)
+        known = {info.plugin_class for info in infos}
+        infos += [
+            _info(_python_name(plugin_class), kind, plugin_class, location)
+            for plugin_class, location in found.items()
+            if plugin_class not in known
+            for kind in _kinds(plugin_class)
+        ]
+        return infos
 
     def _unknown(self, name: str, base: type, others: list[type]) -> ConfigError:
         available = sorted(
