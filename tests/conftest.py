@@ -8,18 +8,18 @@ A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists wha
 from __future__ import annotations
 
 import os
-import threading
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kit.leaks import child_processes, left_threads
+from kit.leaks import Snapshot
 from kit.ports import free_port
 from kit.topics import create_topic, topic_for
 
-_THREAD_GRACE_S = 3.0
+_GRACE_S = 3.0
 
 
 @pytest.fixture(scope="session")
@@ -54,13 +54,23 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
-    """Fails a test that leaves threads or child processes behind (session fixtures started meanwhile are theirs)."""
-    threads = {thread.ident or 0 for thread in threading.enumerate()}
-    children = set(child_processes())
+    """Fails a test that leaves threads, child processes or listening ports behind. Session fixtures stand before it."""
+    before = Snapshot.now()
     yield
-    names = left_threads(threads, _THREAD_GRACE_S)
-    assert not names, f"threads outlived the test: {names}"
-    del children
+    left = before.left_behind(_GRACE_S)
+    assert not left, f"left behind by the test: {left}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_temporary_files_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Temporary files of the run and of the processes it starts go to one folder; ours must be gone at the end."""
+    folder = tmp_path_factory.mktemp("tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)  # read TMPDIR anew
+        yield
+    left = sorted(path.name for path in folder.iterdir() if path.name.startswith("kconnect"))
+    assert not left, f"temporary files left behind: {left}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -249,7 +249,7 @@ def _is_good(path: Path, jar: Jar) -> bool:
             return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 
