@@ -26,7 +26,8 @@ from kconnect.errors import (
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Launcher
 from kconnect.herder.kafka_groups import kafka_group_offsets
-from kconnect.herder.standalone import HerderParts, StandaloneHerder
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.standalone import StandaloneHerder
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.model import ConnectorStatus, RunState
 from kconnect.plugins import PluginRegistry

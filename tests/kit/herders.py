@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import BadRequestError, ConflictError, ConnectError
 from kconnect.herder.hosted_connector import PluginTimes
-from kconnect.herder.standalone import HerderParts, StandaloneHerder
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.standalone import StandaloneHerder
 from kconnect.model import TargetState, TopicPartition
 from kconnect.storage import MemoryOffsetStore
 from kit.memory_launcher import MemoryLauncher

@@ -135,6 +135,9 @@ class SamplePlugins:
             raise ConfigError(f"Failed to find any class that implements Connector and which name matches {name}")
         return found
 
+    def java_name(self, plugin_class: type) -> str:
+        return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
+
     def describe(self) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),

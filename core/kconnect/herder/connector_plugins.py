@@ -23,6 +23,9 @@ class ConnectorPlugins(Protocol):
         ...
 
     def describe(self) -> Sequence[PluginLike]: ...
+    def java_name(self, plugin_class: type) -> str:
+        """The name REST shows for a class: Java's for what we ship, else `module.Class`."""
+        ...
 
 
 def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> ConnectorType:

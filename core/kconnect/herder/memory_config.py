@@ -65,13 +65,12 @@ class ConnectorEntry:
 
 
 def complete_task_configs(
-    connector: str, config: StringMap, task_class: type, given: Sequence[StringMap]
+    connector: str, config: StringMap, task_class: str, given: Sequence[StringMap]
 ) -> list[dict[str, str]]:
     """Task configs as the plugin gave them, plus the task's class and the topics of a sink.
 
     Errors: ConnectError when the plugin gave something other than text.
     """
-    class_name = f"{task_class.__module__}.{task_class.__qualname__}"
     completed: list[dict[str, str]] = []
     for index, item in enumerate(given):
         for key, value in item.items():
@@ -82,7 +81,7 @@ def complete_task_configs(
                     hint="Make task_configs() of the connector return dict[str, str].",
                 )
         extra = {key: config[key] for key in ("topics", "topics.regex") if key in config}
-        completed.append({**item, "task.class": class_name, **extra})
+        completed.append({**item, "task.class": task_class, **extra})
     return completed
 
 

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +21,10 @@ from kconnect.errors import (
     RetriableError,
 )
 from kconnect.herder.connector_context import SinkHostContext, SourceHostContext, StoreOffsetReader
-from kconnect.herder.connector_plugins import ConnectorPlugins, connector_kind, new_connector
+from kconnect.herder.connector_plugins import connector_kind, new_connector
 from kconnect.herder.connector_runner import call_once
-from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, StatusListener
-from kconnect.herder.interface import Launcher, LauncherEvents, PluginDescription, ServerInfo
+from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector, StatusListener
+from kconnect.herder.interface import LauncherEvents, PluginDescription, ServerInfo
 from kconnect.herder.launcher_events import HerderEvents
 from kconnect.herder.memory_config import (
     ConnectorEntry,
@@ -35,8 +34,9 @@ from kconnect.herder.memory_config import (
     require_stopped,
 )
 from kconnect.herder.memory_status import MemoryStatus
-from kconnect.herder.offsets_admin import GroupOffsetsFactory, OffsetsAdmin
+from kconnect.herder.offsets_admin import OffsetsAdmin
 from kconnect.herder.orders import Orders
+from kconnect.herder.parts import HerderParts
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import (
     CONNECT_VERSION,
@@ -49,32 +49,16 @@ from kconnect.model import (
     TaskInfo,
     TaskState,
 )
-from kconnect.storage import OffsetStore
 
 if TYPE_CHECKING:
     from kconnect.api import Connector, ConnectorContext
 
-__all__ = ["HerderParts", "StandaloneHerder"]
+__all__ = ["StandaloneHerder"]
 
 log = logging.getLogger(__name__)
 
 # Connectors stopped at one time when the worker stops; each waits for a plugin, not for the processor
 _STOPPERS = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HerderParts:
-    """What a standalone herder works with."""
-
-    worker_config: Mapping[str, str] = field(repr=False)
-    """The raw worker properties, which tasks get as well."""
-    plugins: ConnectorPlugins
-    launcher: Launcher
-    offsets: OffsetStore
-    groups: GroupOffsetsFactory
-    validate: Callable[[Mapping[str, str]], None]
-    """Refuse a bad connector config with BadRequestError; asks the connector's own `validate` too."""
-    times: PluginTimes = field(default_factory=PluginTimes)
 
 
 class StandaloneHerder:
@@ -311,7 +295,8 @@ class StandaloneHerder:
             plan = hosted.task_plan(entry.max_tasks)
             if len(plan.configs) > entry.max_tasks:
                 report_too_many_tasks(entry, len(plan.configs))
-            configs = complete_task_configs(name, entry.config, plan.task_class, plan.configs)
+            task_class = self._parts.plugins.java_name(plan.task_class)
+            configs = complete_task_configs(name, entry.config, task_class, plan.configs)
         except RetriableError:
             raise
         except Exception as err:  # a plugin call

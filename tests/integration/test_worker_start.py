@@ -1,0 +1,180 @@
+"""Start and stop of a standalone worker beside a real broker: what goes wrong has Java's exit code and says where."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from kconnect.config import load_connector_file
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorOffset
+from kconnect.storage.java_map import dump_map, load_map
+from kconnect.worker import EXIT_CONNECTORS, EXIT_WORKER, StandaloneWorker, StartupError
+from kit.memory_launcher import MemoryLauncher
+from kit.waiting import eventually
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+def props(tmp_path, bootstrap, **more):
+    return {
+        "bootstrap.servers": bootstrap,
+        "key.converter": STRING,
+        "value.converter": STRING,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "listeners": "http://127.0.0.1:0",
+        "kconnect.bootstrap.timeout.ms": "1500",
+    } | {key.replace("_", "."): value for key, value in more.items()}
+
+
+def worker_of(settings, files=(), launcher=None):
+    return StandaloneWorker(settings, files, launcher=lambda _: launcher or MemoryLauncher())
+
+
+def source_file(tmp_path, name="src", **more):
+    path = tmp_path / f"{name}.properties"
+    settings = {"name": name, "connector.class": "FileStreamSource", "file": str(tmp_path / "in"), "topic": "t"} | more
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items() if value), encoding="utf-8")
+    return load_connector_file(path)
+
+
+def refused(worker):
+    with pytest.raises(StartupError) as raised:
+        worker.start()
+    return raised.value
+
+
+def served_at(worker):
+    try:
+        return worker.rest_url
+    except ConnectError:
+        return None
+
+
+@contextmanager
+def nobody_listens():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # bound, never listening: connections are refused, and nobody else gets the port
+        yield f"127.0.0.1:{sock.getsockname()[1]}"
+
+
+def test_a_broker_that_is_not_there_is_told_with_its_address_and_exit_code_2(tmp_path):
+    with nobody_listens() as address:
+        began = time.monotonic()
+        error = refused(worker_of(props(tmp_path, address)))
+    assert error.exit_code == EXIT_WORKER
+    assert f"No Kafka broker answers at bootstrap.servers={address} within 1.5 s" in str(error)
+    assert "Start the broker" in (error.hint or "")
+    assert time.monotonic() - began < 5
+
+
+def test_rest_answers_while_the_broker_is_awaited_and_a_stop_ends_the_wait(tmp_path):
+    with nobody_listens() as address:
+        worker = worker_of(props(tmp_path, address, kconnect_bootstrap_timeout_ms="20000"))
+
+        seen = []
+
+        def look_and_stop():
+            try:
+                url = eventually(lambda: served_at(worker), within_s=10, why="REST is up")
+                with urllib.request.urlopen(url + "/", timeout=5) as answer:
+                    seen.append(json.load(answer))
+            finally:
+                worker.request_stop()
+
+        looking = threading.Thread(target=look_and_stop)
+        looking.start()
+        error = refused(worker)
+        looking.join(5)
+    assert seen[0]["kafka_cluster_id"] is None
+    assert "stopped while it waited for the broker" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"bootstrap.servers": None}, 'Missing required configuration "bootstrap.servers"'),
+        ({"offset.storage.file.filename": None}, 'Missing required configuration "offset.storage.file.filename"'),
+        ({"value.converter": "no.Such"}, "Invalid value no.Such for configuration value.converter"),
+        ({"offset.flush.interval.ms": "soon"}, "Invalid value soon for configuration offset.flush.interval.ms"),
+        ({"listeners": "127.0.0.1"}, "listeners"),
+    ],
+)
+def test_wrong_worker_settings_have_exit_code_2(tmp_path, change, told):
+    settings = {key: value for key, value in (props(tmp_path, "127.0.0.1:1") | change).items() if value is not None}
+    error = refused(worker_of(settings))
+    assert error.exit_code == EXIT_WORKER
+    assert told in str(error)
+
+
+def test_a_taken_port_has_exit_code_2(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error = refused(worker_of(props(tmp_path, "127.0.0.1:1", listeners=f"http://127.0.0.1:{port}")))
+    assert error.exit_code == EXIT_WORKER
+    assert str(port) in str(error)
+
+
+@pytest.mark.broker
+def test_a_damaged_offsets_file_has_exit_code_3_and_stays_as_it_is(tmp_path, broker):
+    (tmp_path / "offsets").write_bytes(b"not an offsets file")
+    error = refused(worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path)]))
+    assert error.exit_code == EXIT_CONNECTORS
+    assert str(tmp_path / "offsets") in str(error)
+    assert (tmp_path / "offsets").read_bytes() == b"not an offsets file"
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"topic": None}, 'Missing required configuration "topic"'),
+        ({"connector.class": "no.Such"}, "Failed to find any class that implements Connector"),
+        ({"tasks.max": "many"}, "Invalid value many for configuration tasks.max: Not a number of type INT"),
+    ],
+)
+def test_a_bad_connector_file_stops_the_worker_with_exit_code_3(tmp_path, broker, change, told):
+    bad = source_file(tmp_path, "bad", **change)
+    worker = worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path, "good"), bad])
+    error = refused(worker)
+    assert error.exit_code == EXIT_CONNECTORS
+    assert str(error).startswith(f"Failed to create connector for {bad.path}: ")
+    assert told in str(error)
+
+
+@pytest.mark.broker
+def test_two_files_of_one_name_stop_the_worker(tmp_path, broker):
+    one = source_file(tmp_path)
+    error = refused(worker_of(props(tmp_path, broker.bootstrap), [one, one]))
+    assert error.exit_code == EXIT_CONNECTORS
+    assert "Connector src already exists" in str(error)
+
+
+@pytest.mark.broker
+def test_a_worker_runs_its_files_serves_rest_and_stops(tmp_path, broker):
+    with worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path)]) as worker:
+        assert worker.wait_until_running(5)
+        with urllib.request.urlopen(worker.rest_url + "/connectors/src/status", timeout=5) as answer:
+            body = json.load(answer)
+        assert body["tasks"][0]["worker_id"] == worker.rest_url.removeprefix("http://")
+        with urllib.request.urlopen(worker.rest_url + "/health", timeout=5) as answer:
+            assert answer.status == 200
+        assert not worker.wait(0.01)
+    worker.stop()
+    assert worker.wait(1)
+
+
+@pytest.mark.broker
+def test_offsets_of_others_live_through_a_worker(tmp_path, broker):
+    before = {b'["elsewhere",{"filename":"x"}]': b'{"position":3}'}
+    (tmp_path / "offsets").write_bytes(dump_map(before))
+    launcher = MemoryLauncher()
+    with worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path)], launcher):
+        launcher.events.commit_offsets("src", [ConnectorOffset({"filename": "in"}, {"position": 7})])
+    assert load_map((tmp_path / "offsets").read_bytes()) == before | {b'["src",{"filename":"in"}]': b'{"position":7}'}
