@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from kconnect.builtin.java_text import double_text
 from kconnect.errors import DataError
 
 __all__ = ["canonical_key", "check_format", "decode_key", "decode_value", "encode_key", "encode_value", "java_json"]
@@ -123,16 +125,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _java_double(value: float) -> str:
-    """Double.toString of Java 19 and later: shortest digits, `1.0E21` outside of [0.001, 10 million)."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}[str(value)]
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return str(value)  # Python shows these without an exponent too: its own bounds are 1e-4 and 1e16
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if exponent:
-        return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
-    sign, digits = ("-", mantissa[1:]) if value < 0 else ("", mantissa)
-    whole, _, fraction = digits.partition(".")
-    power = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
-    significant = (whole + fraction).strip("0")
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power}"
+    """A number as Jackson writes a double: Double.toString, and what JSON has no number for as text."""
+    text = double_text(value)
+    return text if math.isfinite(value) else f'"{text}"'
