@@ -163,9 +163,19 @@ def _translate(
             warnings.append(f"{full_key} has no effect: Connect sets {key} itself")
         elif key not in SECURITY_KEYS and key not in HANDLED_ELSEWHERE:
             warnings.append(f"{full_key} has no effect: librdkafka has nothing like {key}")
+    settings |= _reconnects(settings)
     security, problems = security_settings({key: value for key, (value, _) in merged.items() if key in SECURITY_KEYS})
     warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
     return {**settings, **security, **passed}, warnings
+
+
+def _reconnects(settings: Mapping[str, Any]) -> dict[str, int]:
+    """Both ends of the wait between connects, Java's defaults for the one not given; librdkafka wants them in order."""
+    low, high = settings.get("reconnect.backoff.ms"), settings.get("reconnect.backoff.max.ms")
+    if low is None and high is None:
+        return {}
+    low = 50 if low is None else low
+    return {"reconnect.backoff.ms": low, "reconnect.backoff.max.ms": max(low, 1000 if high is None else high)}
 
 
 def _value(rule: Rule, key: str, value: str, full_key: str, warnings: list[str]) -> Any:
