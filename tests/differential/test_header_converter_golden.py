@@ -22,6 +22,11 @@ HEADER_CASES = [
 ]
 
 
+def test_every_recorded_case_is_here() -> None:
+    assert len(HEADER_CASES) == 266
+    assert set(KNOWN["headers"]) <= {name for name, _ in HEADER_CASES}
+
+
 @pytest.mark.parametrize(("name", "case"), HEADER_CASES, ids=[name for name, _ in HEADER_CASES])
 def test_simple_header_converter_does_what_java_did(name: str, case: Case) -> None:
     verdict = compare_header(case)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import math
-import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from kconnect.api import Schema, Struct, Type
+from kconnect.api.values_text import number_text
 
 __all__ = ["double_text", "float_text", "java_class", "java_text"]
 
@@ -28,26 +27,14 @@ def java_text(value: Any, schema: Schema | None = None) -> str:
 
 def double_text(value: float) -> str:
     """A 64-bit float as `Double.toString` writes it: 1.0, 1.0E7, 4.9E-324, NaN, -Infinity."""
-    if not math.isfinite(value):
-        return _not_finite(value)
-    text = repr(value)
-    return _in_java_form(text if _digits(text) > 1 else _two_digits(value, text, float))
+    if 1e-3 <= value < 1e7:
+        return repr(value)  # Python's spelling is Java's here: 0.2 us instead of 3 us
+    return number_text(value)
 
 
 def float_text(value: float) -> str:
     """A 32-bit float as `Float.toString` writes it; the value is rounded to single precision first."""
-    if not math.isfinite(value):
-        return _not_finite(value)
-    try:
-        single = _single(value)
-    except OverflowError:  # beyond the largest float: Java's cast gives infinity
-        return _not_finite(math.copysign(math.inf, value))
-    text = repr(single)
-    for digits in range(1, 10):  # nine digits tell all 32-bit floats apart
-        text = f"{single:.{digits - 1}e}"
-        if _single(float(text)) == single:
-            break
-    return _in_java_form(text if _digits(text) > 1 else _two_digits(single, text, lambda given: _single(float(given))))
+    return number_text(value, is_single=True)
 
 
 def java_class(value: Any) -> str:
@@ -55,45 +42,6 @@ def java_class(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return "java.lang.Integer" if -(1 << 31) <= value < 1 << 31 else "java.lang.Long"
     return _CLASSES.get(type(value), type(value).__qualname__)
-
-
-def _single(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def _digits(text: str) -> int:
-    """Significant digits of a number in Python's form."""
-    return len(text.partition("e")[0].replace(".", "").strip("-").strip("0"))
-
-
-def _two_digits(value: float, shortest: str, parse: Callable[[str], float]) -> str:
-    """Java writes at least two digits, the nearest two to the value: 4.9E-324 where one digit, 5e-324, would do."""
-    two = f"{value:.1e}"
-    return two if parse(two) == value else shortest
-
-
-def _in_java_form(text: str) -> str:
-    """Shortest digits in Python's form to Java's: plain from 1.0E-3 up to 1.0E7, else with an exponent; never without a fraction."""
-    sign = "-" if text.startswith("-") else ""
-    mantissa, _, exponent_text = text.lstrip("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0")
-    if not digits:
-        return sign + "0.0"
-    if -3 <= exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-    if 0 <= exponent < 7:
-        digits = digits.ljust(exponent + 2, "0")
-        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
 def _float(value: float, schema: Schema | None) -> str:

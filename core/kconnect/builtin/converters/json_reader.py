@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import struct
 from collections.abc import Callable
 from decimal import Decimal as PyDecimal
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
+from kconnect.api.values_text import single_precision
 from kconnect.builtin.converters.jackson import MISSING, node_type
 
 __all__ = ["JsonReader"]
@@ -176,11 +176,9 @@ def _double(node: Any) -> float:
 
 
 def _single(node: Any) -> float:
-    value = _double(node)
-    try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+    if isinstance(node, bool) or not isinstance(node, int | float | PyDecimal):
+        return 0.0
+    return single_precision(PyDecimal(node) if isinstance(node, int) else node) + 0.0
 
 
 def _binary(node: Any) -> bytes | None:

@@ -1,0 +1,165 @@
+"""JSON: columns say what records say, byte for byte; the recorded Java cases are in tests/differential."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.api import DataError, Date, RecordBatch, Schema, SchemaBuilder, SourceRecord, Struct, Time, Timestamp
+from kconnect.builtin.converters import jackson
+from kconnect.builtin.converters.json_columns import escaped
+from kconnect.builtin.converters.json_converter import JsonConverter
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+NASTY = st.text(st.sampled_from('"\\,[]\n\t\x00\x1b\x7f€é😀a'), max_size=12)
+
+ROW = (
+    SchemaBuilder.struct()
+    .name("com.x.Row")
+    .field("s", Schema.STRING_SCHEMA)
+    .field('o"dd', Schema.OPTIONAL_STRING_SCHEMA)
+    .field("i", Schema.INT32_SCHEMA)
+    .field("l", SchemaBuilder.int64().optional().default(7).build())
+    .field("b", Schema.OPTIONAL_BOOLEAN_SCHEMA)
+    .field("d", Schema.FLOAT64_SCHEMA)
+    .field("f", Schema.OPTIONAL_FLOAT32_SCHEMA)
+    .field("y", Schema.BYTES_SCHEMA)
+    .field("ts", Timestamp.builder().optional().build())
+    .field("day", Date.SCHEMA)
+    .field("clock", Time.SCHEMA)
+    .field("in", SchemaBuilder.struct().field("x", Schema.OPTIONAL_INT8_SCHEMA).build())
+    .build()
+)
+INNER = ROW.field("in").schema
+INSTANTS = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
+
+
+def row_of(values: dict[str, Any]) -> Struct:
+    return Struct(ROW, values)
+
+
+ROWS = st.fixed_dictionaries(
+    {
+        "s": TEXT | NASTY,
+        'o"dd': st.none() | NASTY,
+        "i": st.integers(-(1 << 31), (1 << 31) - 1),
+        "l": st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+        "b": st.none() | st.booleans(),
+        "d": st.floats(),
+        "f": st.none() | st.floats(width=32),
+        "y": st.binary(max_size=5),
+        "ts": st.none() | INSTANTS.map(lambda when: when.replace(microsecond=when.microsecond // 1000 * 1000)),
+        "day": st.dates(),
+        "clock": st.times().map(lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000)),
+        "in": (st.none() | st.integers(-128, 127)).map(lambda x: Struct(INNER, {"x": x})),
+    }
+).map(row_of)
+
+
+def configured(**config: str) -> JsonConverter:
+    converter = JsonConverter()
+    converter.configure({name.replace("_", "."): text for name, text in config.items()}, False)
+    return converter
+
+
+@pytest.mark.parametrize("envelope", ["true", "false"])
+@given(rows=st.lists(ROWS, min_size=1, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_a_struct_column_gives_the_bytes_that_records_give(envelope: str, rows: list[Struct]) -> None:
+    converter = configured(schemas_enable=envelope)
+    batch = RecordBatch.from_records([SourceRecord({}, {}, "t", row, value_schema=ROW) for row in rows])
+    assert batch is not None
+    made = converter.from_connect_batch("t", ROW, batch.value)
+    assert made is not NotImplemented
+    assert made.to_pylist() == [converter.from_connect_data("t", ROW, row) for row in rows]
+
+
+@given(texts=st.lists(st.none() | TEXT | NASTY, min_size=1, max_size=6), start=st.integers(0, 2))
+@settings(max_examples=200, deadline=None)
+def test_a_string_column_gives_the_bytes_that_records_give(texts: list[str | None], start: int) -> None:
+    converter = configured()
+    schema = Schema.OPTIONAL_STRING_SCHEMA
+    made = converter.from_connect_batch("t", schema, pa.array(texts, pa.string()).slice(start))
+    assert made.to_pylist() == [converter.from_connect_data("t", schema, text) for text in texts[start:]]
+
+
+@given(texts=st.lists(TEXT | NASTY, max_size=8))
+def test_escaped_strings_read_back(texts: list[str]) -> None:
+    made = escaped(pa.array(texts, pa.string())).to_pylist()
+    assert [json.loads(f'"{text}"') for text in made] == texts
+    assert made == [jackson.quote(text)[1:-1] for text in texts]
+
+
+def test_defaults_and_nulls_in_columns_are_those_of_records() -> None:
+    with_default = SchemaBuilder.int32().default(42).build()
+    for schema in (with_default, Schema.OPTIONAL_INT32_SCHEMA):
+        column = pa.array([1, None, 3], pa.int32())
+        made = configured().from_connect_batch("t", schema, column)
+        assert made.to_pylist() == [configured().from_connect_data("t", schema, value) for value in (1, None, 3)]
+    with pytest.raises(DataError, match="null value for field that is required and has no default value"):
+        configured().from_connect_batch("t", Schema.INT32_SCHEMA, pa.array([None], pa.int32()))
+
+
+def test_null_struct_rows_become_null_payloads() -> None:
+    schema = SchemaBuilder.struct().optional().field("a", Schema.OPTIONAL_STRING_SCHEMA).build()
+    column = pa.array([{"a": "x"}, None, {"a": None}], pa.struct([("a", pa.string())]))
+    made = configured(schemas_enable="false").from_connect_batch("t", schema, column)
+    assert made.to_pylist() == [b'{"a":"x"}', b"null", b'{"a":null}']
+
+
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [
+        (None, pa.array(["a"])),
+        (SchemaBuilder.array(Schema.INT32_SCHEMA).build(), pa.array([[1]], pa.list_(pa.int32()))),
+        (SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.INT32_SCHEMA).build()).build(), pa.array([{"a": [1]}])),
+    ],
+)
+def test_what_columns_can_not_say_is_left_to_records(schema: Schema | None, column: pa.Array) -> None:
+    assert configured().from_connect_batch("t", schema, column) is NotImplemented
+
+
+def test_equal_envelopes_give_the_same_schema_object() -> None:
+    converter = configured()
+    raw = b'{"schema":{"type":"struct","fields":[{"type":"int32","field":"a"}]},"payload":{"a":1}}'
+    assert converter.to_connect_data("t", raw).schema is converter.to_connect_data("t", raw).schema
+
+
+def test_struct_of_another_schema_is_refused_in_java_words() -> None:
+    one = SchemaBuilder.struct().field("a", Schema.OPTIONAL_INT32_SCHEMA).build()
+    other = SchemaBuilder.struct().field("b", Schema.OPTIONAL_INT32_SCHEMA).build()
+    with pytest.raises(DataError, match="Mismatching schema"):
+        configured().from_connect_data("t", one, Struct(other))
+
+
+def test_lone_surrogates_are_escaped_in_upper_case() -> None:
+    assert configured(schemas_enable="false").from_connect_data("t", Schema.STRING_SCHEMA, "lone\ud800x") == b'"lone\\uD800x"'
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"123456789012345678901234567890", -4362896299872285998),  # the low 64 bits, as BigInteger.longValue
+        (b'{"a":1} trailing', {"a": 1}),
+        (b"[01, 1.50]", [1, 1.5]),
+        (b"\xef\xbb\xbf\"bom\"", "bom"),
+        ('{"a":"ü"}'.encode("utf-16-le"), {"a": "ü"}),
+        (b'{"a":1,"a":2}', {"a": 2}),
+        (b"  ", None),
+        (b"1e400", float("inf")),
+    ],
+)
+def test_reading_is_as_lenient_as_jackson(raw: bytes, value: Any) -> None:
+    assert configured(schemas_enable="false").to_connect_data("t", raw).value == value
+
+
+@pytest.mark.parametrize("raw", [b"{a:1}", b"[1,]", b"NaN", b'"\xff"', b'"a\nb"', b"{'a':1}", b'{"a":', b"[" * 100_000])
+def test_what_jackson_refuses_is_refused(raw: bytes) -> None:
+    with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):
+        configured(schemas_enable="false").to_connect_data("t", raw)
