@@ -12,7 +12,12 @@ from typing import Any, Self
 
 from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
@@ -48,7 +53,7 @@ class KafkaAdmin:
     def __init__(self, config: Mapping[str, Any], name: str) -> None:
         self._config = dict(config)
         self._log = ClientLog(log, f"Admin client of {name}")
-        self._client = admin_client(config, self._log)
+        self._client: AdminClient = admin_client(config, self._log)
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +65,7 @@ class KafkaAdmin:
 
     def close(self) -> None:
         """Let go of the client; it has nothing to flush."""
-        self._client = None
+        self.__dict__.pop("_client", None)
 
     def cluster_id(self, timeout_s: float) -> str:
         servers = self._config.get("bootstrap.servers")

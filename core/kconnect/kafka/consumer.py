@@ -58,19 +58,20 @@ class ConsumedRun:
 
     @property
     def first_offset(self) -> int:
-        return self._messages[0].offset()  # type: ignore[no-any-return]
+        return self._messages[0].offset() or 0
 
     @property
     def next_offset(self) -> int:
         """Where to go on after this run."""
-        return self._messages[-1].offset() + 1  # type: ignore[no-any-return]
+        return (self._messages[-1].offset() or 0) + 1
 
     @cached_property
     def offsets(self) -> list[int]:
         first, count = self.first_offset, len(self._messages)
         if self.next_offset - first == count:  # no gaps: no transaction markers, not compacted
             return list(range(first, first + count))
-        return list(map(Message.offset, self._messages))
+        found: list[Any] = list(map(Message.offset, self._messages))  # None only for errors, which never get here
+        return found
 
     @cached_property
     def keys(self) -> list[bytes | None] | None:
@@ -82,15 +83,20 @@ class ConsumedRun:
     def values(self) -> list[bytes | None]:
         return list(map(Message.value, self._messages))
 
+    @property
+    def timestamp_kind(self) -> int:
+        """0 none, 1 time of creation, 2 time of the log's append; the same for all records of a topic."""
+        return self._messages[0].timestamp()[0]
+
     @cached_property
-    def stamps(self) -> list[tuple[int, int]]:
-        """Kind (0 none, 1 create, 2 log append) and ms of each record's timestamp."""
-        return list(map(Message.timestamp, self._messages))
+    def timestamps(self) -> list[int | None]:
+        """Times in ms."""
+        return [time_ms for _, time_ms in map(Message.timestamp, self._messages)]
 
     @cached_property
     def headers(self) -> list[list[tuple[str, bytes | None]] | None] | None:
         """None when no record has headers."""
-        found: list[list[tuple[str, bytes | None]] | None] = list(map(Message.headers, self._messages))
+        found: list[Any] = list(map(Message.headers, self._messages))  # the binding's type is wider than what it gives
         return None if found.count(None) == len(found) else found
 
 
@@ -102,7 +108,7 @@ class RecordConsumer:
 
     def __init__(self, config: Mapping[str, Any], name: str) -> None:
         self._log = ClientLog(log, f"Consumer of {name}")
-        self._commit_done: dict[int, Callable[[ConnectError | None], None]] = {}
+        self._is_closed = False
         self._client = consumer_client(config, self._log, on_commit=self._on_commit)
         # Only cooperative assignors hand partitions over a few at a time; the binding does not tell which is in use.
         self._is_incremental = (
@@ -191,10 +197,10 @@ class RecordConsumer:
 
     def close(self) -> None:
         """Leave the group; `revoked` of the listener is called for what is still ours. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
+        if not self._is_closed:
+            self._is_closed = True
             with kafka_errors("The consumer can not be closed"):
-                client.close()
+                self._client.close()
 
     # --- callbacks of the client, inside fetch() and close() ---
 
@@ -248,7 +254,9 @@ class RecordConsumer:
     def _split(self, messages: list[Message]) -> list[ConsumedRun]:
         """Runs of neighbours of the same partition; the client gives a partition's records in blocks."""
         runs: list[ConsumedRun] = []
-        places = list(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True))
+        topics: Any = map(Message.topic, messages)  # None only for errors, which never get here
+        partitions: Any = map(Message.partition, messages)
+        places: list[tuple[str, int]] = list(zip(topics, partitions, strict=True))
         start = 0
         while start < len(places):
             place, end = places[start], start + 1

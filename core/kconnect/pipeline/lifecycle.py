@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
+from kconnect.logs import set_log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
 from kconnect.pipeline.ports import TaskControl, TaskCounters, TaskPorts
@@ -96,6 +97,7 @@ class TaskThread:
 
     def _run(self) -> None:
         control = self._control
+        set_log_context(self.spec.id.connector, self.spec.id.task)
         try:
             self._start_and_run()
         except BaseException as failure:  # the thread's top: the plugin is guilty, the worker lives on

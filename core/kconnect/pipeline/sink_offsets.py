@@ -103,7 +103,7 @@ class SinkOffsets:
         return False
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Flush, close and commit partitions that go. The task's close() is called whatever flush does."""
+        """Partitions go: flush, the task's close (whatever flush does), then commit and wait."""
         offsets = {partition: self._current[partition] for partition in partitions if partition in self._current}
         wanted: Mapping[TopicPartition, int] = {}
         try:
@@ -124,7 +124,7 @@ class SinkOffsets:
     def _committable(
         self, offsets: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """What of the task's answer may be committed: its own partitions, nothing beyond what it was given, news only."""
+        """What of the task's answer may be committed: news of its partitions, and nothing beyond what it was given."""
         found = {}
         for partition, offset in wanted.items():
             if partition not in offsets:

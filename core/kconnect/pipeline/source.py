@@ -154,7 +154,7 @@ class SourceLoop:
 
     def _send(self, polled: list[SourceRecord] | RecordBatch) -> None:
         if self._reports_each:
-            self._send_each(polled if isinstance(polled, list) else polled.to_records())
+            self._send_each(_records(polled))
             return
         try:
             payloads = self._to_kafka(polled)
@@ -166,6 +166,7 @@ class SourceLoop:
     def _finish(self) -> None:
         """Flush, then the last commit: within the stop's budget, and not at all once fenced off."""
         if self._control.is_cancelled:
+            self._parts.committer.abandon()
             return
         deadline = time.monotonic() + self._parts.stop_budget_s
         if not self._producer.flush(self._parts.stop_budget_s * 0.8, lambda: self._control.is_cancelled):
@@ -197,7 +198,7 @@ class SourceLoop:
 
     def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
         """Deliver what came before the record that fails the task, so that a restart begins at that record."""
-        records = polled if isinstance(polled, list) else polled.to_records()
+        records = _records(polled)
         before = records[: _index_of(records, failure.record)]
         done: Payloads = []
         if failure.done and isinstance(failure.done[0], ConnectRecord):
@@ -346,6 +347,12 @@ def _positions(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosit
             key = partition_key(held)
         found[key] = (held, record.source_offset)
     return list(found.values())
+
+
+def _records(polled: list[SourceRecord] | RecordBatch) -> list[SourceRecord]:
+    if isinstance(polled, RecordBatch):
+        return polled.to_records()  # type: ignore[return-value]  # a source's batch gives source records
+    return polled
 
 
 def _index_of(records: Sequence[SourceRecord], failed: Any) -> int:

@@ -33,6 +33,7 @@ class SourceOffsetCommitter:
         self._uncommitted: dict[PartitionKey, ConnectorOffset] = {}
         self._committed = threading.Event()
         self._ticket: Ticket | None = None
+        self._is_over = False
 
     def begin(self, interval_s: float) -> None:
         """Commit each `interval_s` from now on."""
@@ -40,7 +41,7 @@ class SourceOffsetCommitter:
 
     def tick(self) -> None:
         """One commit, if there is something to commit. Never raises: a failure is logged and tried again next time."""
-        self._commit(wait_s=0)
+        self._commit(0, is_last=False)
 
     def take_committed(self) -> bool:
         """Whether something was committed since the last call; then the task's commit() hook is due."""
@@ -49,17 +50,24 @@ class SourceOffsetCommitter:
             return True
         return False
 
-    def finish(self, wait_s: float) -> None:
-        """The last commit, after waiting that long for one that runs. Nothing is committed once cancelled."""
+    def abandon(self) -> None:
+        """No timed commit begins after this, and none touches the producer again."""
+        self._is_over = True
         if self._ticket is not None:
             self._ticket.cancel()
-        if not self._commit(wait_s):
+
+    def finish(self, wait_s: float) -> None:
+        """The last commit, after waiting that long for one that runs. Nothing is committed once cancelled."""
+        self.abandon()
+        if not self._commit(max(wait_s, 0), is_last=True):
             log.warning("The last offsets of %s could not be committed in time", self._control.spec.id)
 
-    def _commit(self, wait_s: float) -> bool:
-        if not (self._lock.acquire(timeout=wait_s) if wait_s > 0 else self._lock.acquire(blocking=False)):
+    def _commit(self, wait_s: float, *, is_last: bool) -> bool:
+        if not self._lock.acquire(timeout=wait_s):
             return False
         try:
+            if self._is_over and not is_last:
+                return True
             self._serve()  # a task that sits in a long poll() does not take its acknowledgements in
             for offset in self._inflight.committable():
                 self._uncommitted[partition_key(offset.partition)] = offset
