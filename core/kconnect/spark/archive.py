@@ -1,7 +1,7 @@
 """The JVM's class archive (AppCDS): Spark's classes as an earlier run laid them out, mapped instead of loaded.
 
 Measured on 2 cores: JVM and SparkContext ready after 1.1 s with the archive, 1.7 s without. A JVM that shall write one
-takes 3.6 s, so the first worker starts without and lets a process of low priority make it (train.py). A broken
+takes 3.6 s, so the first worker starts without and lets a process of low priority make it (make_archive.py). A broken
 archive crashes the JVM (seen with OpenJDK 17, a cut file, -Xshare:auto), so a file is used only when its checksum is
 right; that is part of its name.
 """

@@ -68,7 +68,7 @@ class Jvm:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._quiet = True  # until the gateway stands, what the JVM says is of interest only if it fails
-        self._tail: collections.deque[str] = collections.deque(maxlen=40)
+        self._tail: collections.deque[str] = collections.deque(maxlen=100)
 
     @property
     def pid(self) -> int | None:
@@ -129,7 +129,8 @@ class Jvm:
         """What the JVM wrote last, for an error message."""
         if self._process is not None and self._process.poll() is not None and self._reader is not None:
             self._reader.join(1.0)
-        return " | ".join(list(self._tail)[-8:]) or "nothing"
+        told = [line for line in self._tail if not line.lstrip().startswith(("at ", "...", "WARNING: "))]
+        return " | ".join(told[-8:]) or "nothing"
 
     def kill(self) -> None:
         """End it now, from any thread; start and connect then fail."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 
 import pyspark.daemon
@@ -32,6 +33,8 @@ MODULES = (
 
 def preload() -> None:
     """Import what slots need. A module that fails here fails again, and tells why, in the slot that needs it."""
+    # The jemalloc in pyarrow would start a thread of its own as soon as it is loaded.
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     for name in MODULES:
         try:
             importlib.import_module(name)

@@ -1,25 +1,16 @@
-"""Make the JVM's class archive in a process of its own, beside the first worker and out of its way.
-
-The process runs Spark once as a worker does, at a low priority, and has the JVM write what it loaded. It lives only
-as long as its standard input: a worker that ends, in whatever way, takes it along.
-"""
+"""Have the JVM's class archive made beside the first worker and out of its way, by a process of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
-from pathlib import Path
 
-from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 
-__all__ = ["Training", "main"]
+__all__ = ["Training"]
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +59,7 @@ class Training:
             if self._over:
                 return
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "kconnect.spark.train", str(self._cache)],
+                [sys.executable, "-m", "kconnect.spark.make_archive", str(self._cache)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -78,37 +69,3 @@ class Training:
         with contextlib.suppress(OSError):
             process.stdin.close()  # type: ignore[union-attr]  # opened as a pipe above
         log.debug("The process that makes the class archive ended with code %d", code)
-
-
-def main(cache: Path) -> None:
-    """Make the archive in this process, unless there is one or another process makes it."""
-    os.nice(10)  # 19 gets no turn at all on a machine whose cores are busy
-    app = SparkApplication(SparkSettings(slots=1, cache=cache), records_classes=True)
-    threading.Thread(target=_end_with_stdin, args=(app,), name="stdin", daemon=True).start()
-    with app.claim_archive() as mine:
-        if not mine:
-            return
-        app.start()
-        try:
-            app.context.parallelize([0], 1).foreachPartition(_touch)
-            app.archive.dump(app.context._gateway)
-        finally:
-            app.stop(10.0)
-
-
-def _touch(partition: Iterable[int]) -> None:
-    for _ in partition:
-        pass
-
-
-def _end_with_stdin(app: SparkApplication) -> None:
-    sys.stdin.buffer.read()
-    if app.jvm_pid is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(app.jvm_pid, signal.SIGKILL)
-    app.remove_folder()
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -1,0 +1,190 @@
+"""The Spark application as a whole: it comes, says why it can not come, and goes without a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kconnect.model import RunState
+from kconnect.spark import SparkLauncher, SparkSettings
+from kconnect.spark.archive import _checksum
+from kconnect.spark.session import SparkApplication
+from kit.launchers import SeenEvents, await_slots, journal_spec
+from kit.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+
+def _children() -> set[int]:
+    """Processes below this one, dead ones that nobody waited for included."""
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+def _temporary_folders() -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"kconnect-spark-{os.getpid()}-*"))
+
+
+def test_stopping_leaves_no_process_no_thread_and_no_folder(tmp_path):
+    before = _children()
+    folders = len(_temporary_folders())
+    events = SeenEvents()
+    launcher = SparkLauncher(SparkSettings(slots=2))
+    launcher.start(events)
+    await_slots(launcher)
+    specs = [journal_spec("last", tmp_path / "journal", task=number) for number in range(3)]
+    launcher.start_tasks(specs)
+    events.await_state(RunState.RUNNING, *specs)
+
+    began_s = time.monotonic()
+    launcher.stop(10.0)
+
+    assert time.monotonic() - began_s < 10.0
+    assert _children() <= before
+    assert len(_temporary_folders()) == folders
+    # each task was stopped in good order
+    assert (tmp_path / "journal").read_text().split().count("stop") == 3
+    launcher.stop(1.0)  # twice is once
+
+
+def test_stopping_in_the_middle_of_the_start_leaves_nothing():
+    before = _children()
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(SeenEvents())
+    eventually(lambda: len(_children()) > len(before), 10, "the JVM starts", pause_s=0.01)
+
+    launcher.stop(10.0)
+
+    assert _children() <= before
+
+
+def test_a_task_that_never_stops_does_not_hold_up_the_end(tmp_path):
+    before = _children()
+    events = SeenEvents()
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(events)
+    await_slots(launcher)
+    stuck = journal_spec("stuck", tmp_path / "journal", hang_in="poll")
+    launcher.start_tasks([stuck])
+    events.await_state(RunState.RUNNING, stuck)
+
+    began_s = time.monotonic()
+    launcher.stop(6.0)
+
+    assert time.monotonic() - began_s < 8.0
+    assert _children() <= before
+
+
+WORKER = """
+import sys, time
+from kconnect.spark import SparkLauncher, SparkSettings
+from kit.launchers import SeenEvents, await_slots
+launcher = SparkLauncher(SparkSettings(slots=2))
+launcher.start(SeenEvents())
+await_slots(launcher)
+print("up", flush=True)
+time.sleep(120)
+"""
+
+
+def test_a_killed_worker_takes_its_jvm_and_slots_with_it():
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, env=env)
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"up\n"
+        below = psutil.Process(worker.pid).children(recursive=True)
+        assert len(below) >= 4  # JVM, daemon, two slots
+        assert all(os.getpgid(process.pid) != os.getpgid(worker.pid) for process in below)  # Ctrl-C is not theirs
+
+        worker.send_signal(signal.SIGKILL)
+
+        eventually(lambda: not any(_runs(process) for process in below), 10, f"{below} gone")
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+def test_a_machine_without_java_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    launcher = SparkLauncher(SparkSettings(slots=1))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 10, "the reason why Spark can not start")
+    finally:
+        launcher.stop(2.0)
+
+    assert failure.startswith("Java 17 or newer is needed for Spark")
+    assert "\n" not in failure
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"spark.driver.memory": "lots"}, "lots"),
+        ({"spark.master": "nowhere"}, "nowhere"),
+    ],
+)
+def test_settings_spark_refuses_are_told_with_its_reason(settings, part):
+    launcher = SparkLauncher(SparkSettings.parse(settings))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 30, "the reason why Spark can not start")
+    finally:
+        launcher.stop(5.0)
+
+    assert part in failure
+    assert "spark.*" in failure
+
+
+def test_a_broken_class_archive_does_not_break_the_start(tmp_path, monkeypatch):
+    """One with the right checksum, so that only the JVM can find out; it crashes on it."""
+    real = SparkApplication(SparkSettings())
+    with real.claim_archive():
+        identity = real.archive
+    junk = os.urandom(1 << 20)
+    folder = tmp_path / "jvm"
+    folder.mkdir()
+    broken = folder / f"{identity._stem}-x.jsa"
+    broken.write_bytes(junk)
+    broken = broken.rename(folder / f"{identity._stem}-{_checksum(broken)}.jsa")
+    launcher = SparkLauncher(SparkSettings(slots=1, cache=tmp_path))
+    launcher.start(SeenEvents())
+    try:
+        await_slots(launcher)
+    finally:
+        launcher.stop(10.0)
+
+
+def test_the_class_archive_is_made_and_found_by_the_next(tmp_path):
+    stay, worker = os.pipe()  # it lives as long as its standard input is open
+    made = subprocess.run(
+        [sys.executable, "-m", "kconnect.spark.make_archive", str(tmp_path)],
+        stdin=stay,
+        capture_output=True,
+        timeout=100,
+    )
+
+    os.close(stay)
+    os.close(worker)
+
+    assert made.returncode == 0, made.stderr
+    app = SparkApplication(SparkSettings(cache=tmp_path))
+    with app.claim_archive() as still_to_make:
+        assert not still_to_make
+    assert app.archive.path is not None
+    assert app.archive.path.stat().st_size > 10_000_000
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
