@@ -8,7 +8,9 @@ A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists wha
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,16 @@ from kit.ports import free_port
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run that is told to end (SIGTERM) takes its fixtures down, as on Ctrl-C: else brokers would outlive it."""
+
+    def leave(number: int, _frame: object) -> None:
+        pytest.exit(f"signal {number}", returncode=128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, leave)
 
 
 @pytest.fixture(scope="session")

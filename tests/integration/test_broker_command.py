@@ -1,0 +1,104 @@
+"""`connect broker`: start, find, stop; its errors are a sentence and a hint."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kconnect.devbroker import DevBroker
+from kit.cli import cli_env, cli_run, connect_command
+from kit.ports import free_port, is_listening
+from kit.topics import consume_values, produce_lines
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether it runs; an orphan that ended stays a zombie where process 1 does not wait for its children."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_detached_broker_is_shown_used_and_stopped_by_later_commands(home: Path) -> None:
+    port = free_port()
+    cli_run("broker", "start", "--detach", "--port", str(port), home=home, expect=0)
+    try:
+        status = cli_run("broker", "status", "-o", "json", home=home, expect=0).json
+        assert (status["state"], status["bootstrap"]) == ("RUNNING", f"127.0.0.1:{port}")
+        assert status["data_dir"].startswith(str(home)), "the default data folder is the user's"
+        produce_lines(status["bootstrap"], "t", ["x"])
+        assert consume_values(status["bootstrap"], "t", 1) == [b"x"]
+
+        again = cli_run("broker", "start", home=home, expect=4)
+        assert again.stderr.startswith(
+            f"A broker already runs on the data folder {status['data_dir']} (pid {status['pid']}"
+        )
+        assert "Hint: " in again.stderr
+    finally:
+        stopped = cli_run("broker", "stop", home=home, expect=0)
+    assert "stopped" in stopped.stderr
+    assert not _is_alive(status["pid"])
+    assert not is_listening(port)
+    assert cli_run("broker", "status", home=home, expect=3).stdout.splitlines()[1].startswith("STOPPED")
+    assert "No broker runs" in cli_run("broker", "stop", home=home, expect=0).stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_broker_in_the_foreground_ends_with_its_command(home: Path, number: signal.Signals, code: int) -> None:
+    port = free_port()
+    with (home / "out").open("wb") as out:
+        command = subprocess.Popen(
+            [*connect_command(), "broker", "start", "--port", str(port)],
+            env=cli_env(home),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        eventually(lambda: "Ctrl-C stops it" in (home / "out").read_text(), 30, "the broker is ready")
+        command.send_signal(number)
+        assert command.wait(30) == code
+    finally:
+        command.kill()
+        command.wait(10)
+    assert not is_listening(port)
+    assert cli_run("broker", "status", "-o", "json", home=home, expect=3).json["state"] == "STOPPED"
+
+
+def test_a_broker_stopped_from_elsewhere_ends_the_command_in_peace(home: Path) -> None:
+    with (home / "out").open("wb") as out:
+        command = subprocess.Popen(
+            [*connect_command(), "broker", "start", "--port", str(free_port())],
+            env=cli_env(home),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        eventually(lambda: "Ctrl-C stops it" in (home / "out").read_text(), 30, "the broker is ready")
+        cli_run("broker", "stop", home=home, expect=0)
+        assert command.wait(30) == 0
+    finally:
+        command.kill()
+        command.wait(10)
+    assert "stopped from elsewhere" in (home / "out").read_text()
+
+
+def test_errors_are_a_sentence_and_a_hint_without_a_trace(home: Path, broker: DevBroker) -> None:
+    def lines(*args: str, env: dict[str, str] | None = None) -> list[str]:
+        return cli_run("broker", "start", *args, home=home, env=env, expect=1).stderr.splitlines()
+
+    taken = lines("--port", str(broker.port))
+    assert taken[0] == f"Port {broker.port} on 127.0.0.1 is taken: a Kafka broker answers there."
+    foreign = lines("--data", str(Path(__file__).parent))
+    assert "is not empty and no data folder of this broker" in foreign[0]
+    no_java = lines(env={"JAVA_HOME": "/no/such/jdk"})
+    assert no_java[0].startswith("Java 17 or newer is needed for the Kafka broker; JAVA_HOME is /no/such/jdk")
+    for shown in (taken, foreign, no_java):
+        assert len(shown) == 2, shown
+        assert shown[1].startswith("Hint: ")

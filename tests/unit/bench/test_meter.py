@@ -1,0 +1,45 @@
+"""The figures of the bench are what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.compare import table
+from bench.meter import Sample, cpu_us_per_record, steady_rate
+
+
+def test_the_steady_rate_is_that_of_the_middle_of_the_run() -> None:
+    # slow first and last quarter, 1000 records/s between
+    samples = [Sample(0, 0, 0), Sample(10, 250, 0), Sample(10.25, 500, 0), Sample(10.5, 750, 0), Sample(20, 1000, 0)]
+
+    assert steady_rate(samples) == pytest.approx(1000)
+
+
+def test_the_steady_rate_interpolates_between_samples() -> None:
+    assert steady_rate([Sample(0, 0, 0), Sample(2, 1000, 0)]) == pytest.approx(500)
+
+
+def test_cpu_counts_from_the_last_sample_without_records() -> None:
+    samples = [Sample(0, 0, 1.0), Sample(1, 0, 3.0), Sample(2, 500_000, 4.0), Sample(3, 1_000_000, 5.0)]
+
+    assert cpu_us_per_record(samples) == pytest.approx(2.0)
+
+
+def test_the_table_has_medians_spread_and_ratio() -> None:
+    values = {"java": [100.0, 300.0, 200.0], "ours": [900.0, 600.0, 800.0]}
+    document = {
+        "commit": "abc",
+        "time": "now",
+        "machine": {"cores": 2, "cpu": "x", "memory_gb": 4},
+        "versions": {"kafka": "4.3.0"},
+        "settings": {"lines": 1000, "line_bytes": 100, "runs": 3},
+        "results": [
+            {"case": "file-to-topic", "side": side, "run": run, "records_per_s": value}
+            for side, column in values.items()
+            for run, value in enumerate(column)
+        ],
+    }
+
+    row = table(document).splitlines()[2]
+
+    assert row == "| file-to-topic | records/s (more is better) | 200 (100 - 300) | 800 (600 - 900) | 4.00 |"
