@@ -67,6 +67,7 @@ class Jvm:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
+        self._master: str | None = None
         self._quiet = True  # until the gateway stands, what the JVM says is of interest only if it fails
         self._tail: collections.deque[str] = collections.deque(maxlen=100)
 
@@ -77,6 +78,7 @@ class Jvm:
     def start(self, conf: Mapping[str, str], java_options: str, environment: Mapping[str, str]) -> None:
         """Begin to start; returns at once. The settings go by a private file: a command line is seen by all users."""
         home = spark_home()
+        self._master = conf.get("spark.master")
         settings = self._folder / "spark.properties"
         with os.fdopen(os.open(settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             javaproperties.dump({**conf, "spark.driver.extraJavaOptions": java_options}, file, timestamp=False)
@@ -118,18 +120,24 @@ class Jvm:
                     f"Spark's JVM did not answer within {_START_TIMEOUT_S:.0f} s of its start"
                 ) from None
             raise EnvironmentProblemError(
-                f"Spark's JVM ended with code {code} before it was ready. It said: {self.last_words()}",
+                f"Spark's JVM ended with code {code} before it was ready{self._whose()}. It said: {self.last_words()}",
                 hint="Check the spark.* settings of the worker, above all spark.driver.extraJavaOptions.",
             )
         gateway = _join_gateway(where.read_bytes())
         self._quiet = False
         return gateway
 
+    def _whose(self) -> str:
+        return f" (spark.master={self._master})" if self._master else ""
+
     def last_words(self) -> str:
         """What the JVM wrote last, for an error message."""
         if self._process is not None and self._process.poll() is not None and self._reader is not None:
             self._reader.join(1.0)
         told = [line for line in self._tail if not line.lstrip().startswith(("at ", "...", "WARNING: "))]
+        for line in told:
+            if match := re.match(r'Exception in thread "main" [\w.$]+: (.+)', line):
+                return match[1]
         return " | ".join(told[-8:]) or "nothing"
 
     def kill(self) -> None:

@@ -52,10 +52,14 @@ class SparkSettings:
                 timeout_ms,
                 f"Must be at least twice kconnect.slot.heartbeat.interval.ms, which is {interval_ms}",
             )
+        slots = _number(worker, "kconnect.slots", 0, at_least=1) if "kconnect.slots" in worker else None
+        threads = _local_threads(spark.get("spark.master", ""))
+        if slots is not None and threads is not None and slots > threads:
+            raise ConfigError.invalid("kconnect.slots", slots, f"spark.master={spark['spark.master']} has fewer cores")
         own_host = "127.0.0.1" if local else spark.get("spark.driver.host") or _own_host()
         return cls(
             spark=spark,
-            slots=_number(worker, "kconnect.slots", 0, at_least=1) if "kconnect.slots" in worker else None,
+            slots=slots,
             link_bind_host=worker.get("kconnect.link.bind.host") or ("127.0.0.1" if local else "0.0.0.0"),
             link_advertised_host=worker.get("kconnect.link.advertised.host") or own_host,
             link_port=_number(worker, "kconnect.link.port", 0, at_least=0),
@@ -77,14 +81,19 @@ class SparkSettings:
         if master is not None and not is_local(master):
             limit = self.spark.get("spark.cores.max", "")
             return int(limit) if limit.isdigit() and int(limit) > 0 else max(cluster_cores or 1, 1)
-        threads = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", master or "")
-        if threads:
-            return max(int(threads[1]), 1)
-        return 1 if master == "local" else own_cores()
+        return (_local_threads(master) if master else None) or own_cores()
 
 
 def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
+
+
+def _local_threads(master: str) -> int | None:
+    """N of `local[N]` and `local[N,F]`, None for every other master."""
+    threads = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", master)
+    if threads:
+        return max(int(threads[1]), 1)
+    return 1 if master == "local" else None
 
 
 def own_cores() -> int:

@@ -34,6 +34,7 @@ def test_defaults_stay_on_this_machine():
         ({"spark.master": "local[6,2]"}, 6),
         ({"spark.master": "local[*]"}, own_cores()),
         ({"spark.master": "local[6]", "kconnect.slots": "2"}, 2),
+        ({"spark.master": "local[6, 2]"}, 6),
         ({"spark.master": "spark://m:7077", "spark.cores.max": "12"}, 12),
         ({"spark.master": "spark://m:7077"}, 8),
     ],
@@ -77,6 +78,11 @@ def test_a_wrong_value_is_named(key, value):
         SparkSettings.parse({key: value})
 
     assert f"Invalid value {value} for configuration {key}" in str(failure.value)
+
+
+def test_more_slots_than_a_local_spark_has_cores_are_refused():
+    with pytest.raises(ConfigError, match=r"kconnect.slots: spark.master=local\[2\] has fewer cores"):
+        SparkSettings.parse({"spark.master": "local[2]", "kconnect.slots": "3"})
 
 
 def test_settings_of_spark_are_not_shown():
