@@ -1,0 +1,252 @@
+"""A TaskHost for tests, with what it reported and offsets in memory; and connectors whose behaviour a test chooses."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from kconnect.api import ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline import TaskCounters, TaskHost
+from kconnect.plugins import PluginRegistry
+from kit.waiting import eventually
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+_RUNS = iter(range(1, 1_000_000))
+
+
+class MemoryOffsets:
+    """OffsetPort in memory. `fail_with` is raised by the next commits; `gate` holds them up."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, frozenset[tuple[str, Any]]], Mapping[str, Any] | None] = {}
+        self.commits = 0
+        self.fail_with: ConnectError | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return [self.kept.get((connector, frozenset(partition.items()))) for partition in partitions]
+
+    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        assert self.gate.wait(20), "the test forgot to open the gate"
+        if self.fail_with is not None:
+            raise self.fail_with
+        self.commits += 1
+        for offset in offsets:
+            self.kept[connector, frozenset(offset.partition.items())] = offset.offset
+
+    def of(self, connector: str) -> list[Mapping[str, Any] | None]:
+        return [offset for (name, _), offset in self.kept.items() if name == connector]
+
+
+class PipelineHost:
+    """A TaskHost and what it told. Leaves nothing running: use as a context manager."""
+
+    def __init__(self, bootstrap: str, **worker: str) -> None:
+        self.offsets = MemoryOffsets()
+        self.reports: list[tuple[TaskId, int, RunState, str | None]] = []
+        self.worker = {
+            "bootstrap.servers": bootstrap,
+            "key.converter": STRING,
+            "value.converter": STRING,
+            "offset.flush.interval.ms": "200",
+            "consumer.fetch.max.wait.ms": "20",
+            **{key.replace("_", "."): value for key, value in worker.items()},
+        }
+        self.host = TaskHost(
+            report=lambda *told: self.reports.append(told),
+            offsets=self.offsets,
+            reconfigure=lambda connector: None,
+            plugins=PluginRegistry.load(),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, trace: TracebackType | None) -> None:
+        Behaviour.release()
+        self.host.close(10)
+
+    def spec(
+        self, name: str, connector: str, kind: ConnectorType, *, target: TargetState = TargetState.STARTED, **more: str
+    ) -> TaskSpec:
+        """A task spec. Keywords with `_` become keys with `.`; `config` may hold others."""
+        settings = {key.replace("_", "."): value for key, value in more.items()}
+        config = {"name": name, "connector.class": connector, **settings}
+        return TaskSpec(TaskId(name, 0), next(_RUNS), kind, config, config, self.worker, target)
+
+    def start_source(self, name: str, connector: str, **more: Any) -> TaskSpec:
+        spec = self.spec(name, connector, ConnectorType.SOURCE, **more)
+        self.host.start(spec)
+        return spec
+
+    def start_sink(self, name: str, connector: str, **more: Any) -> TaskSpec:
+        spec = self.spec(name, connector, ConnectorType.SINK, **more)
+        self.host.start(spec)
+        return spec
+
+    def states(self, spec: TaskSpec) -> list[RunState]:
+        return [state for task_id, run, state, _ in list(self.reports) if (task_id, run) == (spec.id, spec.run)]
+
+    def trace(self, spec: TaskSpec) -> str:
+        traces = [trace for task_id, run, _, trace in list(self.reports) if (task_id, run) == (spec.id, spec.run)]
+        return next((trace for trace in reversed(traces) if trace), "")
+
+    def await_state(self, spec: TaskSpec, state: RunState, within_s: float = 20) -> None:
+        def reached() -> bool:
+            seen = self.states(spec)
+            assert seen[-1:] == [state] or RunState.FAILED not in seen, self.trace(spec)
+            return seen[-1:] == [state]
+
+        eventually(reached, within_s, f"{spec.id} {state}, seen {self.states(spec)}", pause_s=0.005)
+
+    def counters(self, spec: TaskSpec) -> TaskCounters:
+        return self.host.counters()[spec.id]
+
+    def await_count(self, spec: TaskSpec, counter: str, at_least: int, within_s: float = 30) -> None:
+        def reached() -> bool:
+            assert self.states(spec)[-1:] != [RunState.FAILED], self.trace(spec)
+            found = getattr(self.counters(spec), counter)
+            assert found >= at_least, f"{counter} is {found}"
+            return True
+
+        eventually(reached, within_s, f"{counter} of {spec.id} >= {at_least}", pause_s=0.005)
+
+    def stop(self, spec: TaskSpec, timeout_s: float = 10) -> set[TaskId]:
+        return self.host.stop([spec.id], timeout_s)
+
+
+class Behaviour:
+    """What the connectors below do; a test sets its functions, `reset` at its start."""
+
+    poll: ClassVar[Callable[[Any], Any]]
+    put: ClassVar[Callable[[Any, list[Any]], None]]
+    calls: ClassVar[list[str]]
+    tasks: ClassVar[list[Any]]
+    raise_in: ClassVar[str | None]
+    hang_in: ClassVar[str | None]
+    is_hanging: ClassVar[threading.Event]
+    _gate: ClassVar[threading.Event]
+
+    @classmethod
+    def reset(cls) -> None:
+        cls.poll = lambda task: task.context.wait(0.01) or None
+        cls.put = lambda task, records: None
+        cls.calls = []
+        cls.tasks = []
+        cls.raise_in = cls.hang_in = None
+        cls.is_hanging = threading.Event()
+        cls._gate = threading.Event()
+
+    @classmethod
+    def called(cls, name: str) -> None:
+        cls.calls.append(name)
+        if cls.raise_in == name:
+            raise ValueError(f"told to fail in {name}")
+        if cls.hang_in == name:
+            cls.is_hanging.set()
+            cls._gate.wait(30)
+
+    @classmethod
+    def release(cls) -> None:
+        """Let hanging calls go on."""
+        if hasattr(cls, "_gate"):
+            cls._gate.set()
+
+
+class ScriptedSourceTask(SourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        Behaviour.tasks.append(self)
+        Behaviour.called("start")
+
+    def poll(self) -> Any:
+        Behaviour.called("poll")
+        return Behaviour.poll(self)
+
+    def commit(self) -> None:
+        Behaviour.called("commit")
+
+    def stop(self) -> None:
+        Behaviour.called("stop")
+
+
+class ScriptedRecordTask(ScriptedSourceTask):
+    """Wants to hear of each record."""
+
+    def commit_record(self, record: SourceRecord, metadata: Any) -> None:
+        where = "dropped" if metadata is None else f"{metadata.partition}@{metadata.offset}"
+        Behaviour.called(f"commit_record {record.value} {where}")
+
+
+class ScriptedSource(SourceConnector):
+    _task: ClassVar[type[SourceTask]] = ScriptedSourceTask
+
+    def start(self, props: Mapping[str, str]) -> None: ...
+    def stop(self) -> None: ...
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [{}]
+
+    def task_class(self) -> type[SourceTask]:
+        return self._task
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+    def version(self) -> str:
+        return "1"
+
+
+class ScriptedRecordSource(ScriptedSource):
+    _task = ScriptedRecordTask
+
+
+class ScriptedSinkTask(SinkTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        Behaviour.tasks.append(self)
+        Behaviour.called("start")
+
+    def open(self, partitions: Any) -> None:
+        Behaviour.called("open " + ",".join(sorted(map(str, partitions))))
+
+    def put(self, records: list[Any]) -> None:
+        if records:
+            Behaviour.called("put")
+            Behaviour.put(self, records)
+
+    def flush(self, current_offsets: Any) -> None:
+        Behaviour.called("flush")
+
+    def close(self, partitions: Any) -> None:
+        Behaviour.called("close " + ",".join(sorted(map(str, partitions))))
+
+    def stop(self) -> None:
+        Behaviour.called("stop")
+
+
+class ScriptedSink(SinkConnector):
+    def start(self, props: Mapping[str, str]) -> None: ...
+    def stop(self) -> None: ...
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [{}]
+
+    def task_class(self) -> type[SinkTask]:
+        return ScriptedSinkTask
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+    def version(self) -> str:
+        return "1"
+
+
+SOURCE = "kit.pipeline_host:ScriptedSource"
+RECORD_SOURCE = "kit.pipeline_host:ScriptedRecordSource"
+SINK = "kit.pipeline_host:ScriptedSink"
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
