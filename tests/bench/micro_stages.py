@@ -92,16 +92,22 @@ def cases(file: Path, lines: int) -> list[tuple[str, Callable[[], int]]]:
     return [
         ("poll only", lambda: source(file, None, None)),
         ("poll + String", lambda: source(file, [], converters(StringConverter, {}))),
-        ("poll + String, batch.size=2000", lambda: source(file, [], converters(StringConverter, {}), {"batch.size": "2000"})),
+        (
+            "poll + String, batch.size=2000",
+            lambda: source(file, [], converters(StringConverter, {}), {"batch.size": "2000"}),
+        ),
         ("poll + Json with schema", lambda: source(file, [], converters(JsonConverter, JSON))),
         ("poll + Hoist + Insert + Json with schema", lambda: source(file, smt, converters(JsonConverter, JSON))),
         ("poll + Hoist + Insert + Json", lambda: source(file, smt, converters(JsonConverter, PLAIN_JSON))),
         ("records: poll + String", lambda: source(file, [], converters(StringConverter, {}), by_records=True)),
-        ("records: poll + Hoist + Insert + Json with schema", lambda: source(file, smt, converters(JsonConverter, JSON), by_records=True)),
+        (
+            "records: poll + Hoist + Insert + Json with schema",
+            lambda: source(file, smt, converters(JsonConverter, JSON), by_records=True),
+        ),
         ("String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}))),
         ("ByteArray + sink file", lambda: sink(sunk, texts, converters(ByteArrayConverter, {}))),
         ("records: String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}), by_records=True)),
-    ]  # fmt: skip
+    ]
 
 
 def converters(kind: Any, config: dict[str, str]) -> Converters:

@@ -1,6 +1,6 @@
-"""Converters against what Java's wrote and read (tests/golden/converters, Kafka 4.3.0): every recorded case, none dropped.
+"""Converters against what Java's wrote and read (tests/golden/converters, Kafka 4.3.0): every recorded case.
 
-Cases that differ stand in converters_known_different.json with the reason; such a case must differ, or it has to leave the list.
+Cases that differ stand in converters_known_different.json with the reason; one that agrees again has to leave the list.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.golden import NotInPythonError, load, same, schema_of, value_of
 
 from kconnect.api import ConnectError, Converter
 from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.builtin.converters.string_converter import StringConverter
+from kit.golden import NotInPythonError, load, same, schema_of, value_of
 
 CONVERTERS: dict[str, type[Converter]] = {
     kind.__name__: kind for kind in (JsonConverter, StringConverter, ByteArrayConverter)
@@ -35,7 +35,10 @@ def name_of(file: str, case: Case) -> str:
 
 def all_cases() -> list[tuple[str, Case]]:
     return [
-        (name_of(file, case), case) for file in FILES for case in load(f"converters/{file}") if case["converter"] in CONVERTERS
+        (name_of(file, case), case)
+        for file in FILES
+        for case in load(f"converters/{file}")
+        if case["converter"] in CONVERTERS
     ]
 
 
@@ -94,7 +97,10 @@ def to_connect(converter: Converter, case: Case) -> str | None:
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [(f"{index}/{case['converter']}/{case['config']}", case) for index, case in enumerate(load("converters/configure.json"))],
+    [
+        (f"{index}/{case['converter']}/{case['config']}", case)
+        for index, case in enumerate(load("converters/configure.json"))
+    ],
 )
 def test_wrong_settings_are_refused_in_java_words(name: str, case: Case) -> None:
     if case["converter"] not in CONVERTERS:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.golden import NotInPythonError, load, same, schema_of, value_of
 
 from kconnect.api import ConnectError
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
+from kit.golden import NotInPythonError, load, same, schema_of, value_of
 
 KNOWN = json.loads((Path(__file__).parent / "converters_known_different.json").read_text())
 
 Case = dict[str, Any]
 
 HEADER_CASES = [
-    (f"{index}/{case['op']}/{case.get('input', case.get('id'))!r}", case) for index, case in enumerate(load("converters/headers.json"))
+    (f"{index}/{case['op']}/{case.get('input', case.get('id'))!r}", case)
+    for index, case in enumerate(load("converters/headers.json"))
 ]
 
 

@@ -40,7 +40,9 @@ def schema_of(recorded: dict[str, Any] | None) -> Schema | None:
     if recorded is None:
         return None
     kind = Type[recorded["type"]]
-    if (kind is Type.ARRAY and recorded["items"] is None) or (kind is Type.MAP and None in (recorded["keys"], recorded["values"])):
+    if (kind is Type.ARRAY and recorded["items"] is None) or (
+        kind is Type.MAP and None in (recorded["keys"], recorded["values"])
+    ):
         # only Java's header parser makes these; no builder does
         parts = {"value_schema": schema_of(recorded.get("values"))}
         if kind is Type.MAP:
@@ -146,7 +148,7 @@ def _date(millis: int, schema: Schema | None) -> Any:
 
 
 def same(ours: Any, theirs: Any, schema: Schema | None = None) -> bool:
-    """Equal in type and value, all the way down: True is not 1, NaN is NaN, 0.0 is not -0.0; single floats by their single value."""
+    """Equal in type and value, all the way down: True is not 1, NaN is NaN, 0.0 is not -0.0; FLOAT32 as 32 bits."""
     if isinstance(ours, float) and isinstance(theirs, float):
         if schema is not None and schema.type is Type.FLOAT32:
             return struct.pack("f", ours) == struct.pack("f", theirs)

@@ -1,14 +1,16 @@
-"""Java regular expressions on Python's engine: translate what differs, refuse what can not be had.
+r"""Java regular expressions on Python's engine: translate what differs, refuse what can not be had.
 
-Names of topics are ASCII, so the differences in Unicode handling do not matter. Refused, with a ConfigError that names it: class
-operations ([a[b]], [a&&b]), \\p{..} other than the POSIX classes, \\G, \\X, \\R, \\N, flags in the middle, flags d and U, look-behind of variable length.
+Names of topics are ASCII, so the differences in Unicode handling do not matter. Refused, by name: class operations
+([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind of
+variable length.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from kconnect.api import ConfigDef, ConfigError
+from kconnect.api import ConfigError
 
 __all__ = ["RegexValidator", "compile_java", "replace_first"]
 
@@ -40,7 +42,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
 
 
 def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
-    """The text with the first match replaced; $1, ${name} and \\x in the replacement as in Java's Matcher.replaceFirst.
+    r"""The text with the first match replaced; $1, ${name} and \x in the replacement as in Java's Matcher.replaceFirst.
 
     Errors: ConfigError for a group that the pattern does not have, or a replacement that is malformed.
     """
@@ -50,18 +52,20 @@ def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
     return text[: match.start()] + _expand(match, replacement) + text[match.end() :]
 
 
-class RegexValidator(ConfigDef.LambdaValidator):
-    """Refuses what is no Java regular expression, or one we can not run. Source: o.a.k.connect.transforms.util.RegexValidator."""
+class RegexValidator:
+    """Refuses what is no Java regular expression, or one we can not run.
 
-    def __init__(self) -> None:
-        super().__init__(_ensure_regex, lambda: "valid regex")
+    Source: o.a.k.connect.transforms.util.RegexValidator.
+    """
 
+    def ensure_valid(self, name: str, value: Any) -> None:
+        try:
+            compile_java(str(value))
+        except re.error as error:
+            raise ConfigError.invalid(name, value, f"Invalid regex: {error.msg}") from error
 
-def _ensure_regex(name: str, value: object) -> None:
-    try:
-        compile_java(str(value))
-    except re.error as error:
-        raise ConfigError.invalid(name, value, f"Invalid regex: {error.msg}") from error
+    def __str__(self) -> str:
+        return "valid regex"
 
 
 class _Translation:

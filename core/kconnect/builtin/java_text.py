@@ -16,8 +16,9 @@ __all__ = ["double_text", "float_text", "java_class", "java_text"]
 def java_text(value: Any, schema: Schema | None = None) -> str:
     """The text of a Connect value; the schema tells single from double precision, where there is one.
 
-    Source: String.valueOf over Connect's Java classes; dates as java.util.Date in UTC (Differs: Java takes the worker's zone).
-    Differs: bytes are given as text (U+FFFD where they are no UTF-8); Java gives the address of the array.
+    Source: String.valueOf over Connect's Java classes; dates as java.util.Date.
+    Differs: dates are in UTC, Java takes the worker's zone; bytes are given as text (U+FFFD where they are no UTF-8),
+    Java gives the address of the array.
     """
     if isinstance(value, str):
         return value

@@ -10,7 +10,7 @@ ERRORS_AS_JAVA = "kconnect-java-utf8"
 
 
 def decode_as_java(raw: bytes) -> str:
-    """Text of the bytes; each run that Java's decoder takes as one error becomes one U+FFFD. Source: sun.nio.cs.UTF_8."""
+    """Text of the bytes; what Java's decoder takes as one error becomes one U+FFFD. Source: sun.nio.cs.UTF_8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -19,7 +19,7 @@ def decode_as_java(raw: bytes) -> str:
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    """Python gives a surrogate in UTF-8 (ED A0..BF xx) a replacement for each byte, Java one for all; else the two agree."""
+    """Python gives a surrogate in UTF-8 (ED A0..BF xx) a replacement for each byte, Java one; else the two agree."""
     assert isinstance(error, UnicodeDecodeError)
     raw, at = error.object, error.start
     if raw[at] == 0xED and at + 1 < len(raw) and 0xA0 <= raw[at + 1] <= 0xBF:

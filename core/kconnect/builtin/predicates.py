@@ -22,7 +22,7 @@ TOPIC_NAME_CONFIG = ConfigDef().define(
 
 
 class TopicNameMatches(Predicate):
-    """True for records whose topic matches. Source: o.a.k.connect.transforms.predicates.TopicNameMatches (Kafka 4.3)."""
+    """True for records whose topic matches. Source: o.a.k.connect.transforms.predicates.TopicNameMatches."""
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._text: str = TOPIC_NAME_CONFIG.parse(configs)["pattern"]

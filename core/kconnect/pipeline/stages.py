@@ -1,6 +1,7 @@
 """The transformation chain of one task: columnar while every step can, records for the step that can not.
 
-Who calls it: the source and sink loops, from the task thread only. What it calls: Transformation and Predicate of the plugin API.
+Who calls it: the source and sink loops, from the task thread only. What it calls: Transformation and Predicate of the
+plugin API.
 A failing batch is replayed record by record from the step that failed, so that the failing record is known exactly.
 """
 
@@ -17,7 +18,16 @@ from kconnect.errors import ConnectError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DROPPED", "Dropped", "FailurePolicy", "RaiseAlways", "Stage", "StageError", "TransformChain", "TransformStep"]
+__all__ = [
+    "DROPPED",
+    "Dropped",
+    "FailurePolicy",
+    "RaiseAlways",
+    "Stage",
+    "StageError",
+    "TransformChain",
+    "TransformStep",
+]
 
 
 class Stage(Enum):
@@ -65,8 +75,8 @@ class FailurePolicy(Protocol):
     def on_failure(self, failure: StageError, retry: Callable[[], Any]) -> Any:
         """The result of a later attempt, or DROPPED when the failure is tolerated and reported; else raises `failure`.
 
-        Called on the task thread, once for each record that failed, after its first attempt; never when all goes well, so
-        the good path costs nothing. `retry()` makes another attempt and raises what the plugin raises.
+        Called on the task thread, once for each record that failed, after its first attempt; never when all goes well,
+        so the good path costs nothing. `retry()` makes another attempt and raises what the plugin raises.
         """
         ...
 
@@ -95,7 +105,7 @@ class TransformStep:
             return self.transformation.apply(record)
         return record
 
-    def apply_batch(self, batch: RecordBatch) -> RecordBatch | None | Any:
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
         """The batch after this step, None when nothing is left, NotImplemented when only records will do."""
         selected: Any = True  # bool | pa.BooleanArray | NotImplemented
         if self.predicate is not None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from kit.golden import load
 
 from kconnect.api import ConnectError, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
 from kconnect.builtin.connectors.file_sink import CONFIG, FileStreamSinkConnector, FileStreamSinkTask
+from kit.golden import load
 
 
 def sink_record(value: object, schema: Schema | None = None) -> SinkRecord:
@@ -31,10 +31,23 @@ def batch_of(column: pa.Array, schema: Schema) -> RecordBatch:
 def test_values_print_as_java_prints_them(tmp_path: Path) -> None:
     schema = SchemaBuilder.struct().field("a", Schema.INT32_SCHEMA).field("b", Schema.OPTIONAL_BOOLEAN_SCHEMA).build()
     task = started(tmp_path / "out")
-    values = ["text", "", 5, True, None, 1.0, [1, None, "x"], {"k": False}, Struct(schema).put("a", 1).put("b", True), b"raw\xff"]
+    values = [
+        "text",
+        "",
+        5,
+        True,
+        None,
+        1.0,
+        [1, None, "x"],
+        {"k": False},
+        Struct(schema).put("a", 1).put("b", True),
+        b"raw\xff",
+    ]
     task.put([sink_record(value) for value in values])
     task.stop()
-    assert (tmp_path / "out").read_bytes() == b"text\n\n5\ntrue\nnull\n1.0\n[1, null, x]\n{k=false}\nStruct{a=1,b=true}\nraw\xff\n"
+    assert (
+        tmp_path / "out"
+    ).read_bytes() == b"text\n\n5\ntrue\nnull\n1.0\n[1, null, x]\n{k=false}\nStruct{a=1,b=true}\nraw\xff\n"
 
 
 def test_lines_are_in_the_file_when_put_returns_and_are_appended(tmp_path: Path) -> None:
@@ -92,7 +105,7 @@ def test_without_a_file_lines_go_to_standard_output() -> None:
 
 
 def test_file_that_can_not_be_made_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConnectError, match="Couldn't find or create file '.*nowhere/out' for FileStreamSinkTask"):
+    with pytest.raises(ConnectError, match=r"Couldn't find or create file '.*nowhere/out' for FileStreamSinkTask"):
         started(tmp_path / "nowhere" / "out")
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.golden import load
 
 from kconnect.api import ConfigError, ConnectError, ExactlyOnceSupport, Schema
 from kconnect.builtin.connectors import file_tail
 from kconnect.builtin.connectors.file_source import CONFIG, FileStreamSourceConnector, FileStreamSourceTask
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.model import CONNECT_VERSION
+from kit.golden import load
 
 
 class Context:
@@ -45,7 +45,9 @@ Start = Callable[..., tuple[FileStreamSourceTask, Context]]
 def start() -> Any:
     tasks = []
 
-    def begin(file: Path, offset: Mapping[str, Any] | None = None, **config: str) -> tuple[FileStreamSourceTask, Context]:
+    def begin(
+        file: Path, offset: Mapping[str, Any] | None = None, **config: str
+    ) -> tuple[FileStreamSourceTask, Context]:
         task, context = FileStreamSourceTask(), Context(offset)
         task.initialize(context)
         task.start({"file": str(file), "topic": "t", **{name.replace("_", "."): text for name, text in config.items()}})
@@ -123,7 +125,15 @@ def test_lines_do_not_depend_on_where_chunks_are_cut(
     found = []
     while not context.waits:
         found += lines_of(task) or []
-    expected = [("a", 3), ("bb", 6), ("ccc", 10), ("", 12), ("", 13), ("zwölf", 20), ("😀 and a longer line than the others", 60)]
+    expected = [
+        ("a", 3),
+        ("bb", 6),
+        ("ccc", 10),
+        ("", 12),
+        ("", 13),
+        ("zwölf", 20),
+        ("😀 and a longer line than the others", 60),
+    ]
     assert found == expected
 
 
@@ -256,7 +266,11 @@ def test_standard_input_has_no_positions(tmp_path: Path) -> None:
         assert task.poll() is None
         os.write(write_end, b"typed\nhal")
         record = task.poll().to_records()[0]
-        assert (record.value, record.source_partition, record.source_offset) == ("typed", {"filename": None}, {"position": None})
+        assert (record.value, record.source_partition, record.source_offset) == (
+            "typed",
+            {"filename": None},
+            {"position": None},
+        )
         os.write(write_end, b"f\n")
         assert task.poll().value.to_pylist() == ["half"]
         task.stop()
@@ -313,7 +327,13 @@ FILE = {"file": "f", "topic": "t"}
 
 @pytest.mark.parametrize(
     ("partition", "offset"),
-    [({"filename": "f"}, {"position": 0}), ({"filename": 1}, {"position": 5}), ({"filename": "g"}, {"position": 1 << 40}), ({"x": 1}, None), ({}, None)],
+    [
+        ({"filename": "f"}, {"position": 0}),
+        ({"filename": 1}, {"position": 5}),
+        ({"filename": "g"}, {"position": 1 << 40}),
+        ({"x": 1}, None),
+        ({}, None),
+    ],
 )
 def test_offsets_that_a_file_can_have_are_taken(partition: dict[str, Any], offset: dict[str, Any] | None) -> None:
     assert FileStreamSourceConnector().alter_offsets(FILE, [(partition, offset)])
@@ -323,9 +343,21 @@ def test_offsets_that_a_file_can_have_are_taken(partition: dict[str, Any], offse
     ("partition", "offset", "message"),
     [
         ({"filename": "f"}, {"pos": 1}, "Offset objects should either be null or contain the key 'position'"),
-        ({"filename": "f"}, {"position": "1"}, "The value for the 'position' key in the offset is expected to be a Long value"),
-        ({"filename": "f"}, {"position": True}, "The value for the 'position' key in the offset is expected to be a Long value"),
-        ({"filename": "f"}, {"position": -1}, "The value for the 'position' key in the offset should be a non-negative value"),
+        (
+            {"filename": "f"},
+            {"position": "1"},
+            "The value for the 'position' key in the offset is expected to be a Long value",
+        ),
+        (
+            {"filename": "f"},
+            {"position": True},
+            "The value for the 'position' key in the offset is expected to be a Long value",
+        ),
+        (
+            {"filename": "f"},
+            {"position": -1},
+            "The value for the 'position' key in the offset should be a non-negative value",
+        ),
         ({"name": "f"}, {"position": 1}, "Partition objects should contain the key 'filename'"),
     ],
 )

@@ -36,7 +36,9 @@ def test_java_syntax_is_understood(pattern: str, text: str, matches: bool) -> No
         assert (compile_java(pattern).fullmatch(text) is not None) is matches
 
 
-@pytest.mark.parametrize("pattern", ["[a[bc]]", "[a-z&&[^x]]", r"\p{Lu}", r"\G", r"\X", "a(?i)b", "(?d)a", "(?<=a+)b", "[]a]"])
+@pytest.mark.parametrize(
+    "pattern", ["[a[bc]]", "[a-z&&[^x]]", r"\p{Lu}", r"\G", r"\X", "a(?i)b", "(?d)a", "(?<=a+)b", "[]a]"]
+)
 def test_what_python_can_not_do_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(ConfigError) as caught:
         RegexValidator().ensure_valid("regex", pattern)

@@ -16,20 +16,44 @@ from kconnect.builtin.java_text import double_text, float_text, java_text
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (100.0, "100.0"), (123456.75, "123456.75"), (9999999.0, "9999999.0"),
-        (1e7, "1.0E7"), (1.5e10, "1.5E10"), (1e21, "1.0E21"), (0.001, "0.001"), (0.00123, "0.00123"), (0.0001, "1.0E-4"),
-        (1.25e-7, "1.25E-7"), (5e-324, "4.9E-324"), (1.7976931348623157e308, "1.7976931348623157E308"), (0.1, "0.1"),
-        (float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"), (-2.5, "-2.5"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (123456.75, "123456.75"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (1.5e10, "1.5E10"),
+        (1e21, "1.0E21"),
+        (0.001, "0.001"),
+        (0.00123, "0.00123"),
+        (0.0001, "1.0E-4"),
+        (1.25e-7, "1.25E-7"),
+        (5e-324, "4.9E-324"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (0.1, "0.1"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+        (-2.5, "-2.5"),
     ],
-)  # fmt: skip
+)
 def test_doubles_are_spelled_as_java_spells_them(value: float, text: str) -> None:
     assert double_text(value) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.1, "0.1"), (16777216.0, "1.6777216E7"), (1.4e-45, "1.4E-45"), (3.4028235e38, "3.4028235E38"), (1e39, "Infinity"), (0.5, "0.5"), (1e10, "1.0E10")],
-)  # fmt: skip
+    [
+        (0.1, "0.1"),
+        (16777216.0, "1.6777216E7"),
+        (1.4e-45, "1.4E-45"),
+        (3.4028235e38, "3.4028235E38"),
+        (1e39, "Infinity"),
+        (0.5, "0.5"),
+        (1e10, "1.0E10"),
+    ],
+)
 def test_floats_have_the_digits_that_single_precision_needs(value: float, text: str) -> None:
     assert float_text(value) == text
 

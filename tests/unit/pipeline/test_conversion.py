@@ -77,8 +77,16 @@ def fetched(*values: bytes | None, **more: Any) -> FetchedBatch:
 
 
 def test_a_columnar_batch_becomes_lists_of_bytes() -> None:
-    made = converters().to_kafka_batch(batch_of("a", "ü", timestamp=5, key=pa.array(["k", None]), key_schema=Schema.OPTIONAL_STRING_SCHEMA))
-    assert (made.topic, made.partition, made.keys, made.values, made.timestamps) == ("t", None, [b"k", None], [b"a", "ü".encode()], 5)
+    made = converters().to_kafka_batch(
+        batch_of("a", "ü", timestamp=5, key=pa.array(["k", None]), key_schema=Schema.OPTIONAL_STRING_SCHEMA)
+    )
+    assert (made.topic, made.partition, made.keys, made.values, made.timestamps) == (
+        "t",
+        None,
+        [b"k", None],
+        [b"a", "ü".encode()],
+        5,
+    )
     assert (made.headers, made.rows, len(made)) == (None, None, 2)
 
 
@@ -93,7 +101,9 @@ def test_null_keys_with_a_schema_are_what_the_converter_makes_of_them() -> None:
 
 
 def test_a_converter_without_columns_is_asked_row_by_row() -> None:
-    floats = RecordBatch("t", value=pa.array([1.0, None]), value_schema=Schema.OPTIONAL_FLOAT64_SCHEMA, timestamp=pa.array([7, 8]))
+    floats = RecordBatch(
+        "t", value=pa.array([1.0, None]), value_schema=Schema.OPTIONAL_FLOAT64_SCHEMA, timestamp=pa.array([7, 8])
+    )
     made = converters().to_kafka_batch(floats)
     assert (made.values, made.timestamps, made.rows) == ([b"1.0", None], [7, 8], None)
 
@@ -134,7 +144,13 @@ def test_fetched_bytes_become_a_batch_and_the_same_records() -> None:
     assert batch.to_records() == records
     record = records[1]
     assert isinstance(record, SinkRecord)
-    assert (record.kafka_partition, record.kafka_offset, record.timestamp, record.value, record.key) == (3, 11, 1001, None, None)
+    assert (record.kafka_partition, record.kafka_offset, record.timestamp, record.value, record.key) == (
+        3,
+        11,
+        1001,
+        None,
+        None,
+    )
     assert (record.value_schema, record.timestamp_type) == (Schema.OPTIONAL_STRING_SCHEMA, TimestampType.CREATE_TIME)
     assert [(header.key, header.value) for header in record.headers] == [("h", 1)]
     assert batch.key_schema == records[0].key_schema
@@ -153,7 +169,9 @@ def test_bytes_that_are_no_utf8_go_by_records() -> None:
 
 
 def test_failing_fetched_record_is_found_exactly() -> None:
-    with pytest.raises(StageError, match="Record of topic 't', partition 3, offset 11 failed in VALUE_CONVERTER of Picky: no b") as caught:
+    with pytest.raises(
+        StageError, match="Record of topic 't', partition 3, offset 11 failed in VALUE_CONVERTER of Picky: no b"
+    ) as caught:
         converters(value=Picky).to_connect_batch(fetched(b"a", b"b", b"c"))
     assert [record.value for record in caught.value.done] == ["a"]
     policy = DropFailures()

@@ -136,7 +136,8 @@ def test_a_failing_batch_is_replayed_and_names_the_record() -> None:
     failure = caught.value
     assert (failure.stage, failure.plugin, failure.record.source_offset) == (Stage.TRANSFORMATION, Upper, {"o": 1})
     assert str(failure) == (
-        "Record of topic 't' (source partition {'p': 1}, source offset {'o': 1}) failed in TRANSFORMATION of Upper: can not take B"
+        "Record of topic 't' (source partition {'p': 1}, source offset {'o': 1}) "
+        "failed in TRANSFORMATION of Upper: can not take B"
     )
     assert isinstance(failure.__cause__, DataError)
     assert values_of(failure.done) == ["A"]  # what was before it went through all steps
@@ -196,7 +197,9 @@ def test_shipped_steps_stay_columnar_behind_a_topic_predicate() -> None:
     hoist.configure({"field": "line"})
     route.configure({"regex": "(.*)", "replacement": "$1-out"})
     matches.configure({"pattern": "t"})
-    chain = TransformChain([TransformStep(route), TransformStep(hoist, matches), TransformStep(hoist, matches, negate=True)])
+    chain = TransformChain(
+        [TransformStep(route), TransformStep(hoist, matches), TransformStep(hoist, matches, negate=True)]
+    )
     result = chain.apply_batch(batch_of("a", "b"))
     assert isinstance(result, RecordBatch)
     assert result.topic == "t-out"

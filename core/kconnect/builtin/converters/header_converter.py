@@ -19,7 +19,10 @@ CONFIG = ConfigDef()
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """Source: o.a.k.connect.storage.SimpleHeaderConverter (Kafka 4.3); what a text looks like is decided by kconnect.api.values."""
+    """What a text looks like is decided by kconnect.api.values.
+
+    Source: o.a.k.connect.storage.SimpleHeaderConverter (Kafka 4.3).
+    """
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         """It has nothing to configure."""
@@ -44,7 +47,10 @@ class SimpleHeaderConverter(HeaderConverter):
             return connect_values.parse_string(decode_as_java(value)) or SchemaAndValue.NULL
         except Exception as error:
             log.warning(
-                "Failed to deserialize value for header '%s' on topic '%s', so using byte array: %s", header_key, topic, error
+                "Failed to deserialize value for header '%s' on topic '%s', so using byte array: %s",
+                header_key,
+                topic,
+                error,
             )
             return SchemaAndValue(Schema.BYTES_SCHEMA, value)
 

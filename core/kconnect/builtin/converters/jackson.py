@@ -1,8 +1,9 @@
-"""JSON text as Jackson writes and reads it, with the settings that Java's JsonConverter uses.
+r"""JSON text as Jackson writes and reads it, with the settings that Java's JsonConverter uses.
 
-Writing: characters beyond the BMP and lone surrogates as \\uXXXX in upper case, short escapes for \\b \\t \\n \\f \\r, floats in Java's spelling, NaN and
-the infinities as strings. Reading: whatever comes behind the first value is ignored, numbers may start with zeros, UTF-16 and UTF-32 are
-recognised, fractions keep all their digits. Source: JsonSerializer, JsonDeserializer (Kafka 4.3), Jackson 2.19.
+Writing: characters beyond the BMP and lone surrogates as \uXXXX in upper case, short escapes for \b \t \n \f \r, floats
+in Java's spelling, NaN and the infinities as strings. Reading: what is behind the first value is ignored, numbers may
+start with zeros, UTF-16 and UTF-32 are recognised, fractions keep all their digits.
+Source: JsonSerializer, JsonDeserializer (Kafka 4.3), Jackson 2.19.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _LEADING_ZERO = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?=\d)', re.D
 def parse(raw: bytes) -> Any:
     """The JSON value of the bytes; fractions are floats where those hold all digits, else Decimals.
 
-    Errors: ValueError. Measured, an envelope of 150 bytes: 0.6 us here, 6 us in parse_exact.
+    Errors: ValueError. Measured, an envelope of 178 bytes: 3 us here, 11 us in parse_exact.
     """
     if not _LONG_NUMBER.search(raw):
         try:
@@ -81,7 +82,7 @@ def parse(raw: bytes) -> Any:
 
 
 def parse_exact(raw: bytes) -> Any:
-    """The JSON value of the bytes; every fraction is a Decimal. MISSING when there is only white space. Errors: ValueError."""
+    """The JSON value of the bytes; every fraction is a Decimal. MISSING for white space only. Errors: ValueError."""
     text = _decode(raw).lstrip(" \t\r\n")
     if not text:
         return MISSING
@@ -140,4 +141,3 @@ _NODE_TYPES: tuple[tuple[Any, str], ...] = (
     (list, "ARRAY"),
     (dict, "OBJECT"),
 )
-

@@ -46,7 +46,8 @@ def _config() -> ConfigDef:
         group="Schemas", order=2, width=width, display_name="Schema Content",
     )  # fmt: skip
     table.define(
-        DECIMAL_FORMAT_CONFIG, kind.STRING, "BASE64", ConfigDef.CaseInsensitiveValidString.in_("NUMERIC", "BASE64"), low,
+        DECIMAL_FORMAT_CONFIG, kind.STRING, "BASE64",
+        ConfigDef.CaseInsensitiveValidString.in_("NUMERIC", "BASE64"), low,
         "How decimals are written: BASE64 (their bytes) or NUMERIC (a JSON number). Both are read.",
         group="Serialization", order=0, width=width, display_name="Decimal Format",
     )  # fmt: skip
@@ -153,7 +154,7 @@ class JsonConverter(Converter, HeaderConverter):
         except ValueError as error:
             raise DataError(
                 "Failed to parse schema in converter config due to serialization error: ",
-                hint=f"{SCHEMA_CONTENT_CONFIG} must be a schema in JSON, such as {{\"type\":\"string\"}}.",
+                hint=f'{SCHEMA_CONTENT_CONFIG} must be a schema in JSON, such as {{"type":"string"}}.',
             ) from error
 
 

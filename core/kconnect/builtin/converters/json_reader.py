@@ -22,7 +22,10 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class JsonReader:
-    """Reads values and schemas as Java's JsonConverter does. Source: JsonConverter.convertToConnect, asConnectSchema (Kafka 4.3)."""
+    """Reads values and schemas as Java's JsonConverter does.
+
+    Source: JsonConverter.convertToConnect, asConnectSchema (Kafka 4.3).
+    """
 
     def __init__(self, *, replace_null_with_default: bool) -> None:
         self._replace_null = replace_null_with_default
@@ -115,10 +118,14 @@ class JsonReader:
         keys, values = schema.key_schema, schema.value_schema
         if keys is not None and keys.type is Type.STRING:
             if not isinstance(node, dict):
-                raise DataError(f"Maps with string fields should be encoded as JSON objects, but found {node_type(node)}")
+                raise DataError(
+                    f"Maps with string fields should be encoded as JSON objects, but found {node_type(node)}"
+                )
             return {name: self.value(values, element) for name, element in node.items()}
         if not isinstance(node, list):
-            raise DataError(f"Maps with non-string fields should be encoded as JSON array of tuples, but found {node_type(node)}")
+            raise DataError(
+                f"Maps with non-string fields should be encoded as JSON array of tuples, but found {node_type(node)}"
+            )
         result = {}
         for entry in node:
             if not isinstance(entry, list):

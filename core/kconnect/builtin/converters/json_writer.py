@@ -20,7 +20,9 @@ _TYPE_NAMES = {Type.FLOAT32: "float", Type.FLOAT64: "double"}
 
 
 class JsonWriter:
-    """Writes values and schemas as Java's JsonConverter does. Source: JsonConverter.convertToJson, asJsonSchema (Kafka 4.3).
+    """Writes values and schemas as Java's JsonConverter does.
+
+    Source: JsonConverter.convertToJson, asJsonSchema (Kafka 4.3).
 
     Threads: one. Functions are kept for up to `cache_size` schemas, as `schemas.cache.size` says.
     """

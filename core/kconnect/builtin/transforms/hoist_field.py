@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import NotImplementedType
 from typing import Any, ClassVar, TypeVar
 
 from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, SchemaBuilder, Struct, Transformation
@@ -43,7 +42,7 @@ class _HoistField(Part, Transformation):
         hoisted = self._schemas.changed(schema)
         return self._replace(record, hoisted, Struct(hoisted).put(self._name, value))
 
-    def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType:
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
         """A struct column over the column as it is: nothing is copied. Nulls where none are allowed go by records."""
         schema, column = self._schema(batch), self._column(batch)
         if schema is None or column is None or (column.null_count and not schema.is_optional):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kconnect.api import (
@@ -103,9 +102,13 @@ class _InsertField(Part, Transformation):
         self._static_value: str | None = config[STATIC_VALUE]
         self._replace_null: bool = config[REPLACE_NULL]
         if not self._insertions:
-            raise ConfigError("No field insertion configured", hint=f"Set one of {', '.join(kind for kind, *_ in KINDS)}.")
+            raise ConfigError(
+                "No field insertion configured", hint=f"Set one of {', '.join(kind for kind, *_ in KINDS)}."
+            )
         if config[STATIC_FIELD] is not None and self._static_value is None:
-            raise ConfigError.invalid(STATIC_VALUE, None, f"No value specified for static field: {config[STATIC_FIELD]}")
+            raise ConfigError.invalid(
+                STATIC_VALUE, None, f"No value specified for static field: {config[STATIC_FIELD]}"
+            )
         self._schemas = SchemaMemory(self._with_insertions)
 
     def apply(self, record: R) -> R:
@@ -127,7 +130,7 @@ class _InsertField(Part, Transformation):
                 updated.put(name, inserted)
         return self._replace(record, updated.schema, updated)
 
-    def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType:
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
         """More children for the struct column; the children that are there are not copied.
 
         By records go: schemaless values, null rows (they keep their old schema), nulls in required fields.

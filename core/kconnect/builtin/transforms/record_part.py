@@ -44,7 +44,7 @@ class Part:
 class SchemaMemory:
     """Remembers the changed schema for each schema seen, so that equal inputs give the very same output object.
 
-    The schema of the record before is found by identity, without hashing. Java keeps 16 (SynchronizedCache of LRUCache); so do we.
+    The schema of the record before is found by identity, without hashing. Java keeps 16; so do we.
     """
 
     SIZE = 16
@@ -82,7 +82,9 @@ def require_struct(value: Any, purpose: str) -> Struct:
 
 def require_sink_record(record: ConnectRecord, purpose: str) -> SinkRecord:
     if not isinstance(record, SinkRecord):
-        name = "org.apache.kafka.connect.source.SourceRecord" if isinstance(record, SourceRecord) else _class_name(record)
+        name = (
+            "org.apache.kafka.connect.source.SourceRecord" if isinstance(record, SourceRecord) else _class_name(record)
+        )
         raise DataError(f"Only SinkRecord supported for [{purpose}], found: {name}")
     return record
 

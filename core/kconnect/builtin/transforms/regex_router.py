@@ -38,7 +38,7 @@ CONFIG = (
 
 
 class RegexRouter(Transformation):
-    """Source: o.a.k.connect.transforms.RegexRouter (Kafka 4.3): the whole topic must match, then the first match is replaced."""
+    """The whole topic must match, then the first match is replaced. Source: o.a.k.connect.transforms.RegexRouter."""
 
     supports_batches = True
 
