@@ -1,8 +1,8 @@
 r"""Java regular expressions on Python's engine: translate what differs, refuse what can not be had.
 
 Names of topics are ASCII, so the differences in Unicode handling do not matter. Refused, by name: class operations
-([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind of
-variable length.
+([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind
+of variable length.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import ConnectError, RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
-from kconnect.builtin.connectors.file_sink import CONFIG, FileStreamSinkConnector, FileStreamSinkTask
-from kit.golden import load
+from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector, FileStreamSinkTask
 
 
 def sink_record(value: object, schema: Schema | None = None) -> SinkRecord:
@@ -123,14 +122,3 @@ def test_each_task_gets_the_same_config() -> None:
     assert connector.task_configs(3) == [{"file": "f"}] * 3
     assert connector.task_class() is FileStreamSinkTask
     assert connector.alter_offsets({"file": "f"}, {})
-
-
-def test_settings_are_those_of_java() -> None:
-    (recorded,) = load("configdefs/FileStreamSink.json")["keys"]
-    (ours,) = CONFIG.config_keys.values()
-    assert (ours.name, ours.type.value, ours.importance.value, ours.default) == (
-        recorded["name"],
-        recorded["type"],
-        recorded["importance"],
-        recorded["default"],
-    )

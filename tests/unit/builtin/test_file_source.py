@@ -12,10 +12,9 @@ import pytest
 
 from kconnect.api import ConfigError, ConnectError, ExactlyOnceSupport, Schema
 from kconnect.builtin.connectors import file_tail
-from kconnect.builtin.connectors.file_source import CONFIG, FileStreamSourceConnector, FileStreamSourceTask
+from kconnect.builtin.connectors.file_source import FileStreamSourceConnector, FileStreamSourceTask
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.model import CONNECT_VERSION
-from kit.golden import load
 
 
 class Context:
@@ -306,20 +305,6 @@ def test_connector_gives_one_task_whatever_tasks_max_is(tmp_path: Path) -> None:
     assert connector.exactly_once_support({"topic": "t"}) is ExactlyOnceSupport.UNSUPPORTED
     with pytest.raises(ConfigError, match='Missing required configuration "topic" which has no default value'):
         FileStreamSourceConnector().start({"file": "f"})
-
-
-def test_settings_are_those_of_java() -> None:
-    recorded = load("configdefs/FileStreamSource.json")["keys"]
-    assert [key["name"] for key in recorded] == list(CONFIG.config_keys)
-    for key in recorded:
-        ours = CONFIG.config_keys[key["name"]]
-        assert (ours.type.value, ours.importance.value, ours.has_default) == (
-            key["type"],
-            key["importance"],
-            not key["required"],
-        )
-        assert ours.default_string == key.get("default_string")
-        assert (str(ours.validator) if ours.validator else None) == key["validator"]
 
 
 FILE = {"file": "f", "topic": "t"}
