@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -14,9 +16,11 @@ from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.output import Format
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from kconnect.client import ConnectClient
 
-__all__ = ["DEFAULT_URL", "CliSession", "Names", "Yes", "session_of", "with_session"]
+__all__ = ["DEFAULT_URL", "CliSession", "Names", "Yes", "session_of", "signals_raise", "with_session"]
 
 T = TypeVar("T")
 
@@ -158,3 +162,18 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
     return call
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the command through its `finally` blocks, as Ctrl-C does."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -133,7 +133,7 @@ class LinkError(ConnectError):
 
 
 class EnvironmentProblemError(ConnectError):
-    """This machine lacks something: Java, a free port, a writable folder."""
+    """The machine lacks something: Java, a free port, a writable folder."""
 
 
 class IllegalWorkerParametersError(ConnectError):

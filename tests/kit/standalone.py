@@ -1,4 +1,4 @@
-"""`connect standalone` as users run it: a process of its own, its files in a folder, and the processes below it to kill."""
+"""`connect standalone` as users run it: a process, its files in a folder, and the processes below it to kill."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +10,9 @@ import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect_cli.output import Column, Format, write_object, write_rows
-from kconnect_cli.session import CliSession, Output, Verbose, session_of
+from kconnect_cli.session import CliSession, Output, Verbose, session_of, signals_raise
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from kconnect.devbroker import BrokerStatus, DevBroker
 
 __all__ = ["FetchTalk", "app"]
@@ -60,7 +55,7 @@ def start(
 
     session = _session(ctx, verbose=verbose)
     broker = DevBroker(port, data, progress=FetchTalk(session))
-    with _signals_raise():
+    with signals_raise():
         broker.start()
         session.say(f"Kafka is ready: bootstrap.servers={broker.bootstrap} (data in {broker.folder.path})")
         if detach:
@@ -136,21 +131,6 @@ def _run(session: CliSession, broker: DevBroker) -> None:
             hint=f"The whole log is in {broker.folder.log}.",
         )
     session.say("The broker was stopped from elsewhere.")
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the command through its `finally` blocks, as Ctrl-C does."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _show(session: CliSession, found: BrokerStatus) -> None:

@@ -1,7 +1,7 @@
 """`connect standalone`: one worker in this process, until a signal.
 
-Exit codes are Java's connect-standalone: 2 when the worker can not start (file, port, broker), 3 when a connector or the
-offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes are those of Java's connect-standalone: 2 when the worker can not start (file, port, broker), 3 when a
+connector or the offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -167,6 +167,7 @@ class StopSignals:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
+        log.info("%s: the worker stops; once more leaves at once", signal.Signals(number).name)
         if self._worker is None:
             raise SystemExit(128 + number)
         self._worker.request_stop()

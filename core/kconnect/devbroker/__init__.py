@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kconnect.devbroker.broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
 from kconnect.devbroker.jars import KAFKA_VERSION, JarSet, cache_folder
-from kconnect.devbroker.java import Java, find_java
+from kconnect.java import Java, find_java
 
 __all__ = [
     "DEFAULT_PORT",

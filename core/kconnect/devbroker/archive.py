@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kconnect.devbroker.jars import cache_folder
-from kconnect.devbroker.java import Java
+from kconnect.java import Java
 
 __all__ = ["keep", "options"]
 

@@ -21,9 +21,9 @@ import platformdirs
 from kconnect.devbroker import archive
 from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
 from kconnect.devbroker.jars import JarSet, Progress
-from kconnect.devbroker.java import Java, find_java
 from kconnect.devbroker.wire import ask_broker
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
+from kconnect.java import Java, find_java
 
 __all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder"]
 
@@ -238,6 +238,7 @@ class DevBroker:
     def _prepare(self, java: Java, jars: Sequence[Path]) -> list[str]:
         """Write the settings, format the storage the first time; the command line of the broker."""
         self.folder.log_settings.write_text(_LOG_SETTINGS, "utf-8")
+        self.folder.clear_scratch()
         lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in self.broker_settings().items()]
         self.folder.settings.write_text("\n".join(lines) + "\n", "utf-8")
         command = [
@@ -245,6 +246,7 @@ class DevBroker:
             *_JVM_OPTIONS,
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={self.folder.log_settings}",
+            f"-Djava.io.tmpdir={self.folder.scratch}",
             "-cp",
             os.pathsep.join(str(jar) for jar in jars),
         ]

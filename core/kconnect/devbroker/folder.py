@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ class BrokerFolder:
         self.settings = self.path / "server.properties"
         self.log_settings = self.path / "log4j2.properties"
         self.kafka = self.path / "kafka"
+        self.scratch = self.path / "tmp"  # native libraries a JVM unpacks: a killed one leaves them behind
         self.meta = self.kafka / "meta.properties"
 
     @property
@@ -110,6 +112,11 @@ class BrokerFolder:
             ) from None
         file.truncate(0)  # a broker that was killed left its pid behind
         return file
+
+    def clear_scratch(self) -> None:
+        """An empty folder for the JVM's temporary files."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True, exist_ok=True)
 
     def running(self) -> Running | None:
         """The broker that holds the folder now, None if none does (or it is just being started)."""

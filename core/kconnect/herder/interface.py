@@ -36,7 +36,7 @@ class LauncherEvents(Protocol):
     """What a launcher calls back. Threads: from the launcher's own threads; must return quickly and never raise."""
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        """A task was seen in a state. UNASSIGNED: its slot is gone or not up yet, it will be started again by itself."""
+        """A task was seen in a state. UNASSIGNED: its slot is gone or not up yet, it is started again by itself."""
         ...
 
     def reconfiguration_requested(self, connector: str) -> None:

@@ -35,7 +35,8 @@ class HerderEvents:
         if not self._status.report_task(task_id, run, state, trace):
             log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
         elif state is RunState.FAILED:
-            log.error("Task %s has failed and does not run until it is restarted:\n%s", task_id, trace)
+            # The slot has logged the trace
+            log.error("Task %s has failed and does not run until it is restarted", task_id)
 
     def reconfiguration_requested(self, connector: str) -> None:
         if self._config.find(connector) is None:

@@ -244,7 +244,7 @@ class RecordConsumer:
     # --- messages to runs ---
 
     def _runs(self, messages: list[Message]) -> list[ConsumedRun]:
-        if list(map(Message.error, messages)).count(None) != len(messages):
+        if any(map(Message.error, messages)):  # an error is true; comparing one with None raises
             messages = self._without_errors(messages)
         if len(self._assigned) == 1 and messages:
             (only,) = self._assigned

@@ -97,6 +97,7 @@ class SinkLoop:
                 self._rewind()
                 if self._offsets.commit_if_due():
                     self._waiting.clear()  # what was put since the last commit is read again
+                self._pause_as_asked()
                 self._fetch()
                 self._deliver()
         except BaseException:
@@ -137,6 +138,13 @@ class SinkLoop:
             self._drop({partition})
             self._consumer.seek(partition, offset)
             self._offsets.moved_to(partition, offset)
+
+    def _pause_as_asked(self) -> None:
+        """Pause and resume the partitions the task itself named."""
+        pause, resume = self._context.take_pauses()
+        self._consumer.pause(pause)
+        if not self._is_paused and not self._retries:
+            self._consumer.resume(resume)
 
     def _fetch(self) -> None:
         wait_s = min(_FETCH_WAIT_S, self._offsets.until_due_s())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
@@ -16,7 +17,7 @@ __all__ = ["ErrantRecords", "SinkContext"]
 
 
 class SinkContext:
-    """Implements kconnect.api.SinkTaskContext. Threads: the task's own; request_commit() from any.
+    """Implements kconnect.api.SinkTaskContext. Threads: pause, resume and request_commit from any, the rest the task's.
 
     Source: o.a.k.connect.runtime.WorkerSinkTaskContext (Kafka 4.3).
     """
@@ -33,6 +34,8 @@ class SinkContext:
         self._configs = configs
         self._reporter = reporter
         self._offsets: dict[TopicPartition, int] = {}
+        # The client serves one thread at a time and lets others wait without end, so the loop does it, before it fetches.
+        self._pauses: deque[tuple[bool, tuple[TopicPartition, ...]]] = deque()
         self._timeout_ms: int | None = None
         self._commit_requested = threading.Event()
 
@@ -56,12 +59,10 @@ class SinkContext:
         return self._consumer.assignment
 
     def pause(self, *partitions: TopicPartition) -> None:
-        self.paused.update(partitions)
-        self._consumer.pause(partitions)
+        self._pauses.append((True, partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        self.paused.difference_update(partitions)
-        self._consumer.resume(partitions)
+        self._pauses.append((False, partitions))
 
     def request_commit(self) -> None:
         self._commit_requested.set()
@@ -75,8 +76,18 @@ class SinkContext:
         """The offsets asked for, of these partitions; each is given once."""
         if not self._offsets:
             return {}
-        found = {partition: self._offsets.pop(partition) for partition in partitions & self._offsets.keys()}
-        return found
+        return {partition: self._offsets.pop(partition) for partition in partitions & self._offsets.keys()}
+
+    def take_pauses(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """Partitions to pause and to resume now, as asked since the last call; `paused` is up to date after it."""
+        before = set(self.paused)
+        while self._pauses:
+            is_pause, partitions = self._pauses.popleft()
+            if is_pause:
+                self.paused.update(partitions)
+            else:
+                self.paused.difference_update(partitions)
+        return self.paused - before, before - self.paused
 
     def take_timeout_s(self) -> float | None:
         """How long to wait before the next try; None when the task did not say. Given once."""

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kconnect.devbroker.java import find_java
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect.java import find_java
 from kconnect.spark.archive import RECORDING, ClassArchive
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
 from kconnect.spark.settings import SparkSettings
@@ -148,7 +148,7 @@ class SparkApplication:
         self._jvm = Jvm(self._folder)
         conf = spark_conf(self._settings, self._folder)
         use = [RECORDING] if self._records_classes else self.archive.flags()
-        own = [*FAST_FLAGS, *use, f"-XX:ErrorFile={self._folder}/hs_err_%p.log"]
+        own = [*FAST_FLAGS, *use, f"-XX:ErrorFile={self._folder}/hs_err_%p.log", f"-Djava.io.tmpdir={self._folder}"]
         users = conf.get("spark.driver.extraJavaOptions", "")
         if "log4j" not in users and not _has_own_log4j():
             own.append(f"-Dlog4j2.configurationFile=file:{log4j_properties(self._folder)}")

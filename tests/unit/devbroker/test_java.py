@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.java import find_java, parse_version
 from kconnect.errors import EnvironmentProblemError
+from kconnect.java import find_java, parse_version
 
 
 def _java(folder: Path, says: str, code: int = 0) -> Path:
