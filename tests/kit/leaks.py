@@ -1,4 +1,7 @@
-"""Nothing may outlive a test: threads, child processes, listening ports."""
+"""Nothing may outlive a test: threads, child processes, listening ports.
+
+Processes below one that stood before the test belong to that one's owner, a fixture of the module or the session.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +47,22 @@ class Snapshot:
             for thread in threading.enumerate()
             if thread.ident not in self.threads and not thread.name.startswith(_LIBRARY_THREADS)
         ]
-        left += [f"process {pid}: {text}" for pid, text in _children().items() if pid not in self.processes]
+        left += [f"process {pid}: {text}" for pid, text in _children(self.processes).items()]
         left += [f"listening port {port}" for port in _listening() - self.ports]
         return left
 
 
-def _children() -> dict[int, str]:
-    """Processes below this one, those of pyspark's session excepted: pid -> command line. Zombies count."""
+def _children(others: frozenset[int] = frozenset()) -> dict[int, str]:
+    """Processes below this one, pyspark's session and `others` with what is below them excepted: pid -> command line.
+
+    Zombies count.
+    """
     found: dict[int, str] = {}
     ahead = psutil.Process().children()
     while ahead:
         child = ahead.pop()
+        if child.pid in others:
+            continue
         try:
             command = " ".join(child.cmdline())
             if _SPARK_JVM in command:

@@ -69,15 +69,17 @@ def standalone(
         if broker:
             with _exit_code(_EXIT_WORKER):
                 _start_broker(stack, properties, ctx)
-        _run(properties, connectors, signals)
+        _run(named[0] if named else None, properties, connectors, signals)
     raise typer.Exit(signals.exit_code())
 
 
-def _run(properties: Mapping[str, str], connectors: Sequence[ConnectorFile], signals: StopSignals) -> None:
+def _run(
+    file: Path | None, properties: Mapping[str, str], connectors: Sequence[ConnectorFile], signals: StopSignals
+) -> None:
     """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code."""
     from kconnect.worker import StandaloneWorker, StartupError
 
-    worker = StandaloneWorker(properties, connectors)
+    worker = StandaloneWorker(properties, connectors, file=file)
     signals.stop_on_signal(worker)
     try:
         worker.start()
@@ -99,7 +101,9 @@ def worker_properties(file: Path | None) -> dict[str, str]:
     from kconnect.config import default_standalone_properties, read_properties
 
     if file is None:
-        return default_standalone_properties()
+        properties = default_standalone_properties()
+        Path(properties["offset.storage.file.filename"]).parent.mkdir(parents=True, exist_ok=True)
+        return properties
     properties = read_properties(file)
     if "connector.class" in properties and "bootstrap.servers" not in properties:
         raise ConnectError(
@@ -113,9 +117,18 @@ def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
     """The connectors of the named files, else of connectors.d in the current folder, else none."""
     from kconnect.config import load_connector_file, load_folder
 
-    if named:
-        return [load_connector_file(path) for path in named]
-    return load_folder(DROP_INS) if DROP_INS.is_dir() else []
+    if not named:
+        return load_folder(DROP_INS) if DROP_INS.is_dir() else []
+    found: dict[str, ConnectorFile] = {}
+    for path in named:
+        loaded = load_connector_file(path)
+        earlier = found.setdefault(loaded.name, loaded)
+        if earlier is not loaded:
+            raise ConnectError(
+                f"Failed to create connector for {path}: Connector {loaded.name} already exists, from {earlier.path}",
+                hint=f"Give one of them another name; name={loaded.name} stands in both.",
+            )
+    return list(found.values())
 
 
 def _start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:

@@ -192,10 +192,10 @@ class ConfigDef:
         self,
         name: str,
         type: ConfigType,
-        default: Any,  # any type that the setting's own type parses, or NO_DEFAULT
-        validator: Validator | None,
-        importance: _Importance,
-        doc: str,
+        default: Any = NO_DEFAULT,  # any type that the setting's own type parses
+        validator: Validator | None = None,
+        importance: _Importance = _Importance.MEDIUM,
+        doc: str = "",
         *,
         group: str | None = None,
         order: int = -1,
@@ -205,7 +205,7 @@ class ConfigDef:
         recommender: Recommender | None = None,
         internal: bool = False,
     ) -> ConfigDef:
-        """Add a row and return the table, so that calls chain. Pass NO_DEFAULT for a setting that must be given."""
+        """Add a row and return the table, so that calls chain. A setting without a default must be given."""
         parsed = default
         if default is not NO_DEFAULT:
             parsed = parse_type(name, default, type)

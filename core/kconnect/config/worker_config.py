@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import platformdirs
-
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.distributed_keys import CLUSTER, GROUP
 from kconnect.config.key_table import define_rows
 from kconnect.config.security_keys import SASL, SSL
 from kconnect.config.worker_keys import KCONNECT, REST, STANDALONE, TOPIC_TRACKING, WORKER
 from kconnect.errors import ConfigError
+from kconnect.folders import data_folder
 
 __all__ = [
     "DISTRIBUTED_CONFIG",
@@ -193,7 +192,7 @@ def default_standalone_properties(home: Path | None = None) -> dict[str, str]:
     Converters are those of Java's sample worker file. `home` replaces the user's data folder.
     Differs: Java's sample keeps offsets in /tmp, which a restart of the machine empties.
     """
-    folder = home or Path(platformdirs.user_data_dir("kconnect", appauthor=False))
+    folder = home or data_folder()
     return {
         "bootstrap.servers": "localhost:9092",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",

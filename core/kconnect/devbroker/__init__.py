@@ -8,7 +8,8 @@ the tests; imports nothing of ours but errors.
 from __future__ import annotations
 
 from kconnect.devbroker.broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
-from kconnect.devbroker.jars import KAFKA_VERSION, JarSet, cache_folder
+from kconnect.devbroker.jars import KAFKA_VERSION, JarSet
+from kconnect.folders import cache_folder
 from kconnect.java import Java, find_java
 
 __all__ = [

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from kconnect.devbroker.jars import cache_folder
+from kconnect.folders import cache_folder
 from kconnect.java import Java
 
 __all__ = ["keep", "options"]

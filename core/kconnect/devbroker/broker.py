@@ -16,13 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-import platformdirs
-
 from kconnect.devbroker import archive
 from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
 from kconnect.devbroker.jars import JarSet, Progress
 from kconnect.devbroker.wire import ask_broker
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
+from kconnect.folders import data_folder
 from kconnect.java import Java, find_java
 
 __all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder"]
@@ -66,7 +65,7 @@ class BrokerStatus:
 
 def default_data_folder() -> Path:
     """Where the broker keeps its data unless told otherwise: the user's data folder."""
-    return platformdirs.user_data_path("kconnect") / "broker"
+    return data_folder() / "broker"
 
 
 class DevBroker:

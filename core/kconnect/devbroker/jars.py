@@ -25,9 +25,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError, UnreachableError
+from kconnect.folders import cache_folder
 
 __all__ = ["KAFKA_VERSION", "Jar", "JarSet", "Progress", "cache_folder", "locked_jars"]
 
@@ -76,12 +75,6 @@ class Jar:
     def file_name(self) -> str:
         _, artifact, version = self.coordinate.split(":")
         return f"{artifact}-{version}.jar"
-
-
-def cache_folder() -> Path:
-    """Where fetched jars and class archives are kept: the user's cache folder, `KCONNECT_CACHE` if set."""
-    chosen = os.environ.get("KCONNECT_CACHE")
-    return Path(chosen) if chosen else platformdirs.user_cache_path("kconnect")
 
 
 def locked_jars(name: str = BROKER) -> list[Jar]:

@@ -40,8 +40,8 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 65_536,
-    # Differs: Java's default is 45 s. A slot that is killed can not leave its group, and the partitions of its sinks wait
-    # for this time; brokers take 6 s and more (group.min.session.timeout.ms). Heartbeats come from librdkafka's own thread.
+    # Differs: Java's default is 45 s. A slot that is killed can not leave its group, and the partitions of its sinks
+    # wait for this time; brokers take 6 s and more (group.min.session.timeout.ms). librdkafka beats in its own thread.
     "session.timeout.ms": 6_000,
     "heartbeat.interval.ms": 1_500,
 }

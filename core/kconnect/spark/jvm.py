@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -144,7 +145,8 @@ class Jvm:
         """End it now, from any thread; start and connect then fail."""
         process = self._process
         if process is not None:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # its whole group is gone
+                os.killpg(process.pid, signal.SIGKILL)  # spark-submit, before it becomes the JVM, has a child
 
     def stop(self, timeout_s: float) -> None:
         """Let it end by itself, kill it after the time given. Idempotent."""

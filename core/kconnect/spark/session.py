@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 # Spark tries a slot that died again by itself, so often within one job; then the job fails, tells the cause, and is
 # submitted again with back-off. Without the bound a slot that can not start would spin.
 _TASK_FAILURES = 4
+# A stop that meets a start kills its JVM, and looks again this soon whether the start had one by then.
+_KILL_AGAIN_S = 0.05
 
 
 class SparkApplication:
@@ -69,7 +71,7 @@ class SparkApplication:
             try:
                 gateway = self._start_jvm()
             except EnvironmentProblemError:
-                if self.archive.path is None:
+                if self._stopping.is_set() or self.archive.path is None:
                     raise
                 log.debug("Spark's JVM did not start with its class archive; once more without")
                 self.archive.discard()
@@ -111,11 +113,14 @@ class SparkApplication:
         """End Spark, the JVM and all below it, and remove our folders. Idempotent."""
         self._stopping.set()
         deadline_s = time.monotonic() + timeout_s
-        if not self._lock.acquire(timeout=max(timeout_s - 2.0, 0.1)):
-            # Still starting: without its JVM the start fails at once.
+        # Still starting: without its JVM the start fails at once. On a cluster it is let finish if there is time, so
+        # that the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
+        patience_s = _KILL_AGAIN_S if self._settings.is_local else max(timeout_s - 2.0, 0.1)
+        while not self._lock.acquire(timeout=patience_s):
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that the JVM is gone is no news
             if self._jvm is not None:
                 self._jvm.kill()
-            self._lock.acquire()
+            patience_s = _KILL_AGAIN_S
         try:
             context, self._context = self._context, None
             if context is not None:

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from kconnect.errors import ConfigError
+from kconnect.folders import cache_folder
 
 __all__ = ["SparkSettings"]
 
@@ -37,7 +36,7 @@ class SparkSettings:
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0
     plugin_path: str | None = None
-    cache: Path = field(default_factory=lambda: user_cache_path("kconnect"))
+    cache: Path = field(default_factory=cache_folder)
 
     @classmethod
     def parse(cls, worker: Mapping[str, str]) -> SparkSettings:
