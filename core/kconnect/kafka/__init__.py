@@ -7,6 +7,7 @@ What librdkafka raises is turned into our errors here (see clients.kafka_errors)
 from kconnect.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
 from kconnect.kafka.consumer import ConsumedRun, RebalanceListener, RecordConsumer
 from kconnect.kafka.producer import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
+from kconnect.kafka.topic_pattern import topic_pattern
 
 __all__ = [
     "ConsumedRun",
@@ -20,4 +21,5 @@ __all__ = [
     "TopicInfo",
     "WrittenRecord",
     "cluster_id",
+    "topic_pattern",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
 from kconnect.model import TopicPartition
 
@@ -109,6 +110,8 @@ class RecordConsumer:
     def __init__(self, config: Mapping[str, Any], name: str) -> None:
         self._log = ClientLog(log, f"Consumer of {name}")
         self._is_closed = False
+        self._in_listener = False
+        self._is_cut_off = False
         self._client = consumer_client(config, self._log, on_commit=self._on_commit)
         # Only cooperative assignors hand partitions over a few at a time; the binding does not tell which is in use.
         self._is_incremental = (
@@ -179,8 +182,34 @@ class RecordConsumer:
             with kafka_errors("Partitions can not be resumed"):
                 self._client.resume(given)
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit and wait; for the end of a task and for partitions that go. Errors: ConnectError."""
+    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+        """Commit and wait; for partitions that go and for the end of a task: records that come meanwhile are dropped.
+
+        Errors: ConnectError; TimedOutError when the group's coordinator does not answer in time.
+        """
+        if self._in_listener:
+            self._commit_in_listener(offsets)
+            return
+        answers: list[ConnectError | None] = []
+        self.pause(self._assigned)
+        self.commit_async(offsets, answers.append)
+        deadline = time.monotonic() + timeout_s
+        while not answers:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                self._pending_commit = None
+                self._is_cut_off = True
+                why = f": {self._log.last_error}" if self._log.last_error else ""
+                raise TimedOutError(
+                    f"Offsets were not committed within {timeout_s:.1f} s (offset.flush.timeout.ms){why}"
+                )
+            with kafka_errors("Offsets can not be committed"):
+                self._client.poll(min(left_s, 0.1))
+        if answers[0] is not None:
+            raise answers[0]
+
+    def _commit_in_listener(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """The client can not be served inside its own callback; but there the group is at work, so it answers."""
         with kafka_errors("Offsets can not be committed"):
             done = self._client.commit(offsets=_client_partitions(offsets), asynchronous=False)
         for partition in done or ():
@@ -196,11 +225,18 @@ class RecordConsumer:
             self._client.commit(offsets=_client_partitions(offsets), asynchronous=True)
 
     def close(self) -> None:
-        """Leave the group; `revoked` of the listener is called for what is still ours. Idempotent."""
-        if not self._is_closed:
-            self._is_closed = True
+        """Leave the group; `revoked` of the listener is called for what is still ours. Idempotent.
+
+        After a commit that was not answered nobody is left: the client would wait for the answer up to a minute, so it
+        is let go without a word and the group finds out by the session timeout.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._is_cut_off:
             with kafka_errors("The consumer can not be closed"):
                 self._client.close()
+        del self._client
 
     # --- callbacks of the client, inside fetch() and close() ---
 
@@ -224,10 +260,14 @@ class RecordConsumer:
 
     def _revoke(self, given: list[ClientPartition], told: Callable[[Sequence[TopicPartition]], None]) -> None:
         partitions = _ours(given)
+        self._in_listener = True
         try:
             told(partitions)
         except BaseException as error:  # as in _assign
             self._raised = self._raised or error
+        finally:
+            self._in_listener = False
+        self._is_cut_off = False
         self._assigned -= set(partitions)
 
     def _on_commit(self, error: KafkaError | None, offsets: list[ClientPartition]) -> None:

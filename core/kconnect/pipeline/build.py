@@ -18,7 +18,7 @@ from kconnect.config.connector_config import (
 )
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.errors import ConfigError
-from kconnect.kafka import RecordConsumer, RecordProducer
+from kconnect.kafka import RecordConsumer, RecordProducer, topic_pattern
 from kconnect.model import ConnectorType
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.inflight import InFlight
@@ -84,11 +84,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
             context=SourceContext(control, ports.offsets, lambda: spec.task_config),
             tolerates_all=config.tolerates_errors,
             flush_interval_s=_seconds(spec.worker_config, "offset.flush.interval.ms"),
-            stop_budget_s=min(
-                _seconds(spec.worker_config, "offset.flush.timeout.ms"),
-                # The end must be reported before the host's patience ends, or the task counts as left behind.
-                _seconds(spec.worker_config, "task.shutdown.graceful.timeout.ms") * 0.8,
-            ),
+            stop_budget_s=_stop_budget_s(spec.worker_config),
         ),
     )
 
@@ -126,9 +122,10 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
                 ports.clock,
                 interval_s=_seconds(spec.worker_config, "offset.flush.interval.ms"),
                 timeout_s=_seconds(spec.worker_config, "offset.flush.timeout.ms"),
+                end_timeout_s=_stop_budget_s(spec.worker_config),
                 is_commit_requested=context.take_commit_request,
             ),
-            topics=config.topics or [_anchored(config.topics_regex or "")],
+            topics=config.topics or [topic_pattern(config.topics_regex or "")],
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
         ),
     )
@@ -224,14 +221,14 @@ def _seconds(worker: Mapping[str, str], name: str) -> float:
     return float(_worker_value(worker, name)) / 1000
 
 
+def _stop_budget_s(worker: Mapping[str, str]) -> float:
+    """How long the end of a task may take: its host's patience less the time to stop the plugin and the clients."""
+    return min(_seconds(worker, "offset.flush.timeout.ms"), _seconds(worker, "task.shutdown.graceful.timeout.ms") * 0.6)
+
+
 def _fetch_size(worker: Mapping[str, str], connector: Mapping[str, str], task: SinkTask) -> int:
     is_set = "consumer.max.poll.records" in worker or "consumer.override.max.poll.records" in connector
     return _COLUMNAR_FETCH if task.supports_batches and not is_set else max_poll_records(worker, connector)
-
-
-def _anchored(regex: str) -> str:
-    """Java matches the whole name; librdkafka takes a pattern by its leading ^ and searches."""
-    return f"^(?:{regex})$"
 
 
 def _warn(warnings: list[str]) -> None:

@@ -34,7 +34,7 @@ class SinkContext:
         self._configs = configs
         self._reporter = reporter
         self._offsets: dict[TopicPartition, int] = {}
-        # The client serves one thread at a time and lets others wait without end, so the loop does it, before it fetches.
+        # The client serves one thread at a time and lets others wait without end: the loop does it, before it fetches.
         self._pauses: deque[tuple[bool, tuple[TopicPartition, ...]]] = deque()
         self._timeout_ms: int | None = None
         self._commit_requested = threading.Event()

@@ -36,6 +36,7 @@ class SinkOffsets:
         *,
         interval_s: float,
         timeout_s: float,
+        end_timeout_s: float,
         is_commit_requested: Callable[[], bool],
     ) -> None:
         self._control = control
@@ -44,11 +45,13 @@ class SinkOffsets:
         self._clock = clock
         self._interval_s = interval_s
         self._timeout_s = timeout_s
+        self._end_timeout_s = end_timeout_s
         self._take_request = is_commit_requested
         self._current: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._due_at = clock.monotonic() + interval_s
         self._sequence = 0
+        self._name = str(control.spec.id)
         self._running_since: float | None = None
 
     def began(self, partition: TopicPartition, offset: int) -> None:
@@ -91,9 +94,7 @@ class SinkOffsets:
         try:
             wanted = self._pre_commit(offsets)
         except RetriableError as error:
-            log.warning(
-                "%s could not flush; its records since the last commit come again: %s", self._control.spec.id, error
-            )
+            log.warning("%s could not flush; its records since the last commit come again: %s", self._name, error)
             self._control.counters.commit_failures += 1
             self._go_back(offsets)
             return True
@@ -114,8 +115,13 @@ class SinkOffsets:
                 self._task.close(list(partitions))
         if wanted and not self._control.is_cancelled:
             self._sequence += 1  # a commit in the background that ends later is of no interest any more
-            self._consumer.commit(wanted)
-            self._done(wanted)
+            try:
+                self._consumer.commit(wanted, self._end_timeout_s)
+            except ConnectError as error:  # as in Java: the records are put again by whoever reads on
+                self._control.counters.commit_failures += 1
+                log.error("The last offsets of %s were not committed: %s", self._name, error)
+            else:
+                self._done(wanted)
 
     def _pre_commit(self, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         with plugin_call(self._task, "pre_commit"):
@@ -148,9 +154,7 @@ class SinkOffsets:
                 self._done(offsets)
             else:
                 self._control.counters.commit_failures += 1
-                log.error(
-                    "Offsets of %s were not committed, the next commit takes them: %s", self._control.spec.id, error
-                )
+                log.error("Offsets of %s were not committed, the next commit takes them: %s", self._name, error)
 
         try:
             self._consumer.commit_async(offsets, done)

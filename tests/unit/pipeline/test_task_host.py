@@ -1,0 +1,194 @@
+"""Task threads and their host, with loops a test controls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from kconnect.clock import SystemClock
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline.host import HousekeepingThread
+from kconnect.pipeline.lifecycle import TaskThread, failure_text
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kit.waiting import eventually
+
+SPEC = TaskSpec(TaskId("orders", 0), 7, ConnectorType.SOURCE, {}, {}, {})
+
+
+class Loop:
+    """A loop that runs until it is stopped; `raise_in` and `hold` change that."""
+
+    def __init__(self, control: TaskControl) -> None:
+        self.control = control
+        self.calls: list[str] = []
+        self.raise_in = ""
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def start(self) -> None:
+        self._call("start")
+
+    def run(self) -> None:
+        self._call("run")
+        while not self.control.wait(0.01):
+            pass
+
+    def close(self) -> None:
+        self._call("close")
+        self.hold.wait(10)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.raise_in.split():
+            raise ValueError(f"broken {name}")
+
+
+class Bench:
+    """One task thread with its loop and what it reported."""
+
+    def __init__(self, prepare: Callable[[Loop], None] = lambda loop: None, spec: TaskSpec = SPEC) -> None:
+        self.told: list[tuple[int, RunState, str | None]] = []
+        self.loops: list[Loop] = []
+
+        def build(control: TaskControl, ports: TaskPorts) -> Loop:
+            loop = Loop(control)
+            prepare(loop)
+            self.loops.append(loop)
+            return loop
+
+        ports = TaskPorts(
+            report=lambda task_id, run, state, trace: self.told.append((run, state, trace)),
+            offsets=cast("Any", None),
+            reconfigure=lambda name: None,
+            housekeeping=cast("Any", None),
+            plugins=cast("Any", None),
+        )
+        self.task = TaskThread(spec, ports, build)
+
+    @property
+    def states(self) -> list[RunState]:
+        return [state for _, state, _ in self.told]
+
+    def await_state(self, state: RunState) -> None:
+        eventually(lambda: self.states[-1:] == [state], 5, f"{state}", pause_s=0.002)
+
+
+def test_a_task_runs_and_stops() -> None:
+    bench = Bench()
+    bench.task.start()
+    bench.await_state(RunState.RUNNING)
+    bench.task.request_stop()
+    assert bench.task.join(5)
+    assert bench.states == [RunState.RUNNING, RunState.STOPPED]
+    assert bench.loops[0].calls == ["start", "run", "close"]
+    assert {run for run, _, _ in bench.told} == {7}
+
+
+def test_a_task_that_never_started_has_ended() -> None:
+    assert Bench().task.join(0)
+
+
+@pytest.mark.parametrize("place", ["start", "run", "close"])
+def test_an_error_anywhere_is_failed_with_a_sentence_and_the_trace(place: str) -> None:
+    bench = Bench(lambda loop: setattr(loop, "raise_in", place))
+    bench.task.start()
+    bench.task.request_stop() if place == "close" else None
+    bench.await_state(RunState.FAILED)
+    assert bench.task.join(5)
+    trace = bench.told[-1][2] or ""
+    assert trace.startswith(f"Task orders-0 failed: broken {place}.\n")
+    assert "Traceback (most recent call last)" in trace
+    assert bench.loops[0].calls[-1] == "close"
+
+
+def test_the_first_error_is_told_when_close_fails_too() -> None:
+    bench = Bench(lambda loop: setattr(loop, "raise_in", "run close"))
+    bench.task.start()
+    bench.await_state(RunState.FAILED)
+    assert bench.task.join(5)
+    assert "broken run" in (bench.told[-1][2] or "").splitlines()[0]
+
+
+def test_a_task_left_behind_is_heard_of_no_more() -> None:
+    bench = Bench(lambda loop: loop.hold.clear())
+    bench.task.start()
+    bench.await_state(RunState.RUNNING)
+    bench.task.request_stop()
+    assert not bench.task.join(0.05)
+    bench.task.cancel()
+    bench.loops[0].hold.set()
+    assert bench.task.join(5)
+    assert bench.states == [RunState.RUNNING]
+
+
+def test_a_task_stopped_while_it_waits_paused_builds_nothing() -> None:
+    spec = TaskSpec(TaskId("orders", 0), 7, ConnectorType.SOURCE, {}, {}, {}, TargetState.PAUSED)
+    bench = Bench(spec=spec)
+    bench.task.start()
+    bench.await_state(RunState.PAUSED)
+    bench.task.request_stop()
+    assert bench.task.join(5)
+    assert bench.loops == []
+    assert bench.states == [RunState.PAUSED, RunState.STOPPED]
+
+
+def test_a_wait_ends_with_a_pause_and_says_it_is_no_stop() -> None:
+    bench = Bench()
+    control = TaskControl(SPEC, bench.task._ports)
+    woken: list[bool] = []
+    waiter = threading.Thread(target=lambda: woken.append(control.wait(10)))
+    waiter.start()
+    time.sleep(0.05)
+    control.set_target(TargetState.PAUSED)
+    waiter.join(5)
+    assert woken == [False]
+    control.stop()
+    assert control.wait(10) is True
+
+
+def test_the_trace_names_the_root_cause() -> None:
+    try:
+        try:
+            raise OSError("disk full")
+        except OSError as inner:
+            raise ConnectError("Can not write the file") from inner
+    except ConnectError as error:
+        text = failure_text(TaskId("a", 1), error)
+    assert text.splitlines()[0] == "Task a-1 failed: Can not write the file. Root cause: OSError: disk full"
+
+
+class TestHousekeeping:
+    def test_timers_go_on_after_an_error(self) -> None:
+        house, ticks = HousekeepingThread(SystemClock()), []
+
+        def tick() -> None:
+            ticks.append(time.monotonic())
+            raise ValueError("broken tick")
+
+        house.start()
+        house.every(0.01, tick, "test")
+        eventually(lambda: len(ticks) > 2, 5, "three ticks")
+        house.stop(2)
+
+    def test_a_cancelled_timer_is_not_called(self) -> None:
+        house, ticks = HousekeepingThread(SystemClock()), []
+        house.start()
+        ticket = house.every(0.05, lambda: ticks.append(1), "test")
+        ticket.cancel()
+        time.sleep(0.15)
+        house.stop(2)
+        assert ticks == []
+
+    def test_one_thread_serves_all_timers(self) -> None:
+        house, names = HousekeepingThread(SystemClock()), set()
+        house.start()
+        for number in range(20):
+            house.every(0.01, lambda n=number: names.add((n, threading.current_thread().name)), "test")  # type: ignore[misc]
+        eventually(lambda: len(names) == 20, 5, "all called")
+        house.stop(2)
+        assert {thread for _, thread in names} == {"housekeeping"}
