@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +18,7 @@ from kconnect.config import ConnectorFile, StandaloneConfig
 from kconnect.config.client_config import admin_config
 from kconnect.errors import (
     ConfigError,
+    ConfigProblem,
     ConnectError,
     EnvironmentProblemError,
     RetriableError,
@@ -28,7 +30,7 @@ from kconnect.herder.interface import Launcher
 from kconnect.herder.kafka_groups import kafka_group_offsets
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.standalone import StandaloneHerder
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
 from kconnect.model import ConnectorStatus, RunState
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import FileOffsetStore
@@ -57,17 +59,33 @@ _BOOTSTRAP_TRY_S = 1.0
 
 
 class StartupError(ConnectError):
-    """The worker could not start. `exit_code` is that of Java's connect-standalone; `__cause__` the reason."""
+    """The worker could not start. `exit_code` is that of Java's connect-standalone; `__cause__` the reason.
 
-    def __init__(self, cause: ConnectError, exit_code: int, lead: str = "") -> None:
-        super().__init__(f"{lead}{cause}", hint=cause.hint)
+    `file` is the one to correct. Wrong settings are told one sentence each, where REST has Java's longer message.
+    """
+
+    def __init__(self, cause: ConnectError, exit_code: int, lead: str = "", file: Path | None = None) -> None:
+        problems = cause.problems if isinstance(cause, ConfigError | InvalidConnectorError) else ()
+        told = " ".join(f"{problem.message.rstrip('.')}." for problem in problems)
+        super().__init__(f"{lead}{told or cause}", hint=cause.hint or _what_to_do(problems, file))
         self.exit_code = exit_code
+
+
+def _what_to_do(problems: Sequence[ConfigProblem], file: Path | None) -> str | None:
+    where = f"in {file}" if file is not None else "in the worker's properties"
+    steps = []
+    if missing := [problem.key for problem in problems if problem.value is None]:
+        steps.append(f"Set {' and '.join(f'{key}=..' for key in dict.fromkeys(missing))} {where}.")
+    if wrong := [problem.key for problem in problems if problem.value is not None]:
+        steps.append(f"Correct {' and '.join(dict.fromkeys(wrong))} {where}.")
+    return " ".join(steps) or None
 
 
 class StandaloneWorker:
     """A worker in this process. States: new -> started -> stopped; also a context manager.
 
-    `launcher` makes another one than Spark's, from the worker's properties (tests). Threads: start, create_connectors
+    `file` is where the properties were read from, for messages. `launcher` makes another one than Spark's, from the
+    worker's properties (tests). Threads: start, create_connectors
     and stop from one thread at a time; the rest from any, `request_stop` from a signal handler too.
     """
 
@@ -76,9 +94,11 @@ class StandaloneWorker:
         worker_props: Mapping[str, str],
         connectors: Sequence[ConnectorFile] = (),
         *,
+        file: Path | None = None,
         launcher: Callable[[Mapping[str, str]], Launcher] | None = None,
     ) -> None:
         self._props = dict(worker_props)
+        self._file = file
         self._connectors = tuple(connectors)
         self._new_launcher = launcher or _spark_launcher
         self._launcher: Launcher | None = None
@@ -86,6 +106,7 @@ class StandaloneWorker:
         self._rest: RestServer | None = None
         self._stack = ExitStack()
         self._stop_requested = threading.Event()
+        self._stopped = False
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     def start(self) -> None:
@@ -108,7 +129,7 @@ class StandaloneWorker:
     def create_connectors(self, files: Sequence[ConnectorFile]) -> None:
         """Create connectors one after the other. Errors: StartupError at the first that fails, naming its file."""
         for file in files:
-            with _exit_code(EXIT_CONNECTORS, f"Failed to create connector for {file.path}: "):
+            with _exit_code(EXIT_CONNECTORS, f"Failed to create connector for {file.path}: ", file.path):
                 self.herder.put_connector(file.name, file.config, initial_state=file.initial_state, replace=False)
             log.info("Created connector %s from %s", file.name, file.path)
 
@@ -122,6 +143,9 @@ class StandaloneWorker:
         `timeout_s` bounds the tasks; by default `task.shutdown.graceful.timeout.ms`.
         """
         self._stop_requested.set()
+        if self._stopped:
+            return
+        self._stopped = True
         if timeout_s is not None:
             self._task_stop_s = timeout_s
         began = time.monotonic()
@@ -188,9 +212,11 @@ class StandaloneWorker:
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
         """Spark in the background, REST, then Kafka. What is begun first is stopped last."""
         plugins = PluginRegistry.load(self._props.get("plugin.path"))
-        config = StandaloneConfig.parse(self._props, lambda name: _worker_plugin(plugins, name))
+        with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            config = StandaloneConfig.parse(self._props, lambda name: _worker_plugin(plugins, name))
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
-        launcher = self._launcher = self._new_launcher(self._props)
+        with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            launcher = self._launcher = self._new_launcher(self._props)
         offsets = FileOffsetStore(config.offset_storage_file_filename)
         herder = self._herder = StandaloneHerder(_herder_parts(config, plugins, launcher, offsets))
 
@@ -207,7 +233,11 @@ class StandaloneWorker:
 
         rest = self._rest = RestServer(herder, config.listeners)
         self._stack.callback(lambda: rest.stop(_REST_STOP_S))
-        rest.start()
+        with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            rest.start()
+
+    def _lead(self) -> str:
+        return f"{self._file}: " if self._file is not None else ""
 
     def _worker_id(self) -> str:
         from kconnect.rest import advertised_address
@@ -235,7 +265,7 @@ class StandaloneWorker:
                         raise UnreachableError(
                             f"No Kafka broker answers at bootstrap.servers={self._props.get('bootstrap.servers')} "
                             f"within {timeout_s:g} s ({err})",
-                            hint="Start the broker or correct bootstrap.servers; "
+                            hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
                             "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
                         ) from err
                 self.raise_if_failed()
@@ -244,13 +274,13 @@ class StandaloneWorker:
 
 
 @contextmanager
-def _exit_code(code: int, lead: str = "") -> Iterator[None]:
+def _exit_code(code: int, lead: str = "", file: Path | None = None) -> Iterator[None]:
     try:
         yield
     except StartupError:
         raise
     except ConnectError as err:
-        raise StartupError(err, code, lead) from err
+        raise StartupError(err, code, lead, file) from err
 
 
 def _spark_launcher(props: Mapping[str, str]) -> Launcher:
@@ -277,11 +307,14 @@ def _herder_parts(
 
 
 def _worker_plugin(plugins: PluginRegistry, name: str) -> object:
-    """A converter or header converter of the worker. Errors: ConfigError."""
+    """A converter or header converter of the worker. Errors: ConfigError, with a hint at converters."""
     try:
         return plugins.converter(name)
-    except ConfigError:
-        return plugins.header_converter(name)
+    except ConfigError as no_converter:
+        try:
+            return plugins.header_converter(name)
+        except ConfigError:
+            raise no_converter from None
 
 
 def _warn_of_keys(config: StandaloneConfig) -> None:

@@ -164,7 +164,9 @@ def _class_name(name: str, value: Any, trimmed: str | None, find_class: Callable
         try:
             find_class(trimmed)
         except (NotFoundError, ConfigError) as err:
-            raise ConfigError.invalid(name, value, f"Class {value} could not be found.") from err
+            refused = ConfigError.invalid(name, value, f"Class {value} could not be found.")
+            refused.hint = err.hint
+            raise refused from err
     return trimmed
 
 

@@ -30,8 +30,8 @@ _DLQ: Final = "errors.deadletterqueue.topic.name"
 class InvalidConnectorError(BadRequestError):
     """A connector's config has errors; the message lists them as Java's REST does."""
 
-    def __init__(self, message: str, problems: tuple[ConfigProblem, ...]) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, problems: tuple[ConfigProblem, ...], *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
         self.problems = problems
 
 
@@ -103,8 +103,9 @@ class ConnectorValidator:
         try:
             plugin_class = self.plugins.connector_class(name)
         except (ConfigError, NotFoundError) as err:
-            refused = BadRequestError(str(err), hint=err.hint)
-            raise refused from err
+            shorter = err.problems[0].message if isinstance(err, ConfigError) and err.problems else str(err)
+            problem = ConfigProblem("connector.class", name, shorter)
+            raise InvalidConnectorError(str(err), (problem,), hint=err.hint) from err
         return instance_of(plugin_class)
 
     def _own(

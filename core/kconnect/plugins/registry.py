@@ -20,7 +20,7 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 
@@ -206,11 +206,11 @@ class PluginRegistry:
             key=lambda info: info.class_name,
         )
         listed = ", ".join(str(info) for info in available)
-        message = (
-            f"Failed to find any class that implements {base.__name__} and which name matches {name}, "
-            f"available {_PLURALS[base]} are: {listed}"
-        )
-        return ConfigError(message, hint=self._hint(name, base, others, available))
+        lead = f"Failed to find any class that implements {base.__name__} and which name matches {name}"
+        message = f"{lead}, available {_PLURALS[base]} are: {listed}"
+        # The list is long and in Java's words: REST shows it, a terminal the problem and the hint
+        problem = ConfigProblem("", name, lead)
+        return ConfigError(message, [problem], hint=self._hint(name, base, others, available))
 
     def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
         if others:
@@ -223,7 +223,11 @@ class PluginRegistry:
         )
         if close:
             return f"Did you mean {close[0]}?"
-        hint = "Use a name of the list, a Python class as package.module.Class, or add its folder to plugin.path."
+        shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
+        hint = (
+            f"There are the {_PLURALS[base]} {', '.join(shorts)}. A Python class is named as package.module.Class; "
+            "its folder may be added to plugin.path."
+        )
         return " ".join([hint, *(f"Note: {conflict}." for conflict in self._folders.conflicts)])
 
 

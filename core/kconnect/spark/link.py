@@ -276,7 +276,10 @@ class LinkServer:
                 return
             finally:
                 self._greetings.release()
-            self._serve(link)
+            try:
+                self._serve(link)
+            except LinkError as error:  # it went before it was known; once it is, the pool tells of its loss
+                log.info("A slot at %s: %s", peer, error)
         except Exception:  # thread top
             log.exception("Serving the control link of %s failed", peer)
         finally:

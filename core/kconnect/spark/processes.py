@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["await_end", "birth", "is_descendant", "parent_pid"]
+__all__ = ["await_end", "birth", "descendants", "is_descendant", "parent_pid"]
 
 _HAS_PROC = Path("/proc/self/stat").exists()
 
@@ -36,6 +36,17 @@ def birth(pid: int) -> str | None:
     except ProcessLookupError:
         return None
     return "unknown"
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that this one started, directly or not, as long as those between live."""
+    parents = _parents()
+    found, ahead = [], [pid]
+    while ahead:
+        above = ahead.pop()
+        ahead += [child for child, parent in parents.items() if parent == above]
+        found.append(above)
+    return found[1:]
 
 
 def await_end(processes: Mapping[int, str], timeout_s: float) -> set[int]:
@@ -72,3 +83,15 @@ def _proc_stat(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def _parents() -> dict[int, int]:
+    """Every process and its parent."""
+    if _HAS_PROC:
+        numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        return {number: parent for number in numbers if (parent := parent_pid(number)) is not None}
+    try:
+        answer = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return {int(child): int(parent) for child, parent in (line.split() for line in answer.stdout.splitlines())}

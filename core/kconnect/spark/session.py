@@ -65,7 +65,7 @@ class SparkApplication:
         with self._lock:
             if self._stopping.is_set():
                 return
-            logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection at INFO
+            _silence_py4j()
             _sweep_folders()
             self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
             try:
@@ -117,7 +117,6 @@ class SparkApplication:
         # that the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
         patience_s = _KILL_AGAIN_S if self._settings.is_local else max(timeout_s - 2.0, 0.1)
         while not self._lock.acquire(timeout=patience_s):
-            logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that the JVM is gone is no news
             if self._jvm is not None:
                 self._jvm.kill()
             patience_s = _KILL_AGAIN_S
@@ -189,6 +188,8 @@ class SparkApplication:
                 f"Spark can not start with master {conf.get('spark.master')}: {reason}",
                 hint="Check the spark.* settings of the worker.",
             ) from error
+        # Ours has no accumulators; that the JVM closes their connection first would print a trace
+        context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         context.pythonExec = self._settings.spark.get("spark.pyspark.python", sys.executable)
         return context
 
@@ -218,6 +219,19 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
 
 def slot_group(slot: int) -> str:
     return f"kconnect-slot-{slot}"
+
+
+def _silence_py4j() -> None:
+    """Drop what py4j logs: every connection at INFO, and each one that breaks with a trace, on the root logger itself.
+
+    What fails is raised as well, and then told by us in a sentence.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _stop_context(context: Any) -> None:

@@ -129,7 +129,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
             "JsonConverter",
             "JsonConverter is a class (kconnect.builtin.converters.json_converter.JsonConverter), but no Connector.",
         ),
-        ("", "Use a name of the list, a Python class as package.module.Class, or add its folder to plugin.path."),
+        ("", "There are the connectors FileStreamSink, FileStreamSource. A Python class is named as"),
     ],
 )
 def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, hint: str) -> None:

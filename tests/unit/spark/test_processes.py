@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from kconnect.spark.processes import await_end, birth, is_descendant, parent_pid
+from kconnect.spark.processes import await_end, birth, descendants, is_descendant, parent_pid
 
 
 def test_a_child_is_a_descendant_and_its_parent_is_not():
@@ -32,3 +32,14 @@ def test_a_process_that_does_not_end_is_killed():
 
 def test_a_later_process_of_the_same_number_is_left_alone():
     assert await_end({os.getpid(): "another birth"}, timeout_s=0.1) == set()
+
+
+def test_descendants_are_children_and_their_children_but_no_others():
+    code = "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        assert descendants(child.pid) == [grandchild]
+        assert {child.pid, grandchild} <= set(descendants(os.getpid()))
+        os.kill(grandchild, 15)
+    assert descendants(grandchild) == []
