@@ -93,8 +93,8 @@ def test_a_task_that_is_killed_reads_again_from_its_last_commit(
         produce_lines(broker.bootstrap, topic, ["a", "b"])
         spec = host.start_sink(name, SINK, topics=topic, consumer_override_session_timeout_ms="6000")
         host.await_count(spec, "records_put", 2)
-        host.host._tasks[spec.id].cancel()  # fenced off: what a slot's end looks like to the cluster
-        host.stop(spec)
+        host.host.cancel([spec.id])  # what the end of a slot looks like to the cluster
+        eventually(lambda: host.host.leftovers() == 0, 10, "the cancelled task has ended")
         assert group_offsets(broker, name) == {}
         again = host.start_sink(name, SINK, topics=topic, consumer_override_session_timeout_ms="6000")
         host.await_count(again, "records_put", 2)

@@ -69,8 +69,8 @@ class Delivery:
 
     librdkafka's binding keeps one reference to the callback for each message until its delivery report was served, and
     with `delivery.report.only.error` calls it for failures alone. So "acknowledged" costs no Python call a record, and
-    is exact over any number of partitions. Measured (1 task, 98 B, 2 cores): 0.65 us CPU a record with it and 0.65
-    without any callback; a Python callback for each record made it 1.3 us.
+    is exact over any number of partitions. Measured (98 B, 2 cores, medians of 3): 0.65 us CPU a record with it, 0.62
+    without any callback, 0.85 with a Python callback for each record.
     Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
     """
 

@@ -87,6 +87,17 @@ class TaskHost:
             self._left = [task for task in self._left if not task.join(0)] + left
         return {task.id for task in left}
 
+    def cancel(self, ids: Collection[TaskId]) -> None:
+        """Fence tasks off at once, without waiting: from now on they report, produce and commit nothing.
+
+        For tasks that may already run elsewhere, such as those of a slot that lost its worker.
+        """
+        with self._lock:
+            tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
+            self._left += tasks
+        for task in tasks:
+            task.cancel()
+
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
         """Pause or resume tasks; their new states are reported when reached. Unknown ids are ignored."""
         with self._lock:

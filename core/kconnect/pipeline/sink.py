@@ -27,8 +27,8 @@ __all__ = ["SinkLoop", "SinkParts"]
 
 log = logging.getLogger(__name__)
 
-# A fetch can not be woken, so an idle one lasts this long at most: the stop waits for it, an idle task wakes 10 times
-# a second (0.1 % of a core).
+# A fetch can not be woken, so an idle one lasts this long at most: the stop waits for it. An idle task wakes 10 times
+# a second: 0.06 % of a core each, measured with 50 in one process.
 _FETCH_WAIT_S = 0.1
 # Waits before a put() that raised RetriableError is tried again, unless the task named a time.
 _RETRY_FIRST_S = 0.3
@@ -324,7 +324,7 @@ def _fetched(run: ConsumedRun) -> FetchedBatch:
 class _LazyTimes:
     """Timestamps that are taken out of the messages when a task or transform first asks for one.
 
-    Measured on topic -> file, 1 task, 98 B: 0.61 us CPU a record with this, 0.83 us with a list made at once.
+    Measured on topic -> file, 99 B lines, medians of 3: 1.70 M records/s with this, 1.38 with a list made at once.
     """
 
     __slots__ = ("_run",)
