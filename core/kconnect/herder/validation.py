@@ -56,7 +56,8 @@ class ConnectorValidator:
         name = props.get("connector.class")
         if name is None:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in mask(props).items())
-            raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
+            message = f"Connector config {{{shown}}} contains no connector type"
+            raise InvalidConnectorError(message, (ConfigProblem("connector.class", None, message),))
         connector = self._connector(name)
         given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
         is_source = isinstance(connector, SourceConnector)

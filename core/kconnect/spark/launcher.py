@@ -29,7 +29,7 @@ from kconnect.spark.messages import (
     TasksStopped,
 )
 from kconnect.spark.placement import moves
-from kconnect.spark.processes import await_end, birth, descendants
+from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
@@ -183,7 +183,7 @@ class SparkLauncher:
         deadline_s = time.monotonic() + timeout_s
         tasks_s = max(timeout_s - _SPARK_STOP_S, timeout_s / 2)
         self._pool.quit(tasks_s, tasks_s + 0.5)
-        self._note_daemons()
+        jvm = self._app.jvm_pid
         self._app.stop(max(deadline_s - time.monotonic() - 0.5, 1.0))
         self._pool.stop(1.0)
         self._offset_threads.shutdown(wait=False, cancel_futures=True)
@@ -192,7 +192,9 @@ class SparkLauncher:
             thread.join(max(deadline_s - time.monotonic(), 0.5))
             if thread.is_alive():
                 log.warning("Thread %s did not end in time", thread.name)
-        killed = await_end(self._daemons, max(deadline_s - time.monotonic(), 0.5))
+        # The imports of a Python daemon that has just begun outlast the JVM by a second.
+        rest = self._daemons | (session_members(jvm) if jvm else {})
+        killed = await_end(rest, max(deadline_s - time.monotonic(), 0.5))
         if killed:
             log.debug("Python daemons of Spark had to be killed: %s", sorted(killed))
 
@@ -270,13 +272,6 @@ class SparkLauncher:
             with self._lock:
                 self._failure = f"{error} {hint}" if hint else str(error)
             log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
-
-    def _note_daemons(self) -> None:
-        """Note what the JVM started and is not attached: the imports of a Python daemon outlast it by a second."""
-        if self._settings.is_local and (jvm := self._app.jvm_pid):
-            found = {pid: born for pid in descendants(jvm) if (born := birth(pid))}
-            with self._lock:
-                self._daemons.update(found)
 
     def _place(self) -> None:
         """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["await_end", "birth", "descendants", "is_descendant", "parent_pid"]
+__all__ = ["await_end", "birth", "is_descendant", "parent_pid", "session_members"]
 
 _HAS_PROC = Path("/proc/self/stat").exists()
 
@@ -38,15 +39,17 @@ def birth(pid: int) -> str | None:
     return "unknown"
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes that this one started, directly or not, as long as those between live."""
-    parents = _parents()
-    found, ahead = [], [pid]
-    while ahead:
-        above = ahead.pop()
-        ahead += [child for child, parent in parents.items() if parent == above]
-        found.append(above)
-    return found[1:]
+def session_members(leader: int) -> dict[int, str]:
+    """The living processes of the session that a process began, also when that has ended; not the leader itself.
+
+    Shape: number and birth, as `await_end` takes them.
+    """
+    found = {}
+    for pid in _all_pids():
+        with contextlib.suppress(OSError):  # it ended, or is not ours to ask
+            if pid != leader and os.getsid(pid) == leader and (born := birth(pid)):
+                found[pid] = born
+    return found
 
 
 def await_end(processes: Mapping[int, str], timeout_s: float) -> set[int]:
@@ -85,13 +88,11 @@ def _proc_stat(pid: int) -> list[str] | None:
         return None
 
 
-def _parents() -> dict[int, int]:
-    """Every process and its parent."""
+def _all_pids() -> list[int]:
     if _HAS_PROC:
-        numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-        return {number: parent for number in numbers if (parent := parent_pid(number)) is not None}
+        return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
     try:
-        answer = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, timeout=5)
+        answer = subprocess.run(["ps", "-axo", "pid="], capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return {int(child): int(parent) for child, parent in (line.split() for line in answer.stdout.splitlines())}
+        return []
+    return [int(line) for line in answer.stdout.split()]

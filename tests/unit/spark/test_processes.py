@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
-from kconnect.spark.processes import await_end, birth, descendants, is_descendant, parent_pid
+from kconnect.spark.processes import await_end, birth, is_descendant, parent_pid, session_members
 
 
 def test_a_child_is_a_descendant_and_its_parent_is_not():
@@ -34,12 +35,21 @@ def test_a_later_process_of_the_same_number_is_left_alone():
     assert await_end({os.getpid(): "another birth"}, timeout_s=0.1) == set()
 
 
-def test_descendants_are_children_and_their_children_but_no_others():
-    code = "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        grandchild = int(child.stdout.readline())
-        assert descendants(child.pid) == [grandchild]
-        assert {child.pid, grandchild} <= set(descendants(os.getpid()))
-        os.kill(grandchild, 15)
-    assert descendants(grandchild) == []
+def test_a_session_is_found_also_when_its_leader_is_gone():
+    with subprocess.Popen(
+        [sys.executable, "-c", "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as leader:
+        assert leader.stdout is not None
+        assert leader.stdin is not None
+        member = int(leader.stdout.readline())
+        assert list(session_members(leader.pid)) == [member]
+        leader.stdin.write("end\n")
+    left = session_members(leader.pid)
+    assert list(left) == [member]
+    os.kill(member, signal.SIGKILL)
+    assert not await_end(left, 5.0)
+    assert session_members(leader.pid) == {}

@@ -1,0 +1,401 @@
+"""Every recorded start of Java's connect-standalone, replayed: same exit codes, and errors that a person understands.
+
+A refusal is one sentence and one hint on stderr below the log: it names the file, the setting and its value, leaves no
+process, and comes at once. The runs that Java ended by a signal share workers here (each costs seconds).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.devbroker import DevBroker
+from kit.cli import cli_run
+from kit.golden import load
+from kit.ports import free_port
+from kit.runs import Ended, Run
+from kit.topics import create_topic, end_offset
+from kit.waiting import eventually, wait_http
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(120)]
+
+_RECORDED = load("standalone/cases.json")["cases"]
+_CASES = {case["name"]: case for case in _RECORDED}
+_FOLDER = "/data/connect-x/w/standalone"
+_STARTS_SPARK_S = 15.0
+_AT_ONCE_S = 3.0
+
+# Where we answer differently on purpose, and why; each has a test of its own below.
+_DIFFERENT = {
+    "20-no-args": "it runs: defaults for the worker, connectors.d for its connectors",
+    "21-help": "--help was asked for and given, so 0",
+}
+# Recorded runs that lived until a signal, and the test that replays them.
+_LIVED = {
+    "test_every_form_of_file_runs_as_in_java": [
+        "01-source",
+        "03-source-sink-rest",
+        "10-json-name-config",
+        "11-json-flat",
+        "12-json-initial-stopped",
+        "13-json-initial-paused",
+        "14-json-extra-field",
+        "19-json-in-properties-extension",
+        "1a-json-other-extension",
+        "1b-json-flat-numeric",
+        # the second worker of that test, on the same files
+        "02-source-again",
+        "37-unknown-worker-property",
+    ],
+    "test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax": ["04-sigint", "38-properties-syntax", "41-empty-offsets"],
+    "test_a_killed_worker_takes_its_processes_with_it": ["05-sigkill", "42-offset-dir-missing"],
+    "test_a_worker_without_connectors_runs_until_sigterm": ["22-worker-only"],
+    "test_sigterm_during_the_start_ends_it": ["45-sigterm-during-start"],
+}
+# What the refusal of each recorded start must say.
+_TOLD = {
+    "15-json-malformed": ["/bad1.json", "not valid JSON", "line 1 column 10"],
+    "16-json-array": ["/bad2.json", "JSON object", '{"name": .., "config": {..}}'],
+    "17-json-flat-noname": ["/bad3.json", "'name'"],
+    "18-json-no-config": ["/bad4.json", "`config`"],
+    "1c-json-name-mismatch": ["/form9.json", "'name'", "'other'", "'j12'"],
+    "1d-json-initial-bad": ["/form10.json", "initial_state", "'NOPE'", "RUNNING, PAUSED, STOPPED"],
+    "23-missing-worker-file": ["/none.properties", "is not there"],
+    "24-missing-connector-file": ["/none-conn.properties", "is not there"],
+    "25-duplicate-connector": ["/src-dup.properties", "/src.properties", "Connector fsrc already exists"],
+    "26-bad-connector-config": ["/badconn.properties", '"topic"', "Set topic=.. in "],
+    "27-unknown-class": ["/badclass.properties", "no.Such", "FileStreamSource"],
+    "28-no-name": ["/noname.properties", "'name'"],
+    "29-good-then-bad-connector": ["/badconn.properties", '"topic"', "Set topic=.. in "],
+    "30-no-bootstrap": ["/nobs.properties", "Set bootstrap.servers=.. in "],
+    "31-no-offset-file": ["/nooff.properties", "Set offset.storage.file.filename=.. in "],
+    "32-no-converter": ["/nokc.properties", "Set key.converter=.. in "],
+    "33-bad-converter": ["/badkc.properties", "key.converter", "no.Such", "ByteArray, Json, String"],
+    "34-bad-flush-interval": ["/badfl.properties", "offset.flush.interval.ms", "abc", "Not a number"],
+    "35-bad-listener": ["/badli.properties", "listeners", "banana", "protocol://hostname:port"],
+    "36-bad-discovery": ["/baddi.properties", "plugin.discovery", "banana", "SERVICE_LOAD"],
+    "40-corrupt-offsets": ["/corrupt.dat", "offset.storage.file.filename", "left untouched"],
+    "43-port-in-use": ["/port.properties", "listeners=http://127.0.0.1:{taken}", "taken by another process"],
+    "44-broker-down": ["/down.properties", "bootstrap.servers=127.0.0.1:1 ", "kconnect.bootstrap.timeout.ms"],
+}
+# Refusals that need no plugin, port, broker or file of offsets come before Spark is thought of.
+_AFTER_SPARK_BEGAN = ("26", "27", "29", "35", "40", "43", "44")
+
+
+class Case:
+    """Recorded files in a folder of this test's, with our broker, a free port, and names nobody else has."""
+
+    def __init__(self, folder: Path, bootstrap: str, taken_port: int = 0) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        mark = uuid.uuid4().hex[:6]
+        self.topic, self.sink = f"orc-{mark}", f"fsnk-{mark}"
+        self._changes = {
+            _FOLDER: str(folder),
+            "/data/connect-x/plug": str(folder / "plug"),
+            "/nonexistent-dir": str(folder / "nonexistent-dir"),  # a root user would create that
+            "127.0.0.1:19092": bootstrap,
+            "28088": str(self.port),
+            "28089": str(taken_port),
+            "orc-s-t": self.topic,
+            "name=fsnk": f"name={self.sink}",
+        }
+        (folder / "plug").mkdir(exist_ok=True)
+        (folder / "in.txt").write_text("line 1\nline 2\n")  # 14 bytes, as recorded
+        (folder / "corrupt.dat").write_bytes(b"these are no offsets")
+
+    def here(self, text: str) -> str:
+        for recorded, ours in self._changes.items():
+            text = text.replace(recorded, ours)
+        return text
+
+    def write(self, case: dict[str, Any], more: str = "") -> list[str]:
+        """Write the files of a recorded case, `more` behind the worker's; gives the arguments."""
+        args = [self.here(arg) for arg in case["args"]]
+        for path, text in case["files"].items():
+            if not text.startswith("FileNotFoundError"):  # how it was recorded that there was none
+                Path(self.here(path)).write_text(self.here(text) + (more if self.here(path) == args[0] else ""))
+        return args
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+def refused(folder: Path, args: list[str], env: dict[str, str | None] | None = None) -> tuple[Ended, str]:
+    """Run what can not run; how it ended, and the sentence with its hint."""
+    with Run(folder, args, env) as run:
+        ended = run.end()
+        left = run.left_running()
+    assert not left, f"left running: {left}"
+    assert len(ended.told) in (1, 2), f"not one sentence (and a hint):\n{ended.stderr}"
+    assert ended.stderr.splitlines()[-len(ended.told) :] == ended.told, f"not at the end:\n{ended.stderr}"
+    assert all(line.startswith("Hint: ") for line in ended.told[1:]), ended.told
+    assert not any(word in ended.told[0] for word in ("org.apache", "Exception", "PluginDesc")), ended.told
+    return ended, "\n".join(ended.told)
+
+
+def test_every_recorded_case_is_replayed() -> None:
+    lived = [name for names in _LIVED.values() for name in names]
+    assert sorted([*_TOLD, *_DIFFERENT, *lived]) == sorted(_CASES)
+    assert all(test in globals() for test in _LIVED)
+
+
+@pytest.mark.parametrize("name", _TOLD)
+def test_what_java_refuses_is_refused_with_its_exit_code_and_a_sentence(
+    name: str, broker: DevBroker, tmp_path: Path, taken_port: int
+) -> None:
+    case = Case(tmp_path, broker.bootstrap, taken_port)
+    args = case.write(_CASES[name], "kconnect.bootstrap.timeout.ms=2000\n" if name.startswith("44") else "")
+
+    ended, told = refused(tmp_path, args)
+
+    assert ended.code == _CASES[name]["exit_code"], ended.stderr
+    for words in _TOLD[name]:
+        assert words.replace("{taken}", str(taken_port)) in told
+    assert ended.seconds < (_STARTS_SPARK_S if name.startswith(_AFTER_SPARK_BEGAN) else _AT_ONCE_S)
+    assert (tmp_path / "corrupt.dat").read_bytes() == b"these are no offsets"
+
+
+def test_help_is_given_with_exit_code_0(home: Path) -> None:
+    assert "WORKER.properties" in cli_run("standalone", "--help", home=home, expect=0).stdout
+
+
+def test_without_arguments_connectors_d_is_run_not_a_usage_line(tmp_path: Path) -> None:
+    (tmp_path / "connectors.d").mkdir()
+    (tmp_path / "connectors.d" / "orders.toml").write_text("name = \n")
+    ended, told = refused(tmp_path, [])
+    assert ended.code == 3
+    assert "connectors.d/orders.toml is not valid TOML" in told
+
+
+# What Java was not asked: (worker file, connector file, exit code, what is told). None stands for a good file.
+_OURS = {
+    "empty-worker": (b"", None, 2, ["/worker.properties", "no settings", "key=value"]),
+    "comments-only-worker": (b"# nothing\n", None, 2, ["/worker.properties", "no settings"]),
+    "binary-worker": (b"\x7fELF\0\1\2", None, 2, ["/worker.properties", "not a text file"]),
+    "broken-escape": (b"a=\\u12\n", None, 2, ["/worker.properties, line 1", "\\u"]),
+    "empty-connector": (None, b"", 3, ["/connector.properties", "is empty", "`name`"]),
+    "binary-connector": (None, b"\0\1\2\3", 3, ["/connector.properties", "not a text file"]),
+    "connector-as-worker": (
+        b"name=x\nconnector.class=FileStreamSource\n",
+        None,
+        2,
+        ["/worker.properties is a connector's file", "connect standalone WORKER.properties"],
+    ),
+    "tasks-max": (
+        None,
+        b"name=x\nconnector.class=FileStreamSource\ntopic=t\ntasks.max=many\n",
+        3,
+        ["/connector.properties", "Invalid value many for configuration tasks.max", "Correct tasks.max in "],
+    ),
+    "two-mistakes": (
+        None,
+        b"name=x\nconnector.class=FileStreamSource\ntasks.max=0\n",
+        3,
+        ["/connector.properties", "tasks.max", "Set topic=.. in", "Correct tasks.max in "],
+    ),
+    "class-with-a-typo": (
+        None,
+        b"name=x\nconnector.class=FileStreamSuorce\ntopic=t\n",
+        3,
+        ["/connector.properties", "FileStreamSuorce", "Did you mean FileStreamSource?"],
+    ),
+    "no-class": (None, b"name=x\ntopic=t\n", 3, ["/connector.properties", "connector.class"]),
+    "unknown-converter-of-a-connector": (
+        None,
+        b"name=x\nconnector.class=FileStreamSource\ntopic=t\nvalue.converter=Jsonn\n",
+        3,
+        ["/connector.properties", "value.converter", "Jsonn"],
+    ),
+}
+
+
+def good_worker(bootstrap: str, folder: Path) -> str:
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "offset.storage.file.filename": str(folder / "offsets"),
+        "listeners": f"http://127.0.0.1:{free_port()}",
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def write_inputs(broker: DevBroker, folder: Path, worker: bytes | None = None, connector: bytes | None = None):
+    (folder / "worker.properties").write_bytes(worker or good_worker(broker.bootstrap, folder).encode())
+    (folder / "connector.properties").write_bytes(
+        connector if connector is not None else b"name=x\nconnector.class=FileStreamSource\nfile=in.txt\ntopic=t\n"
+    )
+    if worker is not None:
+        (folder / "worker.properties").write_bytes(worker)
+    return [str(folder / "worker.properties"), str(folder / "connector.properties")]
+
+
+@pytest.mark.parametrize("name", _OURS)
+def test_other_bad_files_are_told_with_the_file_and_what_to_do(name: str, broker: DevBroker, tmp_path: Path) -> None:
+    worker, connector, code, words = _OURS[name]
+    ended, told = refused(tmp_path, write_inputs(broker, tmp_path, worker, connector))
+    assert ended.code == code, ended.stderr
+    for text in words:
+        assert text in told
+    assert "Hint: " in told
+
+
+@pytest.mark.parametrize(("position", "code"), [(0, 2), (1, 3)])
+def test_a_folder_in_place_of_a_file_is_told(position: int, code: int, broker: DevBroker, tmp_path: Path) -> None:
+    args = write_inputs(broker, tmp_path)
+    args[position] = str(tmp_path)
+    ended, told = refused(tmp_path, args)
+    assert ended.code == code
+    assert f"{tmp_path} is a folder" in told
+    assert ended.seconds < _AT_ONCE_S
+
+
+def path_with(folder: Path, **programs: str) -> str:
+    """A PATH of one folder that holds only these scripts, and the tools that scripts use."""
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(stat.S_IRWXU)
+    for tool in ("bash", "sh", "env", "dirname", "ps", "nice"):
+        for place in os.defpath.split(os.pathsep):
+            if place and (Path(place) / tool).exists() and not (folder / tool).exists():
+                (folder / tool).symlink_to(Path(place) / tool)
+    return str(folder)
+
+
+def test_without_java_it_says_which_one_to_install(broker: DevBroker, tmp_path: Path) -> None:
+    args = write_inputs(broker, tmp_path)
+    ended, told = refused(tmp_path, args, {"PATH": path_with(tmp_path / "bin"), "JAVA_HOME": None})
+    assert ended.code == 2
+    assert "Java 17 or newer is needed for Spark; none was found on the PATH" in told
+    assert "Install a JDK or JRE of version 17 or newer, or set JAVA_HOME" in told
+
+
+def test_an_old_java_is_told_with_its_version_and_place(broker: DevBroker, tmp_path: Path) -> None:
+    old = "#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n"
+    path = path_with(tmp_path / "bin", java=old)
+    ended, told = refused(tmp_path, write_inputs(broker, tmp_path), {"PATH": path, "JAVA_HOME": None})
+    assert ended.code == 2
+    assert f"found 11.0.22 at {tmp_path}/bin/java" in told
+    assert "Install a JDK or JRE of version 17" in told
+
+
+def test_every_form_of_file_runs_as_in_java(broker: DevBroker, tmp_path: Path) -> None:
+    case = Case(tmp_path, broker.bootstrap)
+    create_topic(broker.bootstrap, case.topic)
+    recorded = [_CASES[name] for name in _LIVED["test_every_form_of_file_runs_as_in_java"][:-2]]
+    arguments = list(dict.fromkeys(arg for one in recorded for arg in case.write(one)))
+    names = {"fsrc", case.sink, "j9"} | {name for one in recorded for name in json.loads(one.get("expand", "{}"))}
+
+    with Run(tmp_path, arguments) as run:
+        wait_http(f"{case.url}/health")
+        eventually(lambda: _all_up(case, names), 40, "every connector is where its file wants it")
+        shown = case.get("/connectors?expand=status&expand=info")
+        for one in recorded:
+            for name, expected in json.loads(case.here(one.get("expand", "{}"))).items():
+                assert shown[name] == expected
+        run.signal(signal.SIGTERM)
+        assert run.end().code == 143
+        assert not run.left_running()
+    lines = end_offset(broker.bootstrap, case.topic)
+    assert lines == 2 * len([name for name in names if name not in (case.sink, "j3", "j4")])
+
+    # and once more, from the file of offsets; with a setting nobody knows
+    with Run(tmp_path, case.write(_CASES["37-unknown-worker-property"])) as run:
+        wait_http(f"{case.url}/health")
+        eventually(lambda: _all_up(case, {"fsrc"}), 40, "fsrc runs again")
+        assert case.get("/connectors/fsrc/offsets") == json.loads(case.here(_CASES["02-source-again"]["offsets"]))
+        assert case.get("/connectors/fsrc/status") == _here(case, _CASES["37-unknown-worker-property"]["status"])
+        run.signal(signal.SIGTERM)
+        ended = run.end()
+    assert ended.code == 143
+    assert "WARNING The worker setting foo.bar is not known" in ended.stderr
+    assert end_offset(broker.bootstrap, case.topic) == lines, "nothing came twice"
+
+
+def test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax(broker: DevBroker, tmp_path: Path) -> None:
+    """And whose HOME can not be written, whose offsets file is empty."""
+    case = Case(tmp_path, broker.bootstrap)
+    args = case.write(_CASES["38-properties-syntax"])
+    (tmp_path / "offx.dat").touch()
+    (tmp_path / "no-folder").touch()
+    with Run(tmp_path, args, {"HOME": str(tmp_path / "no-folder" / "home")}) as run:
+        wait_http(f"{case.url}/health")
+        eventually(lambda: _all_up(case, {"fsrc"}), 40, "fsrc runs")
+        assert case.get("/connectors/fsrc/status") == _here(case, _CASES["38-properties-syntax"]["status"])
+        eventually(lambda: end_offset(broker.bootstrap, case.topic) == 2, 20, "both lines are in the topic")
+        run.signal(signal.SIGINT)
+        ended = run.end()
+        assert not run.left_running()
+    assert ended.code == _CASES["04-sigint"]["exit_code"]
+    assert not ended.told, "a stop is no error, and a HOME that can not be written none either"
+    assert (tmp_path / "offx.dat").stat().st_size > 0
+
+
+def test_a_killed_worker_takes_its_processes_with_it(broker: DevBroker, tmp_path: Path) -> None:
+    """Its offsets have no folder: it runs all the same, as Java's does, and says so."""
+    case = Case(tmp_path, broker.bootstrap)
+    with Run(tmp_path, case.write(_CASES["42-offset-dir-missing"])) as run:
+        wait_http(f"{case.url}/health")
+        eventually(lambda: _all_up(case, {"fsrc"}), 40, "fsrc runs")
+        assert case.get("/connectors/fsrc/status") == _here(case, _CASES["42-offset-dir-missing"]["status"])
+        run.log_has(f"Folder {tmp_path}/nonexistent-dir of offset.storage.file.filename is missing")
+        run.signal(signal.SIGKILL)
+        assert run.end().code == _CASES["05-sigkill"]["exit_code"]
+        eventually(lambda: not run.left_running(), 15, "nothing of it lives")
+
+
+def test_a_worker_without_connectors_runs_until_sigterm(broker: DevBroker, tmp_path: Path) -> None:
+    case = Case(tmp_path, broker.bootstrap)
+    with Run(tmp_path, case.write(_CASES["22-worker-only"])) as run:
+        wait_http(f"{case.url}/connectors")
+        run.log_has("No connectors yet")
+        run.signal(signal.SIGTERM)
+        ended = run.end()
+        assert not run.left_running()
+    assert (ended.code, ended.told) == (143, [])
+
+
+@pytest.mark.parametrize("after", ["plugin.path", "REST server listening", "Created connector"])
+def test_sigterm_during_the_start_ends_it(after: str, broker: DevBroker, tmp_path: Path) -> None:
+    case = Case(tmp_path, broker.bootstrap)
+    (tmp_path / "plug").rmdir()  # told first of all
+    with Run(tmp_path, case.write(_CASES["45-sigterm-during-start"])) as run:
+        run.log_has(after)
+        run.signal(signal.SIGTERM)
+        ended = run.end()
+        assert not run.left_running()
+    assert (ended.code, ended.told) == (143, [])
+
+
+def _all_up(case: Case, names: set[str]) -> bool:
+    shown = case.get("/connectors?expand=status")
+    assert set(shown) == names
+    for name, each in shown.items():
+        status = each["status"]
+        if status["connector"]["state"] == "RUNNING":
+            assert [task["state"] for task in status["tasks"]] == ["RUNNING"], f"{name}: {status}"
+    return True
+
+
+def _here(case: Case, recorded: Any) -> Any:
+    return json.loads(case.here(json.dumps(recorded)))
