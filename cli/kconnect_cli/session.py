@@ -110,13 +110,20 @@ class CliSession:
             raise typer.Exit(failures[0])
 
     def on_connector(self, name: str, action: Callable[[str], T]) -> T:
-        """Do it; a connector that is not there gives names that are."""
+        """Do it; a connector that is not there gives names that are.
+
+        A Java standalone worker answers 500 and an exception's text to stop and restart of one that is not.
+        """
         try:
             return action(name)
         except NotFoundError as err:
             if err.hint is None:
                 err.hint = self._other_names(name)
             raise
+        except ConnectError as err:
+            if type(err) is not ConnectError or name in self.client.connectors():
+                raise
+            raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name)) from err
 
     def _other_names(self, name: str) -> str | None:
         names = self.client.connectors()

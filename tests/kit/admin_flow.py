@@ -1,0 +1,200 @@
+"""The life of a connector as an operator sees it on the command line, beside any worker: Java's or ours."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from kit.cli import CliResult, cli_run
+from kit.ports import free_port
+from kit.topics import consume_values, end_offset, produce_lines
+from kit.waiting import eventually
+
+__all__ = ["Operator", "sink_from_create_to_delete", "source_from_create_to_delete", "what_is_not_there"]
+
+log = logging.getLogger(__name__)
+
+_WITHIN_S = 30.0
+
+
+class Operator:
+    """Runs `connect` against one worker, and logs how long each call took (pytest --log-cli-level=INFO)."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self._url = url
+        self._home = home
+
+    def run(self, *args: str, expect: int = 0, stdin: str | None = None, url: str | None = None) -> CliResult:
+        began = time.monotonic()
+        done = cli_run(*args, home=self._home, env={"KCONNECT_URL": url or self._url}, expect=expect, stdin=stdin)
+        log.info("%.2f s: connect %s", time.monotonic() - began, " ".join(args[:2]))
+        return done
+
+    def connect(self, *args: str, expect: int = 0, stdin: str | None = None) -> str:
+        """What the command prints on stdout."""
+        return self.run(*args, expect=expect, stdin=stdin).stdout
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        return json.loads(self.connect("offsets", "show", name, "-o", "json"))["offsets"]
+
+    def row(self, name: str) -> dict[str, Any]:
+        rows = json.loads(self.connect("connectors", "list", "-o", "json"))
+        assert name in [row["name"] for row in rows], rows
+        return next(row for row in rows if row["name"] == name)
+
+    def await_state(self, name: str, state: str) -> None:
+        """Wait until the connector and its one task are in a state; a stopped one has no task."""
+
+        def seen() -> bool:
+            row = self.row(name)
+            tasks = [task["state"] for task in row["tasks"]]
+            assert (row["state"], tasks) == (state, [] if state == "STOPPED" else [state]), row
+            return True
+
+        eventually(seen, _WITHIN_S, f"{name} {state}")
+
+    def await_offset(self, name: str, partition: dict[str, Any], offset: dict[str, Any]) -> None:
+        def seen() -> bool:
+            found = self.offsets(name)
+            assert found == [{"partition": partition, "offset": offset}], found
+            return True
+
+        eventually(seen, _WITHIN_S, f"{name} commits {offset}")
+
+
+def what_is_not_there(operator: Operator) -> None:
+    """Exit codes and sentences for connectors nobody knows, and for a URL where nobody answers."""
+    for args in (
+        ("connectors", "show", "nobody"),
+        ("connectors", "pause", "nobody"),
+        ("connectors", "stop", "nobody"),
+        ("connectors", "restart", "nobody"),
+        ("connectors", "delete", "nobody", "--yes"),
+        ("offsets", "show", "nobody"),
+        ("offsets", "reset", "nobody", "--yes"),
+    ):
+        told = operator.run(*args, expect=3).stderr
+        assert "nobody" in told, told
+        assert "Traceback" not in told
+    url = f"http://127.0.0.1:{free_port()}"
+    told = operator.run("connectors", "list", url=url, expect=5).stderr
+    assert url in told
+    assert "Traceback" not in told
+
+
+def source_from_create_to_delete(operator: Operator, bootstrap: str, topic: str, folder: Path, name: str) -> None:
+    """A file source: created, paused, resumed, restarted, its offsets altered and reset, deleted, created again."""
+    connect, lines, arrived = operator.connect, folder / "in.txt", ["one", "two"]
+    lines.write_text("one\ntwo\n")
+    config = {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
+    file = folder / "source.json"
+    file.write_text(json.dumps({"name": name, "config": config}))
+
+    def comes(*more: str) -> None:
+        arrived.extend(more)
+        found = [value.decode() for value in consume_values(bootstrap, topic, len(arrived), _WITHIN_S) if value]
+        assert found == arrived
+        assert end_offset(bootstrap, topic) == len(arrived), "nothing came twice"
+
+    connect("connectors", "create", str(file))
+    assert "already exists" in operator.run("connectors", "create", str(file), expect=4).stderr
+    operator.await_state(name, "RUNNING")
+    shown = json.loads(connect("connectors", "show", name, "-o", "json"))
+    assert (shown["type"], shown["config"]["topic"]) == ("source", topic)
+    comes()
+
+    connect("connectors", "pause", name)
+    operator.await_state(name, "PAUSED")
+    with lines.open("a") as more:
+        more.write("three\n")
+    connect("connectors", "resume", name)
+    operator.await_state(name, "RUNNING")
+    comes("three")
+    connect("connectors", "restart", name)
+    connect("connectors", "restart", name, "--task", "0")
+    operator.await_state(name, "RUNNING")
+
+    partition = {"filename": str(lines)}
+    operator.await_offset(name, partition, {"position": 14})
+    assert "Stop it first" in operator.run("offsets", "reset", name, "--yes", expect=1).stderr
+    connect("connectors", "stop", name)
+    operator.await_state(name, "STOPPED")
+    text = connect("offsets", "show", name, "-o", "json")
+    connect("offsets", "alter", name, "-f", "-", "--yes", stdin=text)
+    assert connect("offsets", "show", name, "-o", "json") == text
+    connect("offsets", "alter", name, "-f", "-", "--yes", stdin=text.replace("14", "8"))
+    assert '{"position":8}' in connect("offsets", "show", name)
+    connect("connectors", "resume", name)
+    comes("three")
+
+    connect("connectors", "stop", name)
+    operator.await_state(name, "STOPPED")
+    connect("offsets", "reset", name, "--dry-run")
+    assert operator.offsets(name)
+    connect("offsets", "reset", name, "--yes")
+    assert operator.offsets(name) == []
+    connect("connectors", "resume", name)
+    comes("one", "two", "three")
+
+    shown = connect("connectors", "show", name, "-o", "json")
+    operator.await_offset(name, partition, {"position": 14})
+    connect("connectors", "delete", name, "--yes")
+    connect("connectors", "show", name, expect=3)
+    assert connect("connectors", "list", "-o", "json") == "[]\n"
+    connect("connectors", "create", "-f", "-", stdin=shown)  # what was shown makes it again, offsets and all
+    operator.await_state(name, "RUNNING")
+    with lines.open("a") as more:
+        more.write("four\n")
+    comes("four")
+    connect("connectors", "delete", name, "--yes")
+
+
+def sink_from_create_to_delete(operator: Operator, bootstrap: str, topic: str, folder: Path, name: str) -> None:
+    """A file sink: its offsets are those of its consumer group. `name` must be nobody else's, ever."""
+    connect, out, written = operator.connect, folder / "out.txt", ["one", "two", "three"]
+    produce_lines(bootstrap, topic, written)
+    file = folder / "sink.json"
+    file.write_text(
+        json.dumps({"name": name, "config": {"connector.class": "FileStreamSink", "file": str(out), "topics": topic}})
+    )
+
+    def comes(*more: str) -> None:
+        written.extend(more)
+        eventually(lambda: out.exists() and len(out.read_text().splitlines()) >= len(written), _WITHIN_S, "lines")
+        assert out.read_text().splitlines() == written
+
+    connect("connectors", "create", str(file))
+    operator.await_state(name, "RUNNING")
+    comes()
+    partition = {"kafka_topic": topic, "kafka_partition": 0}
+    operator.await_offset(name, partition, {"kafka_offset": 3})
+    connect("connectors", "pause", name)
+    operator.await_state(name, "PAUSED")
+    connect("connectors", "resume", name)
+    operator.await_state(name, "RUNNING")
+    produce_lines(bootstrap, topic, ["four"])
+    comes("four")
+    operator.await_offset(name, partition, {"kafka_offset": 4})
+
+    connect("connectors", "stop", name)
+    operator.await_state(name, "STOPPED")
+    text = connect("offsets", "show", name, "-o", "json")
+    connect("offsets", "alter", name, "-f", "-", "--yes", stdin=text)
+    assert connect("offsets", "show", name, "-o", "json") == text
+    again = {"offsets": [{"partition": partition, "offset": {"kafka_offset": 2}}]}
+    connect("offsets", "alter", name, "-f", "-", "--yes", stdin=json.dumps(again))
+    assert operator.offsets(name) == again["offsets"]
+    connect("connectors", "resume", name)
+    comes("three", "four")
+
+    connect("connectors", "stop", name)
+    operator.await_state(name, "STOPPED")
+    connect("offsets", "reset", name, "--yes")
+    assert operator.offsets(name) == []
+    connect("connectors", "resume", name)
+    comes("one", "two", "three", "four")
+    connect("connectors", "delete", name, "--yes")
+    connect("offsets", "show", name, expect=3)
