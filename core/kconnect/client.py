@@ -132,6 +132,10 @@ class ConnectClient:
         """Create a connector, or replace its config."""
         return self._read("PUT", _path(name, "config"), _info, dict(config))
 
+    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Change some settings of a connector; None removes one. Gives the connector as it is then."""
+        return self._read("PATCH", _path(name, "config"), _info, dict(changes))
+
     def delete_connector(self, name: str) -> None:
         """Stop a connector and forget its config; its offsets stay."""
         self._do("DELETE", _path(name))
@@ -158,6 +162,14 @@ class ConnectClient:
             return None
         flags = f"?includeTasks={str(include_tasks).lower()}&onlyFailed={str(only_failed).lower()}"
         return self._read("POST", path + flags, _status)
+
+    def topics(self, name: str) -> list[str]:
+        """Topics a connector was seen to use. Errors: ConnectError when the worker does not track them."""
+        return self._read("GET", _path(name, "topics"), lambda body: _topics(body, name))
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics a connector was seen to use. Errors: ConnectError when the worker does not allow it."""
+        self._do("PUT", _path(name, "topics", "reset"))
 
     def tasks(self, name: str) -> list[TaskInfo]:
         """Tasks of a connector with their configs."""
@@ -189,6 +201,43 @@ class ConnectClient:
         return self._read(
             "GET", f"/connector-plugins{query}", lambda body: [_as_object(item) for item in _as_list(body)]
         )
+
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+        """Settings of one plugin of any type: name, type, required, default_value, importance, documentation, .."""
+        query = f"?version={quote(version, safe='')}" if version is not None else ""
+        path = f"/connector-plugins/{_segment(plugin)}/config{query}"
+        return self._read("GET", path, lambda body: [_as_object(item) for item in _as_list(body)])
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """What a worker finds wrong with a connector's config, without creating it.
+
+        Shape: name, error_count, groups, configs: [{definition, value: {name, value, recommended_values, errors,
+        visible}}, ..].
+        """
+        return self._read("PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", _as_object, dict(config))
+
+    def loggers(self) -> dict[str, dict[str, Any]]:
+        """Loggers of the worker that have a level of their own: name -> level, last_modified (epoch ms or None)."""
+        return self._read("GET", "/admin/loggers", _as_object)
+
+    def logger(self, name: str) -> dict[str, Any]:
+        """One logger: level, last_modified."""
+        return self._read("GET", f"/admin/loggers/{_segment(name)}", _as_object)
+
+    def set_logger(self, name: str, level: str, *, scope: str | None = None) -> list[str]:
+        """Set the level of a logger and of those below it; gives their names.
+
+        `scope`: "worker" (as without), or "cluster", whose names are not told: an empty list.
+        """
+        query = f"?scope={quote(scope, safe='')}" if scope is not None else ""
+        response = self._send("PUT", f"/admin/loggers/{_segment(name)}{query}", {"level": level})
+        self._raise_for(response)
+        if response.status_code == 204:
+            return []
+        try:
+            return [str(changed) for changed in _as_list(self._json(response))]
+        except TypeError as err:
+            raise self._foreign(response) from err
 
     def close(self) -> None:
         """Close connections. The client may be used again."""
@@ -316,11 +365,13 @@ def _checked(url: str) -> str:
 
 
 def _path(name: str, *rest: str) -> str:
-    """Path below a connector. A name of dots is encoded too, or it would mean a folder."""
-    quoted = quote(name, safe="")
-    if not name.strip("."):
-        quoted = name.replace(".", "%2E")
-    return "/".join(("/connectors", quoted, *rest))
+    """Path below a connector."""
+    return "/".join(("/connectors", _segment(name), *rest))
+
+
+def _segment(name: str) -> str:
+    """One segment of a path. A name of dots is encoded too, or it would mean a folder."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
 def _message_of(response: httpx2.Response) -> str | None:
@@ -357,6 +408,10 @@ def _as_list(body: Any) -> list[Any]:
 
 def _message(body: Any) -> str:
     return str(_as_object(body)["message"])
+
+
+def _topics(body: Any, name: str) -> list[str]:
+    return [str(topic) for topic in _as_list(_as_object(_as_object(body)[name])["topics"])]
 
 
 def _type(body: Mapping[str, Any]) -> ConnectorType:

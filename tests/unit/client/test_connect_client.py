@@ -119,6 +119,16 @@ def test_every_endpoint_has_its_method_and_path():
         (lambda c: c.alter_connector_offsets("c", []), {"message": "m"}, "PATCH", b"/connectors/c/offsets"),
         (lambda c: c.reset_connector_offsets("c"), {"message": "m"}, "DELETE", b"/connectors/c/offsets"),
         (lambda c: c.plugins(connectors_only=False), [{}], "GET", b"/connector-plugins?connectorsOnly=false"),
+        (lambda c: c.patch_config("c", {"a": None}), info, "PATCH", b"/connectors/c/config"),
+        (lambda c: c.topics("c"), {"c": {"topics": ["t"]}}, "GET", b"/connectors/c/topics"),
+        (lambda c: c.reset_topics("c"), None, "PUT", b"/connectors/c/topics/reset"),
+        (lambda c: c.plugin_config("a$B"), [{}], "GET", b"/connector-plugins/a%24B/config"),
+        (lambda c: c.plugin_config("p", "4.3"), [{}], "GET", b"/connector-plugins/p/config?version=4.3"),
+        (lambda c: c.validate("p", {}), {"error_count": 0}, "PUT", b"/connector-plugins/p/config/validate"),
+        (lambda c: c.loggers(), {"root": {"level": "INFO"}}, "GET", b"/admin/loggers"),
+        (lambda c: c.logger("a.b"), {"level": "INFO"}, "GET", b"/admin/loggers/a.b"),
+        (lambda c: c.set_logger("a", "DEBUG"), ["a", "a.b"], "PUT", b"/admin/loggers/a"),
+        (lambda c: c.set_logger("a", "DEBUG", scope="cluster"), None, "PUT", b"/admin/loggers/a?scope=cluster"),
     ]
     for call, body, method, path in calls:
         client, seen = client_of(httpx2.Response(204) if body is None else httpx2.Response(200, json=body))
