@@ -38,6 +38,7 @@ _COMMANDS = (
     _Entry("connectors", "List, show, create, pause, resume, stop, restart, delete connectors.", ("connector",)),
     _Entry("offsets", "Show, alter, reset offsets of connectors.", ("offset",)),
     _Entry("broker", "Start, stop, look at a Kafka broker for development."),
+    _Entry("plugins", "Make a project for connectors of your own.", ("plugin",)),
 )
 _BY_NAME = {name: entry for entry in _COMMANDS for name in (entry.name, *entry.aliases)}
 
