@@ -79,6 +79,8 @@ def slot_main(spec: SlotSpec) -> None:
     """
     sys.path.extend(path for path in spec.import_path if path not in sys.path and os.path.exists(path))
     link = connect(spec.host, spec.port, spec.token, _CONNECT_TIMEOUT_S)
+    # Before the log goes over the link: looking for plugins may have something to say, and hello must come first.
+    link.send(Hello(spec.slot, socket.gethostname(), os.getpid(), os.getppid()))
     root = logging.getLogger()
     handler, level = LinkLogHandler(link), root.level
     root.addHandler(handler)
@@ -120,7 +122,6 @@ class _Slot:
 
     def run(self) -> int:
         """Serve the worker to the end; gives the exit code, 0 when nothing is left behind."""
-        self._link.send(Hello(self._spec.slot, socket.gethostname(), os.getpid(), os.getppid()))
         beat = threading.Thread(target=self._beat, name="slot-heartbeat", daemon=True)
         beat.start()
         try:
