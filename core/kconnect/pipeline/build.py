@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kconnect.api import Converter, HeaderConverter, SinkTask, SourceTask, Task
-from kconnect.api.configdef import parse_type
+from kconnect.api import SinkTask, SourceTask
 from kconnect.config.client_config import consumer_config, max_poll_records, producer_config
 from kconnect.config.connector_config import (
     ConnectorConfig,
     SinkConnectorConfig,
     SourceConnectorConfig,
-    TransformSpec,
-    prefixed,
 )
-from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.errors import ConfigError
 from kconnect.kafka import RecordConsumer, RecordProducer, topic_pattern
 from kconnect.model import ConnectorType
-from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.inflight import InFlight
-from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_offsets import SinkOffsets
 from kconnect.pipeline.source import SourceContext, SourceLoop, SourceParts, reports_each_record
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.stages import TransformChain, TransformStep
+from kconnect.pipeline.stages import TransformChain
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 
 if TYPE_CHECKING:
     from kconnect.pipeline.lifecycle import TaskLoop
-    from kconnect.plugins import PluginRegistry
 
 __all__ = ["build_loop"]
 
@@ -43,8 +37,6 @@ log = logging.getLogger(__name__)
 # Records in one fetch of a columnar sink, unless max.poll.records says otherwise: between 2000 and 10000 it makes no
 # difference (2.0 M records/s), with 50000 the fetched messages leave the CPU's cache (1.0 M/s).
 _COLUMNAR_FETCH = 5_000
-
-P = TypeVar("P")
 
 
 def build_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
@@ -59,7 +51,7 @@ def build_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
 def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     spec = control.spec
     config = SourceConnectorConfig.parse(spec.connector_config)
-    task = _task(control, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
+    task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
     settings, warnings = producer_config(
         spec.worker_config,
@@ -67,8 +59,8 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         client_id=f"connector-producer-{spec.id.connector}-{spec.id.task}",
     )
     _warn(warnings)
-    transforms = _transforms(config, ports.plugins, tolerance)
-    converters = _converters(config, spec.worker_config, ports.plugins, tolerance)
+    transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     producer = RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
     inflight = InFlight()
     return SourceLoop(
@@ -92,7 +84,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
 def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     spec = control.spec
     config = SinkConnectorConfig.parse(spec.connector_config)
-    task = _task(control, ports.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
+    task = make_task(spec.connector_config, ports.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
     settings, warnings = consumer_config(
         spec.worker_config,
@@ -101,8 +93,8 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
         group_id=f"connect-{spec.id.connector}",
     )
     _warn(warnings)
-    transforms = _transforms(config, ports.plugins, tolerance)
-    converters = _converters(config, spec.worker_config, ports.plugins, tolerance)
+    transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     consumer = RecordConsumer(settings, str(spec.id))
     reporter = ErrantRecords(tolerance, type(task)) if config.errors_log_enable or config.dlq_topic_name else None
     context = SinkContext(consumer, lambda: spec.task_config, reporter)
@@ -131,21 +123,6 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     )
 
 
-def _task(control: TaskControl, plugins: PluginRegistry, kind: type[P]) -> P:
-    """A new task of the connector's class. Errors: ConfigError when it is of the other kind."""
-    name = control.spec.connector_config.get("connector.class", "")
-    connector_class = plugins.connector_class(name)
-    with plugin_call(connector_class, "task_class"):
-        task_class: type[Task] = connector_class().task_class()
-    if not issubclass(task_class, kind):
-        raise ConfigError(
-            f"The task class {task_class.__name__} of {name} is no {kind.__name__}, which a "
-            f"{control.spec.type} connector needs"
-        )
-    with plugin_call(task_class, "__init__"):
-        return task_class()
-
-
 def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) -> Tolerance:
     settings = ToleranceSettings(
         tolerate_all=config.tolerates_errors,
@@ -160,65 +137,8 @@ def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) 
     return Tolerance(settings, control.wait, reporters, ports.clock)
 
 
-def _transforms(config: ConnectorConfig, plugins: PluginRegistry, tolerance: Tolerance) -> TransformChain:
-    return TransformChain([_step(spec, plugins) for spec in config.transforms], tolerance)
-
-
-def _step(spec: TransformSpec, plugins: PluginRegistry) -> TransformStep:
-    transformation = _configured(
-        plugins.transformation(spec.transform.type), lambda plugin: plugin.configure(spec.transform.config)
-    )
-    if spec.predicate is None:
-        return TransformStep(transformation)
-    guard = spec.predicate
-    predicate = _configured(plugins.predicate(guard.type), lambda plugin: plugin.configure(guard.config))
-    return TransformStep(transformation, predicate, spec.negate)
-
-
-def _converters(
-    config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry, tolerance: Tolerance
-) -> Converters:
-    """The connector's converters; where it names none, the worker's with the worker's settings, as in Java."""
-
-    def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
-        props = worker if named is None else config.originals
-        name = named or _worker_value(worker, key)
-        return _configured(
-            plugins.converter(name), lambda plugin: plugin.configure(prefixed(props, f"{key}."), is_key=is_key)
-        )
-
-    def header_converter() -> HeaderConverter:
-        named = config.header_converter
-        props = worker if named is None else config.originals
-        name = named or _worker_value(worker, "header.converter")
-        settings = {**prefixed(props, "header.converter."), "converter.type": "header"}
-        return _configured(plugins.header_converter(name), lambda plugin: plugin.configure(settings))
-
-    return Converters(
-        converter("key.converter", config.key_converter, is_key=True),
-        converter("value.converter", config.value_converter, is_key=False),
-        header_converter(),
-        tolerance,
-    )
-
-
-def _configured(plugin_class: type[P], configure: Callable[[P], None]) -> P:
-    with plugin_call(plugin_class, "__init__"):
-        plugin = plugin_class()
-    with plugin_call(plugin, "configure"):
-        configure(plugin)
-    return plugin
-
-
-def _worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to
-    """One setting of the worker, typed; its default when it is not set."""
-    key = STANDALONE_CONFIG.config_keys[name]
-    value = worker.get(name)
-    return key.default if value is None else parse_type(name, value, key.type)
-
-
 def _seconds(worker: Mapping[str, str], name: str) -> float:
-    return float(_worker_value(worker, name)) / 1000
+    return float(worker_value(worker, name)) / 1000
 
 
 def _stop_budget_s(worker: Mapping[str, str]) -> float:

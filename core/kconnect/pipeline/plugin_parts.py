@@ -1,0 +1,97 @@
+"""The plugins of one task, made and configured from its configs: the task, its transformations, its converters.
+
+Who calls it: build.py, and `kconnect.testing`, which runs the same plugins without Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.api import Converter, HeaderConverter, Task
+from kconnect.api.configdef import parse_type
+from kconnect.config.connector_config import ConnectorConfig, TransformSpec, prefixed
+from kconnect.config.worker_config import STANDALONE_CONFIG
+from kconnect.errors import ConfigError
+from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.stages import FailurePolicy, TransformStep
+
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
+
+__all__ = ["make_converters", "make_steps", "make_task", "worker_value"]
+
+P = TypeVar("P")
+
+
+def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P]) -> P:
+    """A new task of the connector's class. Errors: ConfigError when it is of the other kind."""
+    name = config.get("connector.class", "")
+    connector_class = plugins.connector_class(name)
+    with plugin_call(connector_class, "task_class"):
+        task_class: type[Task] = connector_class().task_class()
+    if not issubclass(task_class, kind):
+        raise ConfigError(
+            f"The task class {task_class.__name__} of {name} is no {kind.__name__}, which its connector needs"
+        )
+    with plugin_call(task_class, "__init__"):
+        return task_class()
+
+
+def make_steps(config: ConnectorConfig, plugins: PluginRegistry) -> list[TransformStep]:
+    """The transformations of a connector in order, configured, with the predicates that guard them."""
+    return [_step(spec, plugins) for spec in config.transforms]
+
+
+def _step(spec: TransformSpec, plugins: PluginRegistry) -> TransformStep:
+    transformation = _configured(
+        plugins.transformation(spec.transform.type), lambda plugin: plugin.configure(spec.transform.config)
+    )
+    if spec.predicate is None:
+        return TransformStep(transformation)
+    guard = spec.predicate
+    predicate = _configured(plugins.predicate(guard.type), lambda plugin: plugin.configure(guard.config))
+    return TransformStep(transformation, predicate, spec.negate)
+
+
+def make_converters(
+    config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry, policy: FailurePolicy
+) -> Converters:
+    """The connector's converters; where it names none, the worker's with the worker's settings, as in Java."""
+
+    def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
+        props = worker if named is None else config.originals
+        name = named or worker_value(worker, key)
+        return _configured(
+            plugins.converter(name), lambda plugin: plugin.configure(prefixed(props, f"{key}."), is_key=is_key)
+        )
+
+    def header_converter() -> HeaderConverter:
+        named = config.header_converter
+        props = worker if named is None else config.originals
+        name = named or worker_value(worker, "header.converter")
+        settings = {**prefixed(props, "header.converter."), "converter.type": "header"}
+        return _configured(plugins.header_converter(name), lambda plugin: plugin.configure(settings))
+
+    return Converters(
+        converter("key.converter", config.key_converter, is_key=True),
+        converter("value.converter", config.value_converter, is_key=False),
+        header_converter(),
+        policy,
+    )
+
+
+def _configured(plugin_class: type[P], configure: Callable[[P], None]) -> P:
+    with plugin_call(plugin_class, "__init__"):
+        plugin = plugin_class()
+    with plugin_call(plugin, "configure"):
+        configure(plugin)
+    return plugin
+
+
+def worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to
+    """One setting of the worker, typed; its default when it is not set."""
+    key = STANDALONE_CONFIG.config_keys[name]
+    value = worker.get(name)
+    return key.default if value is None else parse_type(name, value, key.type)
