@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -15,6 +16,7 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
+    ConfigError,
     ConflictError,
     ConnectError,
     NotFoundError,
@@ -36,9 +38,11 @@ from kconnect.model import (
 )
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
-__all__ = ["ConnectClient"]
+__all__ = ["ClientAccess", "ConnectClient"]
 
 T = TypeVar("T")
 
@@ -49,13 +53,27 @@ _CONNECT_TIMEOUT_S = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class ClientAccess:
+    """Who we are to a worker and whom we trust: basic auth, and PEM files for https.
+
+    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is shown to a worker that asks.
+    """
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+
 class ConnectClient:
     """Speaks to one worker. Threads: one client may be used by one thread at a time.
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
     `retry_conflicts_s`: how long to try again while a rebalance runs (409); 0 does not.
-    `transport`: what carries the requests instead of the network, for tests.
+    `access`: credentials and certificates. `transport`: what carries the requests instead of the network, for tests.
     """
 
     def __init__(
@@ -66,9 +84,11 @@ class ConnectClient:
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         retry_conflicts_s: float = 0.0,
         clock: Clock | None = None,
+        access: ClientAccess | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.url = _checked(url)
+        self._access = access or ClientAccess()
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._retry_conflicts_s = retry_conflicts_s
@@ -303,11 +323,13 @@ class ConnectClient:
         import httpx2
 
         secure = self.url.startswith("https:")
+        access = self._access
         return httpx2.Client(
             timeout=httpx2.Timeout(self._timeout_s, connect=self._connect_timeout_s),
             headers={"accept": "application/json"},
             # Loading the CA certificates costs 25 ms, which plain http does not need
-            verify=ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            verify=_trust(access) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            auth=httpx2.BasicAuth(access.user, access.password or "") if access.user is not None else None,
             # Workers stand next to us: no proxies or .netrc from the environment
             trust_env=False,
             follow_redirects=False,
@@ -324,6 +346,12 @@ class ConnectClient:
         status = response.status_code
         if status < 300:
             return
+        if status in (401, 403):
+            who = f"user {self._access.user}" if self._access.user else "a caller without a user"
+            raise ConnectError(
+                f"{self.url} refuses {who} ({status})",
+                hint="Give it a user and a password that this worker knows: connect contexts add NAME --user USER ..",
+            )
         message = _message_of(response)
         if message is None:
             raise self._foreign(response)
@@ -349,6 +377,26 @@ class ConnectClient:
             f"{response.status_code} and something that Kafka Connect does not say",
             hint="Is that the URL of a Kafka Connect worker?",
         )
+
+
+def _trust(access: ClientAccess) -> ssl.SSLContext:
+    """What TLS checks and shows. Errors: ConfigError that names the file."""
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=access.ca)
+    except (OSError, ssl.SSLError) as err:
+        raise ConfigError(f"{access.ca} can not be used as CA certificates: {err}", hint="It holds PEM text.") from err
+    if access.cert is not None:
+        try:
+            context.load_cert_chain(access.cert, access.key)
+        except (OSError, ssl.SSLError) as err:
+            names = access.cert if access.key is None else f"{access.cert} and {access.key}"
+            raise ConfigError(
+                f"{names} can not be used as a certificate with its key: {err}",
+                hint="Both hold PEM text, the key without a passphrase.",
+            ) from err
+    return context
 
 
 def _checked(url: str) -> str:

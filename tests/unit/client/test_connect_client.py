@@ -5,10 +5,11 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from kconnect.client import ConnectClient
+from kconnect.client import ClientAccess, ConnectClient
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
+    ConfigError,
     ConflictError,
     ConnectError,
     NotFoundError,
@@ -242,3 +243,17 @@ def test_host_and_port_alone_mean_http():
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(BadRequestError, match="is no URL of a worker"):
         ConnectClient(url)
+
+
+def test_the_user_is_sent_and_a_refusal_names_the_user_and_no_password():
+    access = ClientAccess(user="ann", password="s3cret")
+    client, seen = client_of(httpx2.Response(401, text="User cannot access the resource."), access=access)
+    with pytest.raises(ConnectError, match=r"http://w:8083 refuses user ann \(401\)") as caught:
+        client.connectors()
+    assert seen[0].headers["authorization"] == "Basic YW5uOnMzY3JldA=="
+    assert "s3cret" not in f"{caught.value}{access!r}"
+
+
+def test_certificates_that_can_not_be_read_are_named():
+    with pytest.raises(ConfigError, match=r"/no/ca\.pem can not be used"):
+        ConnectClient("https://w", access=ClientAccess(ca="/no/ca.pem")).connectors()
