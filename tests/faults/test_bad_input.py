@@ -112,6 +112,7 @@ class Case:
             "name=fsnk": f"name={self.sink}",
         }
         (folder / "plug").mkdir(exist_ok=True)
+        (folder / "plug" / "connect-file-4.3.0.jar").touch()  # a Java worker's plugin.path
         (folder / "in.txt").write_text("line 1\nline 2\n")  # 14 bytes, as recorded
         (folder / "corrupt.dat").write_bytes(b"these are no offsets")
 
@@ -269,6 +270,14 @@ def test_a_folder_in_place_of_a_file_is_told(position: int, code: int, broker: D
     assert ended.seconds < _AT_ONCE_S
 
 
+def test_without_a_worker_file_a_home_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "no-folder").touch()
+    ended, told = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
+    assert ended.code == 2
+    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect can not be made: Not a directory" in told
+    assert "Let HOME be a folder of yours" in told
+
+
 def path_with(folder: Path, **programs: str) -> str:
     """A PATH of one folder that holds only these scripts, and the tools that scripts use."""
     folder.mkdir()
@@ -378,7 +387,6 @@ def test_a_worker_without_connectors_runs_until_sigterm(broker: DevBroker, tmp_p
 @pytest.mark.parametrize("after", ["plugin.path", "REST server listening", "Created connector"])
 def test_sigterm_during_the_start_ends_it(after: str, broker: DevBroker, tmp_path: Path) -> None:
     case = Case(tmp_path, broker.bootstrap)
-    (tmp_path / "plug").rmdir()  # told first of all
     with Run(tmp_path, case.write(_CASES["45-sigterm-during-start"])) as run:
         run.log_has(after)
         run.signal(signal.SIGTERM)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect_cli.exits import Failure, UsageProblem
 from kconnect_cli.session import Verbose, session_of
 
@@ -102,7 +102,7 @@ def worker_properties(file: Path | None) -> dict[str, str]:
 
     if file is None:
         properties = default_standalone_properties()
-        Path(properties["offset.storage.file.filename"]).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(properties["offset.storage.file.filename"]).parent)
         return properties
     properties = read_properties(file)
     if "connector.class" in properties and "bootstrap.servers" not in properties:
@@ -111,6 +111,16 @@ def worker_properties(file: Path | None) -> dict[str, str]:
             hint=f"Try: connect standalone WORKER.properties {file}; or put it into {DROP_INS}/ and name no file.",
         )
     return properties
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise EnvironmentProblemError(
+            f"The offsets have no place: folder {folder} can not be made: {err.strerror}",
+            hint="Let HOME be a folder of yours, or name a worker file with offset.storage.file.filename in it.",
+        ) from err
 
 
 def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
