@@ -10,6 +10,7 @@ from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.restart import restart_plan
 from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
+from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, object_of, ref, text, texts
 
 __all__ = ["ENDPOINTS"]
 
@@ -20,6 +21,11 @@ _INITIAL_STATES = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
+_CREATE_BODY: Schema = object_of(
+    {"name": text, "config": texts, "initial_state": {"enum": list(_INITIAL_STATES)}},
+    required=("name", "config"),
+    closed=True,
+)
 _CONFIG = 'a JSON object {"key": "value", ..}'
 _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
@@ -198,19 +204,79 @@ def _initial_state(text: object) -> TargetState | None:
 
 
 ENDPOINTS = (
-    Endpoint("/connectors", {"GET": list_connectors, "POST": create_connector}),
-    Endpoint("/connectors/{name}", {"GET": show_connector, "DELETE": delete_connector}),
-    Endpoint("/connectors/{name}/config", {"GET": show_config, "PUT": put_config}),
-    Endpoint("/connectors/{name}/status", {"GET": show_status}),
-    Endpoint("/connectors/{name}/pause", {"PUT": pause}),
-    Endpoint("/connectors/{name}/resume", {"PUT": resume}),
-    Endpoint("/connectors/{name}/stop", {"PUT": stop}),
-    Endpoint("/connectors/{name}/restart", {"POST": restart}),
-    Endpoint("/connectors/{name}/tasks", {"GET": list_tasks}),
-    Endpoint("/connectors/{name}/tasks/{task}/status", {"GET": task_status}),
-    Endpoint("/connectors/{name}/tasks/{task}/restart", {"POST": restart_task}),
+    Endpoint(
+        "/connectors",
+        {
+            "GET": Operation(
+                list_connectors,
+                "Names of all connectors, or with expand their statuses and configs",
+                query=(Query("expand", "What to show of each", {"enum": ["status", "info"]}, many=True),),
+            ),
+            "POST": Operation(create_connector, "Create a connector", {201: ref("Connector")}, body=_CREATE_BODY),
+        },
+    ),
+    Endpoint(
+        "/connectors/{name}",
+        {
+            "GET": Operation(show_connector, "Config and task ids of a connector", {200: ref("Connector")}),
+            "DELETE": Operation(delete_connector, "Stop a connector and forget its config", {204: None}),
+        },
+    ),
+    Endpoint(
+        "/connectors/{name}/config",
+        {
+            "GET": Operation(show_config, "Config of a connector", {200: texts}),
+            "PUT": Operation(
+                put_config,
+                "Create a connector or replace its config",
+                {200: ref("Connector"), 201: ref("Connector")},
+                body=texts,
+            ),
+        },
+    ),
+    Endpoint(
+        "/connectors/{name}/status",
+        {"GET": Operation(show_status, "What a connector and its tasks were seen doing", {200: ref("Status")})},
+    ),
+    Endpoint("/connectors/{name}/pause", {"PUT": Operation(pause, "Let a connector and its tasks idle", {202: None})}),
+    Endpoint("/connectors/{name}/resume", {"PUT": Operation(resume, "Run a paused or stopped connector", {202: None})}),
+    Endpoint("/connectors/{name}/stop", {"PUT": Operation(stop, "End a connector and all its tasks", {204: None})}),
+    Endpoint(
+        "/connectors/{name}/restart",
+        {
+            "POST": Operation(
+                restart,
+                "Restart a connector, by the flags its tasks too",
+                {202: ref("Status"), 204: None},
+                query=(
+                    Query("includeTasks", "Restart tasks too", boolean),
+                    Query("onlyFailed", "Restart only what has failed", boolean),
+                ),
+            )
+        },
+    ),
+    Endpoint(
+        "/connectors/{name}/tasks",
+        {"GET": Operation(list_tasks, "Tasks of a connector with their configs", {200: array_of(ref("Task"))})},
+    ),
+    Endpoint(
+        "/connectors/{name}/tasks/{task}/status",
+        {"GET": Operation(task_status, "What a task was seen doing", {200: ref("TaskStatus")})},
+    ),
+    Endpoint(
+        "/connectors/{name}/tasks/{task}/restart", {"POST": Operation(restart_task, "Restart a task", {204: None})}
+    ),
     Endpoint(
         "/connectors/{name}/offsets",
-        {"GET": show_offsets, "PATCH": alter_offsets, "DELETE": reset_offsets},
+        {
+            "GET": Operation(show_offsets, "Committed offsets of a connector", {200: ref("Offsets")}),
+            "PATCH": Operation(
+                alter_offsets,
+                "Alter offsets of a stopped connector",
+                {200: ref("Message")},
+                body=ref("Offsets"),
+            ),
+            "DELETE": Operation(reset_offsets, "Forget the offsets of a stopped connector", {200: ref("Message")}),
+        },
     ),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from kconnect.herder.interface import PluginDescription
 from kconnect.rest.exchange import Answer, Call, Endpoint
+from kconnect.rest.operation import Operation, Query, array_of, boolean, ref
 
 __all__ = ["ENDPOINTS"]
 
@@ -22,4 +23,16 @@ def _to_json(plugin: PluginDescription) -> dict[str, Any]:
     return body
 
 
-ENDPOINTS = (Endpoint("/connector-plugins", {"GET": list_plugins}),)
+ENDPOINTS = (
+    Endpoint(
+        "/connector-plugins",
+        {
+            "GET": Operation(
+                list_plugins,
+                "Plugins of the worker",
+                {200: array_of(ref("Plugin"))},
+                query=(Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),),
+            )
+        },
+    ),
+)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from kconnect.rest.exchange import Answer, Call, Endpoint
+from kconnect.rest.operation import Operation, object_of, text
 
 __all__ = ["ENDPOINTS"]
+
+_INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type": ["string", "null"]}})
+_HEALTH = object_of({"status": {"enum": ["healthy", "starting", "unhealthy"]}, "message": text})
 
 
 def server_info(call: Call) -> Answer:
@@ -29,7 +33,12 @@ def _health(status: int, word: str, message: str) -> Answer:
 
 
 ENDPOINTS = (
-    Endpoint("/", {"GET": server_info}),
+    Endpoint("/", {"GET": Operation(server_info, "Version of the worker and id of its Kafka cluster", {200: _INFO})}),
     # Java waits 10 s for its herder's thread (DEFAULT_HEALTH_CHECK_TIMEOUT_MS)
-    Endpoint("/health", {"GET": health}, deadline_s=10, when_late=unhealthy),
+    Endpoint(
+        "/health",
+        {"GET": Operation(health, "Whether the worker is ready", {200: _HEALTH, 503: _HEALTH, 500: _HEALTH})},
+        deadline_s=10,
+        when_late=unhealthy,
+    ),
 )
