@@ -1,5 +1,47 @@
-"""Helpers for tests of connectors and of what runs them. Imported by tests only, never by production code."""
+"""For authors of connectors: run one in this process with no Kafka and no Spark, and look at what it does.
 
-from kconnect.testing.thread_launcher import ThreadLauncher
+Imported by tests, and by `connect try`; never by what runs in production. Imports pipeline, plugins, storage and api.
+Start with SourceHarness and SinkHarness. Names come when first used: importing this package costs nothing.
+"""
 
-__all__ = ["ThreadLauncher"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kconnect.testing.errant import ErrantRecord
+    from kconnect.testing.manual_clock import ManualClock
+    from kconnect.testing.memory_log import LogRecord, MemoryLog
+    from kconnect.testing.sink_harness import SinkHarness
+    from kconnect.testing.source_harness import SourceHarness
+    from kconnect.testing.thread_launcher import ThreadLauncher
+
+__all__ = [
+    "ErrantRecord",
+    "LogRecord",
+    "ManualClock",
+    "MemoryLog",
+    "SinkHarness",
+    "SourceHarness",
+    "ThreadLauncher",
+]
+
+_MODULES = {
+    "ErrantRecord": "errant",
+    "LogRecord": "memory_log",
+    "ManualClock": "manual_clock",
+    "MemoryLog": "memory_log",
+    "SinkHarness": "sink_harness",
+    "SourceHarness": "source_harness",
+    "ThreadLauncher": "thread_launcher",
+}
+
+
+def __getattr__(name: str) -> Any:  # the module's own attribute, of whatever kind
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -8,9 +8,10 @@ import queue
 import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.logs import LogLevels
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline import TaskHost
 from kconnect.plugins import PluginRegistry
@@ -18,6 +19,9 @@ from kconnect.plugins import PluginRegistry
 __all__ = ["ThreadLauncher"]
 
 log = logging.getLogger(__name__)
+
+# A state of a task, a topic it used, or a connector to ask for task configs.
+_Told: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str] | str
 
 
 class ThreadLauncher:
@@ -30,7 +34,7 @@ class ThreadLauncher:
     def __init__(self, plugins: PluginRegistry | None = None) -> None:
         self._plugins = plugins
         self._events: LauncherEvents | None = None
-        self._told: queue.SimpleQueue[tuple[TaskId, int, RunState, str | None] | str | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="launcher-events", daemon=True)
         self._lock = threading.Lock()  # guards the two below
         self._tasks: dict[TaskId, TaskSpec] = {}
@@ -42,6 +46,7 @@ class ThreadLauncher:
             report=self._report,
             offsets=_Offsets(events),
             reconfigure=self._told.put,
+            topic_used=lambda task_id, topic: self._told.put((task_id, topic)),
             plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),
         )
         self._teller.start()
@@ -60,6 +65,12 @@ class ThreadLauncher:
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
         self._running_host().set_target_state(ids, state)
+
+    def forget_topics(self, connector: str) -> None:
+        self._running_host().forget_topics(connector)
+
+    def set_log_level(self, logger: str, level: int) -> None:
+        LogLevels().set(logger, level)
 
     def slots(self) -> Sequence[SlotInfo]:
         with self._lock:
@@ -96,6 +107,8 @@ class ThreadLauncher:
             try:
                 if isinstance(told, str):
                     self._events.reconfiguration_requested(told)
+                elif len(told) == 2:
+                    self._events.topic_used(*told)
                 else:
                     self._events.task_status(*told)
             except Exception:  # a callback that fails must not stop the ones after it

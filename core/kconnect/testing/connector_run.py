@@ -1,0 +1,165 @@
+"""What both harnesses share: a connector made, checked and started, its task configs, and the stages of a task."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.clock import Clock
+from kconnect.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from kconnect.errors import ConfigError, ConfigProblem, ConnectError
+from kconnect.herder.memory_config import complete_task_configs
+from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.plugin_parts import make_converters, make_steps
+from kconnect.pipeline.stages import TransformChain, TransformStep
+from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
+from kconnect.plugins import PluginRegistry
+
+__all__ = ["WORKER_DEFAULTS", "ConnectorRun", "HarnessPlugins", "TaskStages"]
+
+# Converters have no default in Connect: these are the ones Connect's own sample files use.
+WORKER_DEFAULTS: Mapping[str, str] = {
+    "bootstrap.servers": "memory:0",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+class HarnessPlugins(PluginRegistry):
+    """The registry of this environment, which also knows the class that a test hands over."""
+
+    @classmethod
+    def with_class(cls, given: type[Connector] | str, plugin_path: str | None = None) -> tuple[HarnessPlugins, str]:
+        """The registry, and the name under which it has the class."""
+        plugins = cls.load(plugin_path)
+        assert isinstance(plugins, HarnessPlugins)  # load() makes an object of the class it is called on
+        if isinstance(given, str):
+            return plugins, given
+        name = f"{given.__module__}.{given.__qualname__}"
+        plugins._found[name, Connector] = given
+        return plugins, name
+
+
+class TaskStages:
+    """The transformations and converters of one task, made as the worker makes them."""
+
+    def __init__(
+        self,
+        config: ConnectorConfig,
+        worker: Mapping[str, str],
+        plugins: PluginRegistry,
+        tolerance: Tolerance,
+    ) -> None:
+        self.steps: list[TransformStep] = make_steps(config, plugins)
+        self.names = [spec.transform.alias for spec in config.transforms]
+        self.tolerance = tolerance
+        self.transforms = TransformChain(self.steps, tolerance)
+        self.converters: Converters = make_converters(config, worker, plugins, tolerance)
+
+    def close(self) -> None:
+        self.transforms.close()
+        self.converters.close()
+
+
+class ConnectorRun:
+    """A connector object, from validation to stop. Lifecycle: constructed -> start -> stop; Threads: the test's.
+
+    Also the context of the connector: `is_reconfiguration_wanted` and `failure` tell what it asked for.
+    """
+
+    def __init__(
+        self,
+        connector: type[Connector] | str,
+        config: Mapping[str, str],
+        worker: Mapping[str, str] | None,
+        clock: Clock,
+    ) -> None:
+        self.worker = {**WORKER_DEFAULTS, **(worker or {})}
+        self.plugins, class_name = HarnessPlugins.with_class(connector, self.worker.get("plugin.path"))
+        self.config = {"name": "test", "tasks.max": "1", "connector.class": class_name, **config}
+        self.connector_class = self.plugins.connector_class(self.config["connector.class"])
+        self.clock = clock
+        self.stopping = threading.Event()
+        self.is_reconfiguration_wanted = False
+        self.failure: BaseException | None = None
+        self.connector: Any = None  # SourceConnector or SinkConnector; None before start
+
+    @property
+    def settings(self) -> ConnectorConfig:
+        """What Connect itself reads of the config. Errors: ConfigError."""
+        if issubclass(self.connector_class, SinkConnector):
+            return SinkConnectorConfig.parse(self.config)
+        return SourceConnectorConfig.parse(self.config)
+
+    def check(self, kind: type[SourceConnector] | type[SinkConnector]) -> None:
+        """Errors: ConfigError, when it is of the other kind or a setting is wrong; all problems in one error."""
+        if not issubclass(self.connector_class, kind):
+            raise ConfigError(f"{self.connector_class.__name__} is no {kind.__name__}")
+        _ = self.settings
+        found = self.connector_class().validate(self.config)
+        problems = [
+            ConfigProblem(value.name, None, message)
+            for value in found.config_values
+            for message in value.error_messages
+        ]
+        if problems:
+            raise ConfigError("; ".join(problem.message for problem in problems), problems)
+
+    def start(self, context: Any) -> list[dict[str, str]]:  # the harness's own SourceConnectorContext or the sink's
+        """Make the connector, start it, and ask it for task configs. Errors: ConfigError, what the connector raises."""
+        self.stopping.clear()
+        self.connector = self.connector_class()
+        self.connector.initialize(context)
+        self.connector.start(dict(self.config))
+        return self.task_configs()
+
+    def task_configs(self) -> list[dict[str, str]]:
+        """The configs of the tasks, checked as the worker checks them. Errors: ConnectError."""
+        most = self.settings.tasks_max
+        given: Sequence[Any] = self.connector.task_configs(most)
+        name = self.connector_class.__name__
+        if not isinstance(given, list | tuple) or not all(isinstance(item, Mapping) for item in given):
+            raise ConnectError(f"{name}.task_configs() gave {given!r}, not a list of dicts")
+        if len(given) > most and self.settings.tasks_max_enforce:
+            raise ConnectError(f"{name}.task_configs() gave {len(given)} tasks, tasks.max is {most}")
+        task_class = self.connector.task_class()
+        class_name = f"{task_class.__module__}.{task_class.__qualname__}"
+        return complete_task_configs(self.config["name"], self.config, class_name, given)
+
+    def stages(self, reporters: Sequence[ErrorReporter] = ()) -> TaskStages:
+        """New transformations and converters."""
+        config = self.settings
+        settings = ToleranceSettings(
+            tolerate_all=config.tolerates_errors,
+            retry_timeout_ms=config.errors_retry_timeout_ms,
+            retry_delay_max_ms=config.errors_retry_delay_max_ms,
+        )
+        tolerance = Tolerance(settings, self.wait, reporters, self.clock)
+        return TaskStages(config, self.worker, self.plugins, tolerance)
+
+    def stop(self) -> None:
+        self.stopping.set()
+        connector, self.connector = self.connector, None
+        if connector is not None:
+            connector.stop()
+
+    def wait(self, timeout_s: float) -> bool:
+        """What a task's context.wait does: on the harness's clock."""
+        return self.clock.wait(self.stopping, timeout_s)
+
+    def raise_failure(self) -> None:
+        """Raise what the connector gave to raise_error."""
+        if self.failure is not None:
+            raise self.failure
+
+    # --- ConnectorContext ---
+
+    def request_task_reconfiguration(self) -> None:
+        self.is_reconfiguration_wanted = True
+
+    def raise_error(self, error: BaseException) -> None:
+        self.failure = error

@@ -1,0 +1,323 @@
+"""SinkHarness: a sink connector and its tasks in this process, fed from topics in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from kconnect.api import Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
+from kconnect.clock import Clock, SystemClock
+from kconnect.errors import RetriableError
+from kconnect.model import TopicPartition
+from kconnect.pipeline.plugin_parts import make_task
+from kconnect.testing.connector_run import ConnectorRun
+from kconnect.testing.errant import ErrantLog, ErrantRecord, TaskReporter
+from kconnect.testing.injected import InjectedFailures
+from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.sink_task_run import SinkTaskRun
+
+__all__ = ["SinkHarness"]
+
+# The worker's own waits before a put() that raised RetriableError is tried again.
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0
+
+
+class SinkHarness:
+    """Runs a sink connector: validates, starts, converts, transforms, puts, flushes, commits, rebalances.
+
+        with SinkHarness(MySink, {"topics": "t"}) as sink:
+            sink.put({"id": 1}, {"id": 2})
+            assert sink.commit() == {TopicPartition("t", 0): 2}
+            sink.crash()
+            sink.start()      # what was put since the last commit comes again
+
+    Records live in `log`; tasks read them from the committed offsets, so that a restart, a crash or a rewind delivers
+    again what Connect would. All plugin calls happen on the caller's thread; errors of plugins come to the caller as
+    they are. With `clock=ManualClock()` waits return at once. Converters are JSON without schemas unless `config` or
+    `worker` name others. Partitions are dealt to the tasks in turn.
+    States: constructed -> start -> stop or crash -> start ..; it is a context manager.
+    """
+
+    def __init__(
+        self,
+        connector: type[SinkConnector] | str,
+        config: Mapping[str, str] | None = None,
+        *,
+        worker: Mapping[str, str] | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+        put_retries: int = 0,
+        has_reporter: bool = True,
+        log: MemoryLog | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.log = log if log is not None else MemoryLog()
+        """The topics it reads."""
+        self.committed: dict[TopicPartition, int] = {}
+        """Offsets of the next records to read, as committed."""
+        self._run = ConnectorRun(connector, config or {}, worker, self.clock)
+        self._put_retries = put_retries
+        self._has_reporter = has_reporter
+        self._errant = ErrantLog()
+        self._failures = InjectedFailures(("put", "flush", "commit"))
+        self._tasks: list[SinkTaskRun] = []
+        self._partitions = sorted(partitions) if partitions is not None else self._first_partitions()
+
+    # --- life ---
+
+    def start(self) -> Self:
+        """Check the settings, start the connector and its tasks, open the partitions. Errors: ConfigError; plugins'."""
+        self._run.check(SinkConnector)
+        try:
+            for config in self._run.start(self._run):
+                task = make_task(self._run.config, self._run.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
+                stages = self._run.stages([self._errant])
+                running = SinkTaskRun(task, config, stages, self.log, self._reporter())
+                self._tasks.append(running)
+                running.start()
+            self._deal()
+        except BaseException:
+            self.crash()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Flush and commit, close the partitions, stop the tasks and the connector."""
+        try:
+            for task in self._tasks:
+                task.give_up(task.assignment(), self._committer())
+        finally:
+            self.crash()
+
+    def crash(self) -> None:
+        """End without flush, commit and close, as after a kill; stop() of the plugins is called all the same."""
+        tasks, self._tasks = self._tasks, []
+        try:
+            for task in tasks:
+                task.stop()
+        finally:
+            self._run.stop()
+
+    def restart(self) -> Self:
+        """Stop, and start new objects, which go on from the committed offsets."""
+        self.stop()
+        return self.start()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.crash()
+
+    # --- feeding ---
+
+    def put(
+        self,
+        *values: Any,
+        key: Any = None,
+        schema: Schema | None = None,
+        key_schema: Schema | None = None,
+        topic: str | None = None,
+        partition: int = 0,
+    ) -> None:
+        """Put values in Connect's form (dicts, Structs, text, None): through the transforms, no converter."""
+        for value in values:
+            self._append(self._record(value, key, schema, key_schema, topic, partition))
+        self.deliver()
+
+    def put_records(self, records: Iterable[SinkRecord]) -> None:
+        """Records made by the caller, with keys, headers, timestamps; their offsets are given by the log."""
+        for record in records:
+            self._append(record)
+        self.deliver()
+
+    def put_bytes(
+        self,
+        *values: bytes | None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        topic: str | None = None,
+        partition: int = 0,
+        timestamp: int | None = None,
+    ) -> None:
+        """Values as they are in Kafka: through the converters and the transforms, into put()."""
+        place = TopicPartition(topic or self._topic, partition)
+        self._add_partition(place)
+        for value in values:
+            stamp = self.clock.time_ms() if timestamp is None else timestamp
+            self.log.append(place.topic, value, key=key, partition=partition, timestamp=stamp, headers=headers)
+        self.deliver()
+
+    def deliver(self) -> int:
+        """Put everything that the tasks have not read; gives the number of records. With nothing there: put([]).
+
+        Errors: what put() raises. RetriableError is tried again `put_retries` times, after the wait that the task or
+        the worker asks for. After an error the records are still there: `deliver` puts them again.
+        """
+        self._run.raise_failure()
+        count = 0
+        for task in self._tasks:
+            count += self._deliver_to(task)
+        return count
+
+    # --- offsets and partitions ---
+
+    def commit(self) -> dict[TopicPartition, int]:
+        """pre_commit (and so flush) of every task, then commit what it allows; gives what was committed just now.
+
+        Errors: what flush raises; a RetriableError there makes the task read again from the last commit.
+        """
+        done: dict[TopicPartition, int] = {}
+        for task in self._tasks:
+            try:
+                self._failures.raise_if_due("flush")
+                wanted = task.pre_commit(task.assignment())
+            except RetriableError:
+                task.go_back(self.committed)
+                raise
+            done.update(self._committer()(wanted))
+        return done
+
+    def flush(self) -> dict[TopicPartition, int]:
+        """The same as `commit`: in Connect a flush is the first half of it."""
+        return self.commit()
+
+    def rebalance(self, partitions: Collection[TopicPartition]) -> None:
+        """Deal these partitions to the tasks; those that go are flushed, committed and closed, new ones are opened."""
+        self._partitions = sorted(partitions)
+        self._deal()
+
+    def lose(self, *partitions: TopicPartition) -> None:
+        """Take partitions away without a commit, as when a consumer was away too long."""
+        self._partitions = [tp for tp in self._partitions if tp not in partitions]
+        for task in self._tasks:
+            task.lose(task.assignment() & set(partitions))
+
+    def fail(self, step: str, error: BaseException, *, times: int = 1, after: int = 0) -> None:
+        """Have a coming step raise: "put", "flush", "commit". `after` calls go well first, then `times` calls raise."""
+        self._failures.plan(step, error, times=times, after=after)
+
+    # --- what there is to see ---
+
+    @property
+    def errant(self) -> list[ErrantRecord]:
+        """What was given up so far, by stages and by tasks."""
+        return self._errant.records
+
+    @property
+    def connector(self) -> Any:  # the author's own class
+        """The connector object that runs now."""
+        return self._run.connector
+
+    @property
+    def tasks(self) -> list[Any]:
+        """The task objects that run now."""
+        return [task.task for task in self._tasks]
+
+    @property
+    def task(self) -> Any:
+        """The only task. Errors: ValueError when there are none or several."""
+        (only,) = self.tasks
+        return only
+
+    @property
+    def task_configs(self) -> list[dict[str, str]]:
+        return [dict(task.config) for task in self._tasks]
+
+    @property
+    def assignment(self) -> list[set[TopicPartition]]:
+        """The partitions of each task."""
+        return [task.assignment() for task in self._tasks]
+
+    @property
+    def is_commit_requested(self) -> bool:
+        """Whether a task asked for a commit since the last one."""
+        return any(task.is_commit_requested for task in self._tasks)
+
+    # --- inside ---
+
+    def _reporter(self) -> TaskReporter | None:
+        tolerates = self._run.settings.tolerates_errors
+        return TaskReporter(self._errant, tolerates_errors=tolerates) if self._has_reporter else None
+
+    @property
+    def _topic(self) -> str:
+        topics = [name.strip() for name in self._run.config.get("topics", "").split(",") if name.strip()]
+        return topics[0] if topics else "test"
+
+    def _first_partitions(self) -> list[TopicPartition]:
+        topics = [name.strip() for name in self._run.config.get("topics", "").split(",") if name.strip()]
+        return sorted({*(TopicPartition(topic, 0) for topic in topics), *self.log.partitions()})
+
+    def _add_partition(self, place: TopicPartition) -> None:
+        if place not in self._partitions:
+            self.rebalance([*self._partitions, place])
+
+    def _record(
+        self, value: Any, key: Any, schema: Schema | None, key_schema: Schema | None, topic: str | None, partition: int
+    ) -> SinkRecord:
+        return SinkRecord(
+            topic or self._topic,
+            partition,
+            key_schema,
+            key,
+            schema,
+            value,
+            0,
+            timestamp=self.clock.time_ms(),
+            timestamp_type=TimestampType.CREATE_TIME,
+        )
+
+    def _append(self, record: SinkRecord) -> LogRecord:
+        place = TopicPartition(record.topic, record.kafka_partition or 0)
+        self._add_partition(place)
+        offset = self.log.end(place)
+        kept = record.new_record(kafka_offset=offset, original_kafka_offset=offset)
+        return self.log.append(place.topic, None, partition=place.partition, timestamp=kept.timestamp, connect=kept)
+
+    def _deliver_to(self, task: SinkTaskRun) -> int:
+        count = 0
+        payloads, after = task.fetch()
+        for attempt in range(self._put_retries + 1):
+            try:
+                if not payloads:
+                    self._put(task, [])
+                while payloads:
+                    self._put(task, payloads[0])
+                    count += len(payloads.pop(0))
+                break
+            except RetriableError:
+                if attempt == self._put_retries:
+                    raise
+                wait_s = task.take_timeout_s()
+                self._run.wait(min(_RETRY_FIRST_S * 2**attempt, _RETRY_MOST_S) if wait_s is None else wait_s)
+        task.moved(after)
+        return count
+
+    def _put(self, task: SinkTaskRun, payload: Any) -> None:
+        self._failures.raise_if_due("put")
+        task.put(payload)
+
+    def _committer(self) -> Any:
+        def commit(wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+            self._failures.raise_if_due("commit")
+            news = {tp: offset for tp, offset in wanted.items() if self.committed.get(tp) != offset}
+            self.committed.update(news)
+            return news
+
+        return commit
+
+    def _deal(self) -> None:
+        """Give up what goes, then open what comes, task by task."""
+        shares: list[set[TopicPartition]] = [set() for _ in self._tasks]
+        for index, partition in enumerate(self._partitions):
+            if shares:
+                shares[index % len(shares)].add(partition)
+        for task, share in zip(self._tasks, shares, strict=True):
+            task.give_up(task.assignment() - share, self._committer())
+        for task, share in zip(self._tasks, shares, strict=True):
+            task.take(share - task.assignment(), self.committed)

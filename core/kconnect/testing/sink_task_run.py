@@ -1,0 +1,223 @@
+"""One sink task under the harness: its partitions, positions, stages, and the context it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from kconnect.api import ErrantRecordReporter, RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.errors import ConnectError
+from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import FetchedBatch
+from kconnect.testing.connector_run import TaskStages
+from kconnect.testing.memory_log import LogRecord, MemoryLog
+
+__all__ = ["SinkTaskRun"]
+
+Commit = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
+Payload = RecordBatch | list[SinkRecord]
+
+
+class SinkTaskRun:
+    """Also the task's context: implements kconnect.api.SinkTaskContext. Threads: the test's."""
+
+    def __init__(
+        self,
+        task: SinkTask,
+        config: Mapping[str, str],
+        stages: TaskStages,
+        log: MemoryLog,
+        reporter: ErrantRecordReporter | None,
+    ) -> None:
+        self.task = task
+        self.config = config
+        self.is_commit_requested = False
+        self._stages = stages
+        self._log = log
+        self._reporter = reporter
+        self._positions: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._rewinds: dict[TopicPartition, int] = {}
+        self._timeout_ms: int | None = None
+
+    # --- for the harness ---
+
+    def start(self) -> None:
+        self.task.initialize(self)
+        self.task.start(self.config)
+
+    def stop(self) -> None:
+        try:
+            self.task.stop()
+        finally:
+            self._stages.close()
+
+    def take(self, partitions: Collection[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
+        """Open partitions and read them from the committed offsets, or where the task's open() asks to."""
+        if not partitions:
+            return
+        self._positions.update({partition: committed.get(partition, 0) for partition in partitions})
+        self.task.open(sorted(partitions))
+        self._rewind()
+
+    def give_up(self, partitions: Collection[TopicPartition], commit: Commit) -> None:
+        """Flush, close (whatever flush does), commit, in the worker's order."""
+        if not partitions:
+            return
+        wanted: Mapping[TopicPartition, int] = {}
+        try:
+            wanted = self.pre_commit(partitions)
+        finally:
+            self.lose(partitions)
+        commit(wanted)
+
+    def lose(self, partitions: Collection[TopicPartition]) -> None:
+        """Close without a commit."""
+        if not partitions:
+            return
+        self.task.close(sorted(partitions))
+        for partition in list(partitions):
+            self._positions.pop(partition, None)
+            self._paused.discard(partition)
+
+    def fetch(self) -> tuple[list[Payload], dict[TopicPartition, int]]:
+        """What is to be put, and the positions after it. Errors: StageError."""
+        self._rewind()
+        payloads: list[Payload] = []
+        after: dict[TopicPartition, int] = {}
+        for partition, position in sorted(self._positions.items()):
+            if partition in self._paused:
+                continue
+            found = self._log.read(partition, position)
+            if found:
+                payloads += self._convert(found)
+                after[partition] = position + len(found)
+        return _joined(payloads), after
+
+    def put(self, payload: Payload) -> None:
+        if isinstance(payload, RecordBatch):
+            if self.task.supports_batches:
+                self.task.put_batch(payload)
+                return
+            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        self.task.put(list(payload))  # type: ignore[arg-type]
+
+    def moved(self, after: Mapping[TopicPartition, int]) -> None:
+        """The records up to here are put; where the task asked to go back meanwhile, it goes back."""
+        self._positions.update({tp: offset for tp, offset in after.items() if tp in self._positions})
+        self._rewind()
+
+    def go_back(self, committed: Mapping[TopicPartition, int]) -> None:
+        """Read again what was not committed."""
+        for partition in self._positions:
+            self._positions[partition] = committed.get(partition, 0)
+
+    def pre_commit(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
+        self.is_commit_requested = False
+        current = {tp: self._positions[tp] for tp in sorted(partitions)}
+        allowed = dict(self.task.pre_commit(dict(current)) or {})
+        for partition, offset in allowed.items():
+            if partition not in current or offset > current[partition]:
+                raise ConnectError(
+                    f"{type(self.task).__name__}.pre_commit() allows offset {offset} of {partition}; "
+                    f"it was given {current.get(partition)}",
+                    hint="The worker would ignore it, with a warning: give what pre_commit was given, or less.",
+                )
+        return allowed
+
+    def take_timeout_s(self) -> float | None:
+        timeout_ms, self._timeout_ms = self._timeout_ms, None
+        return None if timeout_ms is None else timeout_ms / 1000
+
+    # --- SinkTaskContext ---
+
+    def configs(self) -> Mapping[str, str]:
+        return self.config
+
+    def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
+        if isinstance(tp, TopicPartition):
+            if offset is None:
+                raise ValueError(f"offset({tp}) needs the offset to go to")
+            self._rewinds[tp] = offset
+        else:
+            self._rewinds.update(tp)
+
+    def timeout(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+
+    def assignment(self) -> set[TopicPartition]:
+        return set(self._positions)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self._paused.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._paused.difference_update(partitions)
+
+    def request_commit(self) -> None:
+        self.is_commit_requested = True
+
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        return self._reporter
+
+    # --- inside ---
+
+    def _rewind(self) -> None:
+        for partition in list(self._rewinds.keys() & self._positions.keys()):
+            self._positions[partition] = self._rewinds.pop(partition)
+
+    def _convert(self, found: list[LogRecord]) -> list[Payload]:
+        """Converters for what is bytes, then transforms, for runs of records of one kind."""
+        payloads: list[Payload] = []
+        run: list[LogRecord] = []
+        for record in [*found, None]:
+            if run and (record is None or (record.connect is None) != (run[0].connect is None)):
+                payloads.append(self._convert_run(run))
+                run = []
+            if record is not None:
+                run.append(record)
+        return payloads
+
+    def _convert_run(self, run: list[LogRecord]) -> Payload:
+        made: Any = [record.connect for record in run]  # Payload
+        if run[0].connect is None:
+            fetched = _fetched(run)
+            converters = self._stages.converters
+            made = (
+                converters.to_connect_batch(fetched)
+                if self.task.supports_batches
+                else converters.to_connect_records(fetched)
+            )
+        if isinstance(made, RecordBatch):
+            kept: Any = self._stages.transforms.apply_batch(made)
+        else:
+            kept = self._stages.transforms.apply_records(made)
+        return [] if kept is None else kept
+
+
+def _fetched(run: list[LogRecord]) -> FetchedBatch:
+    has_headers = any(record.headers for record in run)
+    return FetchedBatch(
+        run[0].topic,
+        run[0].partition,
+        [record.offset for record in run],
+        [record.key for record in run] if any(record.key is not None for record in run) else None,
+        [record.value for record in run],
+        [record.timestamp for record in run],
+        TimestampType.CREATE_TIME,
+        [list(record.headers) for record in run] if has_headers else None,
+    )
+
+
+def _joined(payloads: list[Payload]) -> list[Payload]:
+    """Records of one fetch go into one put, as in the worker; batches stay apart; what is empty is left out."""
+    joined: list[Payload] = []
+    for payload in payloads:
+        if not len(payload):
+            continue
+        if isinstance(payload, list) and joined and isinstance(joined[-1], list):
+            joined[-1] = joined[-1] + payload
+        else:
+            joined.append(payload)
+    return joined

@@ -1,0 +1,400 @@
+"""SourceHarness: a source connector and its tasks in this process, one step at a time, into a log in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from kconnect.api import (
+    ConnectRecord,
+    RecordBatch,
+    RecordMetadata,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+    TransactionContext,
+)
+from kconnect.clock import Clock, SystemClock
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.model import ConnectorOffset
+from kconnect.pipeline.conversion import KafkaBatch, KafkaRecord
+from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.plugin_parts import make_task
+from kconnect.pipeline.source import reports_each_record
+from kconnect.storage.offset_store import MemoryOffsetStore
+from kconnect.storage.source_offsets import commit_source_offsets, list_source_offsets, read_source_offsets
+from kconnect.testing.connector_run import ConnectorRun, TaskStages
+from kconnect.testing.injected import InjectedFailures
+from kconnect.testing.memory_log import LogRecord, MemoryLog
+
+__all__ = ["SourceHarness"]
+
+# As the worker's loop waits after a poll() that raised RetriableError.
+_RETRY_POLL_S = 0.1
+# A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
+_IDLE_S = 0.001
+
+
+class SourceHarness:
+    """Runs a source connector: validates, starts, polls, transforms, converts, "produces" and commits.
+
+        with SourceHarness(MyConnector, {"topic": "t"}) as source:
+            assert [record.value for record in source.poll(3)] == ["a", "b", "c"]
+            source.commit()
+            source.restart()
+
+    All plugin calls happen on the caller's thread, in the order of the worker's loop; errors of plugins come to the
+    caller as they are. Offsets go through the codec of the offsets file, so what can not be stored fails here too.
+    With `clock=ManualClock()` every `context.wait` returns at once. Converters are JSON without schemas unless
+    `config` or `worker` name others.
+    States: constructed -> start -> stop; it is a context manager.
+    """
+
+    def __init__(
+        self,
+        connector: type[SourceConnector] | str,
+        config: Mapping[str, str] | None = None,
+        *,
+        worker: Mapping[str, str] | None = None,
+        offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (),
+        log: MemoryLog | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.log = log if log is not None else MemoryLog()
+        """What reached "Kafka"."""
+        self._run = ConnectorRun(connector, config or {}, worker, self.clock)
+        self._store = MemoryOffsetStore()
+        self._tasks: list[_RunningTask] = []
+        self._next_task = 0
+        self._failures = InjectedFailures(("poll", "produce", "commit", "read_offsets"))
+        if offsets:
+            pairs = [ConnectorOffset(partition, offset) for partition, offset in offsets]
+            commit_source_offsets(self._store, self._name, pairs)
+
+    # --- life ---
+
+    def start(self) -> Self:
+        """Check the settings, start the connector and its tasks. Errors: ConfigError; what the plugins raise."""
+        self._run.check(SourceConnector)
+        try:
+            self._start_tasks(self._run.start(_ConnectorContext(self)))
+        except BaseException:
+            self.crash()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Commit, then stop the tasks and the connector."""
+        if self._tasks:
+            self.commit()
+        self._end()
+
+    def crash(self) -> None:
+        """End without a commit, as after a kill; the plugins are stopped all the same, to free what they hold."""
+        self._end()
+
+    def restart(self) -> Self:
+        """Commit, stop, and start new objects, which go on from the committed offsets."""
+        self.stop()
+        return self.start()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.crash()
+
+    # --- steps ---
+
+    def poll(self, at_least: int = 1, within_s: float = 5.0) -> list[SourceRecord]:
+        """Poll the tasks in turn until so many records came; gives all that came, as the task gave them.
+
+        What they became in Kafka is in `log`. Errors: TimedOutError with what did come; StageError of a transform or
+        converter; what poll() raises, but for RetriableError, after which it is asked again.
+        """
+        deadline = time.monotonic() + within_s
+        found: list[SourceRecord] = []
+        while len(found) < at_least:
+            records = self.poll_once()
+            found += records
+            if not records and len(found) < at_least:
+                if time.monotonic() > deadline:
+                    raise TimedOutError(f"The source gave {len(found)} records of {at_least} within {within_s:g} s")
+                time.sleep(_IDLE_S)
+        return found
+
+    def poll_once(self) -> list[SourceRecord]:
+        """One poll() of the task whose turn it is; an empty list when it gave nothing or raised RetriableError."""
+        self._run.raise_failure()
+        if self._run.is_reconfiguration_wanted:
+            self.reconfigure()
+        if not self._tasks:
+            return []
+        task = self._tasks[self._next_task % len(self._tasks)]
+        self._next_task += 1
+        try:
+            self._failures.raise_if_due("poll")
+            polled = task.task.poll()
+        except RetriableError:
+            self._run.wait(_RETRY_POLL_S)
+            return []
+        if polled is None or not len(polled):
+            return []
+        records = _checked(polled, type(task.task))
+        self._deliver(task, polled, records)
+        return records
+
+    def commit(self) -> list[ConnectorOffset]:
+        """Commit the offsets of what Kafka has, then the tasks' hook of that name; gives what was committed just now.
+
+        An injected failure is as the worker takes it: nothing is committed, the next commit makes up for it.
+        """
+        for task in self._tasks:
+            for offset in task.inflight.committable():
+                task.uncommitted[frozenset(offset.partition.items())] = offset
+        due = [offset for task in self._tasks for offset in task.uncommitted.values()]
+        try:
+            self._failures.raise_if_due("commit")
+        except ConnectError:
+            return []
+        commit_source_offsets(self._store, self._name, due)
+        for task in self._tasks:
+            if task.uncommitted:
+                task.uncommitted.clear()
+                task.task.commit()
+        return due
+
+    def reconfigure(self) -> None:
+        """Ask the connector for task configs anew; where they differ, the tasks are replaced."""
+        self._run.is_reconfiguration_wanted = False
+        configs = self._run.task_configs()
+        if configs == [task.config for task in self._tasks]:
+            return
+        self.commit()
+        self._end_tasks()
+        self._start_tasks(configs)
+
+    def fail(self, step: str, error: BaseException, *, times: int = 1, after: int = 0) -> None:
+        """Have a coming step raise: "poll", "produce" (Kafka refuses a record), "commit", "read_offsets".
+
+        `after` calls go well first, then `times` calls raise.
+        """
+        self._failures.plan(step, error, times=times, after=after)
+
+    # --- what there is to see ---
+
+    @property
+    def connector(self) -> Any:  # the author's own class
+        """The connector object that runs now."""
+        return self._run.connector
+
+    @property
+    def tasks(self) -> list[Any]:
+        """The task objects that run now."""
+        return [task.task for task in self._tasks]
+
+    @property
+    def task(self) -> Any:
+        """The only task. Errors: ValueError when there are none or several."""
+        (only,) = self.tasks
+        return only
+
+    @property
+    def task_configs(self) -> list[dict[str, str]]:
+        return [dict(task.config) for task in self._tasks]
+
+    @property
+    def offsets(self) -> list[ConnectorOffset]:
+        """The offsets that are committed."""
+        return list_source_offsets(self._store, self._name)
+
+    def offset(self, **partition: Any) -> Mapping[str, Any] | None:
+        """The committed offset of one source partition: `source.offset(filename="a.txt")`."""
+        return read_source_offsets(self._store, self._name, [partition])[0]
+
+    def written(self, topic: str | None = None) -> list[LogRecord]:
+        """The records that reached "Kafka", of one topic or of all."""
+        return self.log.records(topic)
+
+    # --- inside ---
+
+    @property
+    def _name(self) -> str:
+        return self._run.config["name"]
+
+    def _read_offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        self._failures.raise_if_due("read_offsets")
+        return read_source_offsets(self._store, self._name, list(partitions))
+
+    def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
+        for config in configs:
+            made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
+            running = _RunningTask(made, config, self._run.stages())
+            self._tasks.append(running)
+            made.initialize(_TaskContext(self, config))
+            made.start(config)
+
+    def _end(self) -> None:
+        self._run.stopping.set()
+        try:
+            self._end_tasks()
+        finally:
+            self._run.stop()
+
+    def _end_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            try:
+                task.task.stop()
+            finally:
+                task.stages.close()
+
+    def _deliver(
+        self, task: _RunningTask, polled: list[SourceRecord] | RecordBatch, records: list[SourceRecord]
+    ) -> None:
+        """Transforms, converters, log; the offset of each record is committable once the log has it."""
+        if isinstance(polled, RecordBatch) and not task.reports_each:
+            unit = task.inflight.submit(_positions(records))
+            for payload in _batch_to_kafka(task.stages, polled):
+                self._produce(payload)
+            unit.ack()
+            return
+        for record in records:
+            unit = task.inflight.submit(_positions([record]))
+            kept = task.stages.transforms.apply_record(record)
+            one = None if kept is None else task.stages.converters.to_kafka_record(kept)
+            written = None if one is None else self._produce(one)
+            unit.ack()
+            if task.reports_each:
+                place = None
+                if written is not None:
+                    place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp)
+                task.task.commit_record(record, place)
+
+    def _produce(self, record: KafkaRecord) -> LogRecord | None:
+        """Append to the log; None when the record was refused, and `errors.tolerance=all` says to go on."""
+        try:
+            self._failures.raise_if_due("produce")
+        except ConnectError:
+            if self._run.settings.tolerates_errors:
+                return None
+            raise
+        return self.log.append(
+            record.topic,
+            record.value,
+            key=record.key,
+            partition=record.partition or 0,
+            timestamp=self.clock.time_ms() if record.timestamp is None else record.timestamp,
+            headers=record.headers or (),
+        )
+
+
+class _RunningTask:
+    """One task and what belongs to it."""
+
+    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages) -> None:
+        self.task = task
+        self.config = config
+        self.stages = stages
+        self.inflight = InFlight()
+        self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
+        self.reports_each = reports_each_record(type(task))
+
+
+class _ConnectorContext:
+    """Implements kconnect.api.SourceConnectorContext."""
+
+    def __init__(self, harness: SourceHarness) -> None:
+        self._harness = harness
+
+    def request_task_reconfiguration(self) -> None:
+        self._harness._run.request_task_reconfiguration()
+
+    def raise_error(self, error: BaseException) -> None:
+        self._harness._run.raise_error(error)
+
+    def offset_storage_reader(self) -> _OffsetReader:
+        return _OffsetReader(self._harness)
+
+
+class _TaskContext:
+    """Implements kconnect.api.SourceTaskContext."""
+
+    def __init__(self, harness: SourceHarness, config: Mapping[str, str]) -> None:
+        self._harness = harness
+        self._config = config
+
+    def configs(self) -> Mapping[str, str]:
+        return self._config
+
+    def offset_storage_reader(self) -> _OffsetReader:
+        return _OffsetReader(self._harness)
+
+    def transaction_context(self) -> TransactionContext | None:
+        return None
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._harness._run.wait(timeout_s)
+
+
+class _OffsetReader:
+    def __init__(self, harness: SourceHarness) -> None:
+        self._harness = harness
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._harness._read_offsets([partition])[0]
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._harness._read_offsets(partitions)
+
+
+def _checked(polled: Any, task_class: type) -> list[SourceRecord]:
+    """The records of what poll() gave. Errors: ConnectError when they are something else."""
+    if isinstance(polled, RecordBatch):
+        return polled.to_records()  # type: ignore[return-value]  # a source's batch gives source records
+    wrong = None if isinstance(polled, list) else polled
+    if wrong is None:
+        wrong = next((record for record in polled if not isinstance(record, SourceRecord)), None)
+    if wrong is not None:
+        raise ConnectError(
+            f"{task_class.__name__}.poll() gave {type(wrong).__name__}",
+            hint="Return a list of SourceRecord, a RecordBatch, or None.",
+        )
+    return list(polled)
+
+
+def _positions(records: Sequence[SourceRecord]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    return [
+        (record.source_partition, record.source_offset) for record in records if record.source_partition is not None
+    ]
+
+
+def _batch_to_kafka(stages: TaskStages, batch: RecordBatch) -> list[KafkaRecord]:
+    """The way of columns, as the worker takes it."""
+    kept: RecordBatch | list[ConnectRecord] | None = stages.transforms.apply_batch(batch)
+    if kept is None:
+        return []
+    if not isinstance(kept, RecordBatch):
+        return [record for record in stages.converters.to_kafka_records(kept) if record is not None]
+    return _rows(stages.converters.to_kafka_batch(kept))
+
+
+def _rows(batch: KafkaBatch) -> list[KafkaRecord]:
+    times = batch.timestamps
+    return [
+        KafkaRecord(
+            batch.topic,
+            batch.partition,
+            None if batch.keys is None else batch.keys[index],
+            value,
+            times if times is None or isinstance(times, int) else times[index],
+            None if batch.headers is None else batch.headers[index],
+        )
+        for index, value in enumerate(batch.values)
+    ]
