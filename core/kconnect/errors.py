@@ -10,6 +10,7 @@ ConnectError                      the root; catch this to catch all of ours
 ├── AlreadyExistsError            the name is taken (REST 409)
 ├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
 ├── BadRequestError               the caller asked for something that makes no sense (REST 400)
+├── ForbiddenError                a setting of the worker does not allow it (REST 403)
 ├── TimedOutError                 a deadline passed: names the setting that sets it
 ├── UnreachableError              nobody answers at an address (broker, worker)
 ├── LinkError                     the control link between worker and slot broke or was refused
@@ -31,6 +32,7 @@ __all__ = [
     "ConnectError",
     "DataError",
     "EnvironmentProblemError",
+    "ForbiddenError",
     "IllegalWorkerParametersError",
     "LinkError",
     "NotFoundError",
@@ -118,6 +120,10 @@ class ConflictError(ConnectError):
 
 class BadRequestError(ConnectError):
     """The caller asked for something that makes no sense. Source: BadRequestException (REST 400)."""
+
+
+class ForbiddenError(ConnectError):
+    """A setting of the worker does not allow it. Source: ConnectRestException with status 403."""
 
 
 class TimedOutError(ConnectError):

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 __all__ = [
     "HIDDEN",
+    "LogLevels",
+    "LoggerLevel",
     "configure",
     "current_context",
     "is_secret",
+    "level_number",
     "log_context",
     "mask",
     "set_log_context",
@@ -105,6 +111,82 @@ def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> 
     root.addHandler(handler)
     root.setLevel(level.upper() if isinstance(level, str) else level)
     return handler
+
+
+# log4j's names, with the numbers of Python's levels. 0 would mean "as the logger above".
+_LEVELS: Final = {"OFF": 60, "FATAL": 50, "ERROR": 40, "WARN": 30, "INFO": 20, "DEBUG": 10, "TRACE": 5, "ALL": 1}
+# Habits from Java: the root of its loggers means the root of ours as well.
+_JAVA_ROOTS: Final = {"org.apache.kafka.connect": "kconnect"}
+
+
+def level_number(name: str) -> int | None:
+    """The level that log4j calls `name`, in any case, or None when it knows no such level."""
+    return _LEVELS.get(name.strip().upper())
+
+
+def _level_name(number: int) -> str:
+    """log4j's name of a level; one between two has the name of the more talkative one."""
+    return next((name for name, known in _LEVELS.items() if known <= number), "ALL")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerLevel:
+    """The level that counts for a logger, by log4j's name, and when it was last changed here (epoch ms), if it was."""
+
+    level: str
+    last_modified_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"level": self.level, "last_modified": self.last_modified_ms}
+
+
+class LogLevels:
+    """Levels of the loggers of this process, changed while it runs. Threads: any.
+
+    A logger is known once something has asked for it; one that is only the beginning of other names is not.
+    Source: o.a.k.connect.runtime.Loggers (Kafka 4.3).
+    Differs: `org.apache.kafka.connect` stands for `kconnect` as well; a name covers those below it by whole words.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._modified_ms: dict[str, int] = {}  # guarded by _lock
+
+    def all(self) -> dict[str, LoggerLevel]:
+        """Every known logger by name, and `root`."""
+        with self._lock:
+            return {logger.name: self._shown(logger) for logger in sorted(_known(), key=lambda logger: logger.name)}
+
+    def find(self, name: str) -> LoggerLevel | None:
+        """One logger, or None when there is no such one."""
+        with self._lock:
+            found = {logger.name: logger for logger in _known()}.get("root" if name.lower() == "root" else name)
+            return None if found is None else self._shown(found)
+
+    def set(self, name: str, level: int) -> list[str]:
+        """Give a logger, and those below it, a level; names of those that had another one, sorted."""
+        names = ["root"] if name.lower() == "root" else [name, *(_JAVA_ROOTS[name],) * (name in _JAVA_ROOTS)]
+        for asked in names:
+            logging.getLogger(None if asked == "root" else asked)
+        with self._lock:
+            covered = [logger for logger in _known() if any(_covers(asked, logger.name) for asked in names)]
+            changed = [logger for logger in covered if logger.getEffectiveLevel() != level]
+            for logger in changed:
+                logger.setLevel(level)
+                self._modified_ms[logger.name] = time.time_ns() // 1_000_000
+        return sorted(logger.name for logger in changed)
+
+    def _shown(self, logger: logging.Logger) -> LoggerLevel:
+        return LoggerLevel(_level_name(logger.getEffectiveLevel()), self._modified_ms.get(logger.name))
+
+
+def _known() -> list[logging.Logger]:
+    made = list(logging.root.manager.loggerDict.values())  # a copy: other threads make loggers meanwhile
+    return [logging.root, *(logger for logger in made if isinstance(logger, logging.Logger))]
+
+
+def _covers(name: str, logger: str) -> bool:
+    return name in ("root", logger) or logger.startswith(f"{name}.")
 
 
 def is_secret(key: str) -> bool:

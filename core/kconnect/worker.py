@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -29,6 +30,7 @@ from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Launcher
 from kconnect.herder.kafka_groups import kafka_group_offsets
 from kconnect.herder.parts import HerderParts
+from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.standalone import StandaloneHerder
 from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
 from kconnect.model import ConnectorStatus, RunState
@@ -292,13 +294,18 @@ def _spark_launcher(props: Mapping[str, str]) -> Launcher:
 def _herder_parts(
     config: StandaloneConfig, plugins: PluginRegistry, launcher: Launcher, offsets: FileOffsetStore
 ) -> HerderParts:
+    validator = ConnectorValidator(plugins, config.originals)
     return HerderParts(
         worker_config=config.originals,
         plugins=plugins,
         launcher=launcher,
         offsets=offsets,
         groups=kafka_group_offsets(config.originals, config.kconnect.request_timeout_ms / 1000),
-        validate=ConnectorValidator(plugins, config.originals).raise_if_invalid,
+        validate=validator.raise_if_invalid,
+        explain=validator.validate,
+        plugin_config=partial(plugin_config_keys, plugins),
+        tracks_topics=config.topic_tracking_enable,
+        allows_topics_reset=config.topic_tracking_allow_reset,
         times=PluginTimes(
             call_s=config.kconnect.connector_start_timeout_ms / 1000,
             stop_s=config.task_shutdown_graceful_timeout_ms / 1000,

@@ -11,12 +11,14 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.standalone import HerderParts, StandaloneHerder
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.model import ConnectorOffset, TopicPartition
@@ -139,6 +141,8 @@ def _worker() -> Iterator[str]:
             offsets=offsets,
             groups=group_offsets,
             validate=ConnectorValidator(plugins, SETTINGS).raise_if_invalid,
+            explain=ConnectorValidator(plugins, SETTINGS).validate,
+            plugin_config=partial(plugin_config_keys, plugins),
         )
     )
     launcher.start(herder.events)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from kconnect.api import ConfigDef
 from kconnect.errors import BadRequestError, ConflictError, ConnectError
+from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.standalone import StandaloneHerder
@@ -16,6 +18,7 @@ from kit.memory_launcher import MemoryLauncher
 from kit.sample_connectors import Journal, SamplePlugins, fresh_journal
 
 WORKER_ID = "127.0.0.1:28088"
+_FILE_KEYS = ConfigDef().define("file", ConfigDef.Type.STRING, "")
 
 
 class MemoryGroups:
@@ -117,6 +120,8 @@ def herder_bench(
             offsets=offsets,
             groups=group_offsets,
             validate=check,
+            explain=lambda props: ConfigInfos(props.get("connector.class") or "", 0, (), ()),
+            plugin_config=lambda plugin, version: list(_FILE_KEYS.config_keys.values()),
             times=PluginTimes(call_s=call_s, stop_s=stop_s),
         )
     )

@@ -21,6 +21,7 @@ class SeenEvents:
         self._lock = threading.Lock()
         self._seen: list[tuple[TaskId, int, RunState, str | None]] = []
         self.offsets: dict[str, Mapping[str, Any]] = {}
+        self.topics: list[tuple[TaskId, str]] = []
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         with self._lock:
@@ -28,6 +29,10 @@ class SeenEvents:
 
     def reconfiguration_requested(self, connector: str) -> None:
         raise AssertionError(f"no task of {connector} asks for that here")
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        with self._lock:
+            self.topics.append((task_id, topic))
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return [self.offsets.get(f"{connector}/{partition['name']}") for partition in partitions]

@@ -20,6 +20,8 @@ class MemoryLauncher:
         self.targets: dict[TaskId, TargetState] = {}
         self.starts: list[TaskSpec] = []
         self.stops: list[TaskId] = []
+        self.forgotten: list[str] = []
+        self.log_levels: list[tuple[str, int]] = []
         self.never_stop: set[TaskId] = set()
         """Tasks that are left behind when they are to stop."""
 
@@ -56,6 +58,16 @@ class MemoryLauncher:
             self.targets.update(dict.fromkeys(changed, state))
         if self._is_up:
             self._report(changed)
+
+    def forget_topics(self, connector: str) -> None:
+        self.forgotten.append(connector)
+
+    def set_log_level(self, logger: str, level: int) -> None:
+        self.log_levels.append((logger, level))
+
+    def use_topic(self, task_id: TaskId, topic: str) -> None:
+        """As a task that moved its first record of a topic."""
+        self.events.topic_used(task_id, topic)
 
     def slots(self) -> Sequence[SlotInfo]:
         return [SlotInfo(0, self._is_up, "localhost", 1, tuple(self.tasks))]

@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kconnect.api.configdef import ConfigKey
+from kconnect.herder.config_infos import ConfigInfos
+from kconnect.logs import LoggerLevel
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -43,6 +46,10 @@ class LauncherEvents(Protocol):
         """A task asked that its connector give out task configs anew."""
         ...
 
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        """A task wrote to a topic or read from it; told once for each run of it, and again after forget_topics."""
+        ...
+
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         """Committed source offsets, one for each partition asked for, None where there is none. May block on a file."""
         ...
@@ -69,6 +76,14 @@ class Launcher(Protocol):
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
         """Pause or resume tasks that run; their new states come by events.task_status."""
+        ...
+
+    def forget_topics(self, connector: str) -> None:
+        """Have the tasks of a connector tell again each topic they use from now on."""
+        ...
+
+    def set_log_level(self, logger: str, level: int) -> None:
+        """Give a logger, and those below it, a level wherever tasks run, in slots to come as well."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]: ...
@@ -103,7 +118,8 @@ class PluginDescription:
 class Herder(Protocol):
     """What REST asks. Threads: any; each call blocks until done or until its deadline (TimedOutError).
 
-    Errors: NotFoundError, AlreadyExistsError, BadRequestError, ConfigError, ConflictError, TimedOutError.
+    Errors: NotFoundError, AlreadyExistsError, BadRequestError, ForbiddenError, ConfigError, ConflictError,
+    TimedOutError.
     """
 
     def server_info(self) -> ServerInfo: ...
@@ -124,6 +140,10 @@ class Herder(Protocol):
         """Create or change a connector; says whether it is new. With replace=False an existing name is an error."""
         ...
 
+    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Change some settings; None removes one. Target state and offsets stay."""
+        ...
+
     def delete_connector(self, name: str) -> None: ...
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop; for STOPPED it returns when the tasks have ended."""
@@ -133,8 +153,26 @@ class Herder(Protocol):
         """Restart the connector alone, not its tasks (plain POST restart)."""
         ...
 
+    def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Restart the connector and tasks that the flags choose; gives the status with these as RESTARTING."""
+        ...
+
     def restart_task(self, task_id: TaskId) -> None: ...
     def request_task_reconfiguration(self, name: str) -> None: ...
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """What another worker of the cluster computed; BadRequestError where there is no cluster."""
+        ...
+
+    def fence_zombies(self, name: str) -> None:
+        """Fence off earlier exactly-once tasks; BadRequestError where there is no cluster."""
+        ...
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Topics the connector was seen to use. ForbiddenError when they are not tracked."""
+        ...
+
+    def reset_connector_topics(self, name: str) -> None: ...
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
     def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
@@ -144,3 +182,16 @@ class Herder(Protocol):
     def reset_connector_offsets(self, name: str) -> str: ...
 
     def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]: ...
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        """Settings of a plugin of any type; `version`: one, or a range of them, that it must have."""
+        ...
+
+    def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting of a connector's config, with what is wrong and what to offer; creates nothing."""
+        ...
+
+    def loggers(self) -> Mapping[str, LoggerLevel]: ...
+    def logger(self, name: str) -> LoggerLevel: ...
+    def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
+        """Give a logger, and those below it, a level; names of those of this worker that had another one."""
+        ...

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kconnect.errors import ConflictError
+from kconnect.herder.active_topics import ActiveTopics
 from kconnect.herder.memory_config import MemoryConfig
 from kconnect.herder.memory_status import MemoryStatus
 from kconnect.model import ConnectorOffset, RunState, TaskId
@@ -24,11 +25,17 @@ class HerderEvents:
     """
 
     def __init__(
-        self, config: MemoryConfig, status: MemoryStatus, offsets: OffsetStore, reconfigure: Callable[[str], None]
+        self,
+        config: MemoryConfig,
+        status: MemoryStatus,
+        offsets: OffsetStore,
+        topics: ActiveTopics,
+        reconfigure: Callable[[str], None],
     ) -> None:
         self._config = config
         self._status = status
         self._offsets = offsets
+        self._topics = topics
         self._reconfigure = reconfigure
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
@@ -43,6 +50,10 @@ class HerderEvents:
             log.error("Task that requested reconfiguration does not exist: %s", connector)
             return
         self._reconfigure(connector)
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        if self._config.find(task_id.connector) is not None:
+            self._topics.used(task_id.connector, topic)
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return read_source_offsets(self._offsets, connector, partitions)

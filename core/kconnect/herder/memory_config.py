@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError
 from kconnect.model import TargetState, TaskId
 
-__all__ = ["ConnectorEntry", "MemoryConfig", "complete_task_configs", "report_too_many_tasks", "require_stopped"]
+__all__ = [
+    "ConnectorEntry",
+    "MemoryConfig",
+    "complete_task_configs",
+    "patched",
+    "report_too_many_tasks",
+    "require_stopped",
+]
 
 log = logging.getLogger(__name__)
 StringMap = Mapping[str, str]
@@ -62,6 +69,12 @@ class ConnectorEntry:
         if any(dict(new) != dict(old) for new, old in zip(task_configs, self.task_configs, strict=True)):
             return True
         return self.applied_config is None or dict(self.applied_config) != dict(self.config)
+
+
+def patched(config: StringMap, changes: Mapping[str, str | None]) -> dict[str, str]:
+    """A config with some settings changed; None removes one. Source: ConnectUtils#patchConfig (KIP-477)."""
+    merged: dict[str, str | None] = {**config, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def complete_task_configs(

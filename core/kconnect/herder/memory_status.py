@@ -37,10 +37,12 @@ class MemoryStatus:
             kept = version or (known.version if known else None)
             self._connectors[name] = ConnectorState(state, self.worker_id, trace, kept)
 
-    def expect_task(self, task_id: TaskId, run: int, version: str | None) -> None:
-        """A run of a task begins: UNASSIGNED until a slot reports it; reports of other runs are dropped."""
+    def expect_task(
+        self, task_id: TaskId, run: int, version: str | None, state: RunState = RunState.UNASSIGNED
+    ) -> None:
+        """A run of a task begins: it shows as `state` until a slot reports it; reports of other runs are dropped."""
         with self._lock:
-            status = TaskState(task_id.task, RunState.UNASSIGNED, self.worker_id, None, version)
+            status = TaskState(task_id.task, state, self.worker_id, None, version)
             self._tasks[task_id] = _TaskRun(run, status)
 
     def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kconnect.api.configdef import ConfigKey
+from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.connector_plugins import ConnectorPlugins
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Launcher
@@ -26,4 +28,12 @@ class HerderParts:
     groups: GroupOffsetsFactory
     validate: Callable[[Mapping[str, str]], None]
     """Refuse a bad connector config with BadRequestError; asks the connector's own `validate` too."""
+    explain: Callable[[Mapping[str, str | None]], ConfigInfos]
+    """The same checks as a report on every setting."""
+    plugin_config: Callable[[str, str | None], Sequence[ConfigKey]]
+    """Settings of the plugin of that name, if its version fits. Errors: NotFoundError, BadRequestError."""
+    tracks_topics: bool = True
+    """topic.tracking.enable"""
+    allows_topics_reset: bool = True
+    """topic.tracking.allow.reset"""
     times: PluginTimes = field(default_factory=PluginTimes)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import kconnect
 from kconnect.errors import (
@@ -20,6 +20,8 @@ from kconnect.errors import (
     NotFoundError,
     RetriableError,
 )
+from kconnect.herder.active_topics import ActiveTopics
+from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.connector_context import SinkHostContext, SourceHostContext, StoreOffsetReader
 from kconnect.herder.connector_plugins import connector_kind, new_connector
 from kconnect.herder.connector_runner import call_once
@@ -30,6 +32,7 @@ from kconnect.herder.memory_config import (
     ConnectorEntry,
     MemoryConfig,
     complete_task_configs,
+    patched,
     report_too_many_tasks,
     require_stopped,
 )
@@ -37,13 +40,16 @@ from kconnect.herder.memory_status import MemoryStatus
 from kconnect.herder.offsets_admin import OffsetsAdmin
 from kconnect.herder.orders import Orders
 from kconnect.herder.parts import HerderParts
+from kconnect.herder.restart import restart_plan
 from kconnect.herder.task_runs import TaskRuns
+from kconnect.logs import LoggerLevel, LogLevels
 from kconnect.model import (
     CONNECT_VERSION,
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
     ConnectorType,
+    RunState,
     TargetState,
     TaskId,
     TaskInfo,
@@ -52,10 +58,12 @@ from kconnect.model import (
 
 if TYPE_CHECKING:
     from kconnect.api import Connector, ConnectorContext
+    from kconnect.api.configdef import ConfigKey
 
 __all__ = ["StandaloneHerder"]
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 # Connectors stopped at one time when the worker stops; each waits for a plugin, not for the processor
 _STOPPERS = 16
@@ -78,9 +86,13 @@ class StandaloneHerder:
         self._offsets = OffsetsAdmin(parts.offsets, parts.groups, parts.times.call_s)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
         self._tasks = TaskRuns(parts.launcher, self._status, parts.worker_config, parts.times.stop_s)
+        self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
+        self._log_levels = LogLevels()
         self._cluster_id: str | None = None
         self._ready = False
-        self.events: LauncherEvents = HerderEvents(self._config, self._status, parts.offsets, self._update_tasks_soon)
+        self.events: LauncherEvents = HerderEvents(
+            self._config, self._status, parts.offsets, self._topics, self._update_tasks_soon
+        )
         """What the launcher calls back; hand it to `Launcher.start`."""
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -143,6 +155,28 @@ class StandaloneHerder:
             if not connectors_only or plugin.type in ("source", "sink")
         ]
 
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        return self._checked(plugin, lambda: self._parts.plugin_config(plugin, version))
+
+    def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        name = config.get("name") or "(without name)"
+        return self._checked(name, lambda: self._parts.explain(config))
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Differs: Java gives an empty list for an unknown connector."""
+        topics = self._topics.of(name)
+        self._config.get(name)
+        return topics
+
+    def loggers(self) -> Mapping[str, LoggerLevel]:
+        return self._log_levels.all()
+
+    def logger(self, name: str) -> LoggerLevel:
+        found = self._log_levels.find(name)
+        if found is None:
+            raise NotFoundError(f"Logger {name} not found.")
+        return found
+
     # -- orders -------------------------------------------------------------------------------------------------------
 
     def put_connector(
@@ -159,17 +193,22 @@ class StandaloneHerder:
             if known is not None and not replace:
                 raise AlreadyExistsError(f"Connector {name} already exists")
             if known is None:
-                self._config.put(ConnectorEntry(name, config, initial_state or TargetState.STARTED))
+                self._configure(ConnectorEntry(name, config, initial_state or TargetState.STARTED))
             else:
-                self._shut_down(name)
-                self._config.put(known.reconfigured(config, initial_state))
-            self._start_connector(name)
-            try:
-                self._update_tasks(name)
-            except RetriableError as err:
-                log.warning("Connector %s gave no task configs yet and is asked again: %s", name, err)
-                self._update_tasks_soon(name)
+                self._configure(known.reconfigured(config, initial_state))
             return known is None, self.connector_info(name)
+
+    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
+        while True:
+            base = self._config.get(name).config
+            config = patched(base, changes)
+            self._validate(name, config)
+            with self._orders.of(name):
+                known = self._config.get(name)
+                if known.config is base:  # else another request changed it while this one was checked
+                    self._configure(known.reconfigured(config, None))
+                    return self.connector_info(name)
 
     def delete_connector(self, name: str) -> None:
         self._config.get(name)
@@ -179,6 +218,7 @@ class StandaloneHerder:
             self._shut_down(name)
             self._config.remove(name)
             self._status.remove_connector(name)
+            self._topics.forget(name)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop. A connector that fails on the way is FAILED with its trace; the request succeeds.
@@ -215,6 +255,31 @@ class StandaloneHerder:
             if entry.target_state is TargetState.STARTED:
                 self._update_tasks(name)
 
+    def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Restart what the flags choose. A connector that fails again shows so in its status; the request succeeds.
+
+        Differs: Java does not ask the restarted connector for task configs, so one that had failed before it gave any
+        stays without tasks.
+        """
+        self._config.get(name, f"Unknown connector: {name}")
+        with self._orders.of(name):
+            entry = self._config.get(name, f"Unknown connector: {name}")
+            plan = restart_plan(self.connector_status(name), include_tasks=include_tasks, only_failed=only_failed)
+            tasks = [task_id for task_id in plan.tasks if task_id in entry.task_ids]
+            versions = {task_id: self._status.task(task_id).version for task_id in tasks}
+            if plan.restart_connector:
+                self._shut_down(name)
+                self._status.set_connector(name, RunState.RESTARTING)
+            self._tasks.stop(tasks)
+            if plan.restart_connector:
+                self._try_start(name)
+            for task_id in tasks:
+                kind = self._kind(entry.config)
+                self._tasks.start(entry, [task_id], kind, versions[task_id], RunState.RESTARTING)
+            if plan.restart_connector and entry.target_state is TargetState.STARTED:
+                self._update_tasks_soon(name)
+            return plan.status
+
     def restart_task(self, task_id: TaskId) -> None:
         """Stop the task and start a new run of it. Differs: for an unknown connector Java answers 500."""
         name = task_id.connector
@@ -231,6 +296,27 @@ class StandaloneHerder:
         """Ask the connector for task configs again, in the background."""
         self._config.get(name, f"Unknown connector {name}")
         self._update_tasks_soon(name)
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        raise BadRequestError(
+            "Kafka Connect in standalone mode does not support externally setting task configurations."
+        )
+
+    def fence_zombies(self, name: str) -> None:
+        raise BadRequestError("Kafka Connect in standalone mode does not support exactly-once source connectors.")
+
+    def reset_connector_topics(self, name: str) -> None:
+        """Differs: Java accepts this for an unknown connector."""
+        self._topics.of(name)
+        self._config.get(name)
+        self._topics.reset(name)
+        self._parts.launcher.forget_topics(name)
+
+    def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
+        """One worker is the whole cluster here."""
+        changed = self._log_levels.set(name, level)
+        self._parts.launcher.set_log_level(name, level)
+        return changed
 
     # -- offsets ------------------------------------------------------------------------------------------------------
 
@@ -263,13 +349,33 @@ class StandaloneHerder:
 
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
-        times = self._parts.times
+        self._checked(name, lambda: self._parts.validate(config))
+
+    def _checked(self, name: str, check: Callable[[], Result]) -> Result:
         try:
-            call_once(name, f"validate of connector {name}", lambda: self._parts.validate(config), times.call_s)
+            return call_once(name, f"validate of connector {name}", check, self._parts.times.call_s)
         except ConnectError:
             raise
         except Exception as err:  # a plugin call
             raise ConnectError(f"The checks of connector {name} failed: {type(err).__name__}: {err}") from err
+
+    def _configure(self, entry: ConnectorEntry) -> None:
+        """Take an entry in place of the one before, start its connector anew and give it its tasks."""
+        name = entry.name
+        self._shut_down(name)
+        self._config.put(entry)
+        self._start_connector(name)
+        try:
+            self._update_tasks(name)
+        except RetriableError as err:
+            log.warning("Connector %s gave no task configs yet and is asked again: %s", name, err)
+            self._update_tasks_soon(name)
+
+    def _try_start(self, name: str) -> None:
+        try:
+            self._start_connector(name)
+        except ConnectError as err:
+            log.error("Connector %s was restarted and failed: %s", name, err)
 
     def _start_connector(self, name: str) -> None:
         entry = self._config.get(name)

@@ -9,7 +9,7 @@ from itertools import count
 from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.memory_status import MemoryStatus
-from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
 
 __all__ = ["TaskRuns"]
 
@@ -28,8 +28,15 @@ class TaskRuns:
         self._stop_timeout_s = stop_timeout_s
         self._numbers = count(1)
 
-    def start(self, entry: ConnectorEntry, ids: Sequence[TaskId], kind: ConnectorType, version: str | None) -> None:
-        """Begin a new run of each task; they show as UNASSIGNED until the launcher reports them."""
+    def start(
+        self,
+        entry: ConnectorEntry,
+        ids: Sequence[TaskId],
+        kind: ConnectorType,
+        version: str | None,
+        state: RunState = RunState.UNASSIGNED,
+    ) -> None:
+        """Begin a new run of each task; they show as `state` until the launcher reports them."""
         specs = [
             TaskSpec(
                 id=task_id,
@@ -43,7 +50,7 @@ class TaskRuns:
             for task_id in ids
         ]
         for spec in specs:
-            self._status.expect_task(spec.id, spec.run, version)
+            self._status.expect_task(spec.id, spec.run, version, state)
         self._launcher.start_tasks(specs)
 
     def stop(self, ids: Collection[TaskId], timeout_s: float | None = None) -> None:

@@ -14,7 +14,7 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.lifecycle import TaskThread
-from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts
+from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts, tell_nobody
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
@@ -39,6 +39,7 @@ class TaskHost:
         offsets: OffsetPort,
         reconfigure: Callable[[str], None],
         plugins: PluginRegistry,
+        topic_used: Callable[[TaskId, str], None] = tell_nobody,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
@@ -49,6 +50,7 @@ class TaskHost:
             reconfigure=reconfigure,
             housekeeping=self._housekeeping,
             plugins=plugins,
+            topic_used=topic_used,
             clock=self._clock,
         )
         self._lock = threading.Lock()  # guards the three below
@@ -109,6 +111,13 @@ class TaskHost:
                 task.resume()
             else:
                 task.request_stop()
+
+    def forget_topics(self, connector: str) -> None:
+        """Have the tasks of a connector report again each topic they use from now on."""
+        with self._lock:
+            tasks = [task for task_id, task in self._tasks.items() if task_id.connector == connector]
+        for task in tasks:
+            task.forget_topics()
 
     def states(self) -> Mapping[TaskId, tuple[int, RunState]]:
         """Run and state of every task that was started and not stopped."""

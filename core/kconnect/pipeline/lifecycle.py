@@ -84,6 +84,10 @@ class TaskThread:
     def resume(self) -> None:
         self._control.set_target(TargetState.STARTED)
 
+    def forget_topics(self) -> None:
+        """Report again each topic that is used from now on."""
+        self._control.forget_topics()
+
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; True when the thread has ended (or never began)."""
         if self._thread.ident is None:

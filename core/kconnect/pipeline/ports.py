@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskS
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
-__all__ = ["Housekeeping", "OffsetPort", "TaskControl", "TaskCounters", "TaskPorts", "Ticket"]
+__all__ = ["Housekeeping", "OffsetPort", "TaskControl", "TaskCounters", "TaskPorts", "Ticket", "tell_nobody"]
 
 
 class OffsetPort(Protocol):
@@ -44,6 +44,10 @@ class Housekeeping(Protocol):
         ...
 
 
+def tell_nobody(task_id: TaskId, topic: str) -> None:
+    """For hosts that track no topics."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPorts:
     """All a task may ask of its host."""
@@ -58,6 +62,8 @@ class TaskPorts:
     """The connector of this name wants to give out its task configs anew."""
     housekeeping: Housekeeping
     plugins: PluginRegistry
+    topic_used: Callable[[TaskId, str], None] = tell_nobody
+    """A task has written to a topic, or read from it; told once. Threads: any; must be quick and must not raise."""
     clock: Clock = field(default_factory=SystemClock)
 
 
@@ -97,6 +103,9 @@ class TaskControl:
         self._target = spec.target_state
         self._state = RunState.UNASSIGNED
         self._cancel_hooks: list[Callable[[], None]] = []
+        tracking = spec.worker_config.get("topic.tracking.enable") or "true"
+        self._tracks_topics = tracking.strip().lower() != "false"
+        self._told_topics: set[str] = set()  # no lock: a topic told twice does no harm
 
     @property
     def state(self) -> RunState:
@@ -157,6 +166,19 @@ class TaskControl:
             while self._target is TargetState.PAUSED and not self._stopping.is_set():
                 self._changed.wait(timeout=60)  # a lost notification costs a minute at most
             return not self._stopping.is_set()
+
+    def used_topics(self, topics: Iterable[str]) -> None:
+        """Tell the host of topics with acknowledged or converted records; each once until `forget_topics`."""
+        if not self._tracks_topics:
+            return
+        for topic in topics:
+            if topic not in self._told_topics and not self._cancelled:
+                self._told_topics.add(topic)
+                self._ports.topic_used(self.spec.id, topic)
+
+    def forget_topics(self) -> None:
+        """Tell every topic again that is used from now on."""
+        self._told_topics = set()
 
     def report_paused(self) -> None:
         self.report(RunState.PAUSED)

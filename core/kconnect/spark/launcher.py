@@ -16,17 +16,20 @@ from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark.messages import (
+    ForgetTopics,
     Message,
     OffsetsAck,
     OffsetsCommit,
     OffsetsRead,
     OffsetsReply,
     ReconfigureRequest,
+    SetLogLevel,
     SetTargetState,
     StartTask,
     StopTasks,
     TaskReport,
     TasksStopped,
+    TaskTopic,
 )
 from kconnect.spark.placement import moves
 from kconnect.spark.processes import await_end, birth, session_members
@@ -84,15 +87,16 @@ class SparkLauncher:
         self._training = Training(settings)
         self._events: LauncherEvents | None = None
         # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
-        self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | TaskTopic | None] = queue.SimpleQueue()
         self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the six below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the seven below; nothing that blocks is called under it
         self._tasks: dict[TaskId, _Task] = {}
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
         self._down_since_s: dict[int, float] = {}
         self._failure: str | None = None
+        self._log_levels: list[SetLogLevel] = []
         self._daemons: dict[int, str] = {}
         self._stopping = threading.Event()
         self._stopped = False
@@ -148,6 +152,18 @@ class SparkLauncher:
                     by_slot[task.slot].append(task_id)
             for slot, group in by_slot.items():
                 self._pool.send(slot, SetTargetState(tuple(group), state))
+
+    def forget_topics(self, connector: str) -> None:
+        with self._lock:
+            for slot in self._attached:
+                self._pool.send(slot, ForgetTopics(connector))
+
+    def set_log_level(self, logger: str, level: int) -> None:
+        message = SetLogLevel(logger, level)
+        with self._lock:
+            self._log_levels = [known for known in self._log_levels if known.logger != logger] + [message]
+            for slot in self._attached:
+                self._pool.send(slot, message)
 
     def slots(self) -> Sequence[SlotInfo]:
         hellos = self._pool.attached()
@@ -206,6 +222,8 @@ class SparkLauncher:
             if hello is not None and self._settings.is_local and (born := birth(hello.parent_pid)):
                 self._daemons[hello.parent_pid] = born
             self._attached.add(slot)
+            for levels in self._log_levels:
+                self._pool.send(slot, levels)
             self._down_since_s.pop(slot, None)
             self._place()
             all_up = not self._down_since_s
@@ -221,7 +239,7 @@ class SparkLauncher:
                     if stop := self._stops.get(request):
                         stop.left = left
                         stop.answered.set()
-            case ReconfigureRequest():
+            case ReconfigureRequest() | TaskTopic():
                 self._told.put(message)
             case OffsetsRead() | OffsetsCommit():
                 self._offset_threads.submit(self._serve_offsets, slot, message)
@@ -305,6 +323,8 @@ class SparkLauncher:
             try:
                 if isinstance(message, TaskReport):
                     self._events.task_status(message.id, message.run, message.state, message.trace)
+                elif isinstance(message, TaskTopic):
+                    self._events.topic_used(message.id, message.topic)
                 else:
                     self._events.reconfiguration_requested(message.connector)
             except Exception:  # a callback that fails must not stop the ones after it

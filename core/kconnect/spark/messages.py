@@ -16,6 +16,7 @@ __all__ = [
     "Answer",
     "Challenge",
     "Console",
+    "ForgetTopics",
     "Heartbeat",
     "Hello",
     "LogLine",
@@ -26,10 +27,12 @@ __all__ = [
     "OffsetsReply",
     "Quit",
     "ReconfigureRequest",
+    "SetLogLevel",
     "SetTargetState",
     "StartTask",
     "StopTasks",
     "TaskReport",
+    "TaskTopic",
     "TasksStopped",
     "Welcome",
     "decode",
@@ -118,6 +121,14 @@ class ReconfigureRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskTopic:
+    """A task has written to a topic or read from it; told once, and again after ForgetTopics."""
+
+    id: TaskId
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line for the worker's log. `context` is the text of the task's log context, such as `[orders|task-0] `."""
 
@@ -156,6 +167,21 @@ class StopTasks:
 class SetTargetState:
     ids: tuple[TaskId, ...]
     state: TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTopics:
+    """Tell again each topic that tasks of this connector use from now on."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """Give a logger, and those below it, a level."""
+
+    logger: str
+    level: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +226,14 @@ Message = (
     | OffsetsRead
     | OffsetsCommit
     | ReconfigureRequest
+    | TaskTopic
     | LogLine
     | Console
     | StartTask
     | StopTasks
     | SetTargetState
+    | ForgetTopics
+    | SetLogLevel
     | OffsetsReply
     | OffsetsAck
     | Quit
@@ -314,6 +343,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "offsets_read": (OffsetsRead, {"request": _INT, "connector": _TEXT, "partitions": _many(_A_MAP)}),
     "offsets_commit": (OffsetsCommit, {"request": _INT, "connector": _TEXT, "offsets": _many(_OFFSET)}),
     "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
+    "task_topic": (TaskTopic, {"id": _TASK_ID, "topic": _TEXT}),
     "log": (
         LogLine,
         {
@@ -330,6 +360,8 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "start_task": (StartTask, {"spec": _SPEC}),
     "stop_tasks": (StopTasks, {"request": _INT, "ids": _many(_TASK_ID), "timeout_ms": _INT}),
     "set_target_state": (SetTargetState, {"ids": _many(_TASK_ID), "state": _TARGET_STATE}),
+    "forget_topics": (ForgetTopics, {"connector": _TEXT}),
+    "set_log_level": (SetLogLevel, {"logger": _TEXT, "level": _INT}),
     "offsets_reply": (OffsetsReply, {"request": _INT, "offsets": _many(_A_MAP_OR_NONE), "error": _TEXT_OR_NONE}),
     "offsets_ack": (OffsetsAck, {"request": _INT, "error": _TEXT_OR_NONE}),
     "quit": (Quit, {"timeout_ms": _INT}),

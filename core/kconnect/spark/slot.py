@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, TimedOutError
+from kconnect.logs import LogLevels
 from kconnect.model import ConnectorOffset, RunState, TaskId
 from kconnect.pipeline import TaskHost
 from kconnect.spark.link import Link, connect
 from kconnect.spark.messages import (
+    ForgetTopics,
     Heartbeat,
     Hello,
     Message,
@@ -28,11 +30,13 @@ from kconnect.spark.messages import (
     OffsetsReply,
     Quit,
     ReconfigureRequest,
+    SetLogLevel,
     SetTargetState,
     StartTask,
     StopTasks,
     TaskReport,
     TasksStopped,
+    TaskTopic,
 )
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 
@@ -117,6 +121,7 @@ class _Slot:
             report=self._report,
             offsets=self._offsets,
             reconfigure=self._request_reconfiguration,
+            topic_used=self._tell_topic,
             plugins=PluginRegistry.load(spec.plugin_path),
         )
 
@@ -151,6 +156,10 @@ class _Slot:
             case StopTasks():
                 # On its own thread: the last commits of these tasks need answers that only this thread can read.
                 threading.Thread(target=self._stop_tasks, args=(message,), name="slot-stop", daemon=True).start()
+            case ForgetTopics(connector):
+                self._host.forget_topics(connector)
+            case SetLogLevel(logger, level):
+                LogLevels().set(logger, level)
             case OffsetsReply(request, offsets, error):
                 self._offsets.answered(request, list(offsets), error)
             case OffsetsAck(request, error):
@@ -179,6 +188,9 @@ class _Slot:
 
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         self._send(TaskReport(task_id, run, state, trace))
+
+    def _tell_topic(self, task_id: TaskId, topic: str) -> None:
+        self._send(TaskTopic(task_id, topic))
 
     def _request_reconfiguration(self, connector: str) -> None:
         self._send(ReconfigureRequest(connector))

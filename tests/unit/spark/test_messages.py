@@ -34,6 +34,9 @@ EVERY_KIND = [
     m.OffsetsAck(3, "the disk is full"),
     m.Quit(10),
     m.Heartbeat(2),
+    m.TaskTopic(TASK, "lines"),
+    m.ForgetTopics("orders"),
+    m.SetLogLevel("kconnect.pipeline", 10),
 ]
 
 JSON = st.recursive(

@@ -1,0 +1,73 @@
+"""Settings of one plugin of any type: what `GET /connector-plugins/X/config` lists.
+
+Source: AbstractHerder#connectorPluginConfig, Plugins#pluginClass (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from kconnect.api import (
+    Converter,
+    HeaderConverter,
+    Predicate,
+    SinkConnector,
+    SourceConnector,
+    Transformation,
+)
+from kconnect.api.configdef import ConfigDef, ConfigKey
+from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.errors import BadRequestError, ConfigError, ConnectError, NotFoundError
+from kconnect.herder.plugin_keys import PluginFinder, any_plugin, instance_of
+from kconnect.herder.version_range import VersionRange
+
+__all__ = ["plugin_config_keys"]
+
+_KINDS = (SinkConnector, SourceConnector, Converter, HeaderConverter, Transformation, Predicate)
+
+
+class NamedPlugins(PluginFinder, Protocol):
+    """A registry that tells the names of classes too."""
+
+    def java_name(self, plugin_class: type) -> str: ...
+
+
+def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) -> list[ConfigKey]:
+    """The plugin's own settings, then, of a connector, Connect's; one that both have is the plugin's.
+
+    Errors: NotFoundError, BadRequestError for a version that is not here, ConnectError for a plugin that raises.
+    """
+    try:
+        plugin_class = any_plugin(plugins, name)
+    except (ConfigError, NotFoundError) as err:
+        raise NotFoundError(f"Unknown plugin {name}.") from err
+    if not issubclass(plugin_class, _KINDS):  # the common beginning of such as HoistField$Key and HoistField$Value
+        raise NotFoundError(f"Unknown plugin {name}.")
+    try:
+        plugin = instance_of(plugin_class)
+        _require_version(plugins, plugin, version)
+        own = plugin.config()
+    except ConnectError:
+        raise
+    except Exception as err:  # a plugin call
+        raise ConnectError(f"Plugin {name} gave no settings: {type(err).__name__}: {err}") from err
+    if not isinstance(own, ConfigDef):
+        raise ConnectError(f"{name}.config() gave {type(own).__name__}, not a ConfigDef")
+    common = {SinkConnector: SINK_CONFIG, SourceConnector: SOURCE_CONFIG}
+    keys = dict(own.config_keys)
+    for kind, table in common.items():
+        if isinstance(plugin, kind):
+            keys |= {key: row for key, row in table.config_keys.items() if key not in keys}
+    return list(keys.values())
+
+
+def _require_version(plugins: NamedPlugins, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
+    span = VersionRange.parse(wanted) if wanted is not None else None
+    if span is None:
+        return
+    found = str(plugin.version())
+    if not span.holds(found):
+        raise BadRequestError(
+            f"Plugin {plugins.java_name(type(plugin))} not found that matches the version range {span}, "
+            f"available versions: [{found}]"
+        )
