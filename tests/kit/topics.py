@@ -48,7 +48,13 @@ def produce_lines(
     """Produce the values, wait for all acks; gives how many."""
     failed: list[str] = []
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000, **_QUIET}
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 1_000_000,
+            "max.in.flight.requests.per.connection": 1,  # a fresh topic may refuse the first batch: keep the order
+            **_QUIET,
+        }
     )
 
     def delivered(err: Any, _message: Message) -> None:
