@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from kconnect_cli.exits import INTERRUPTED, READER_GONE
 from kconnect_cli.plain_values import HELP_OPTIONS, use_plain_values
-from kconnect_cli.session import CliSession, Output, RootUrl, Verbose, session_of
+from kconnect_cli.session import CliSession, Context, Output, Retry, Url, Verbose, session_of
 
 __all__ = ["app", "main"]
 
@@ -84,13 +84,15 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     ctx: typer.Context,
-    url: RootUrl = None,
+    url: Url = None,
+    context: Context = None,
+    retry: Retry = None,
     output: Output = None,
     verbose: Verbose = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     """Kafka Connect for Python teams, with Spark beneath: run workers, manage connectors."""
-    session_of(ctx).choose(url, output, verbose)
+    session_of(ctx).choose(url, output, verbose, context=context, retry=retry)
     if version:
         from importlib.metadata import version as version_of
 

@@ -7,19 +7,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kconnect.config.dropins import ConnectorFile, load_connector_file
+from kconnect.config.dropins import ConnectorFile, load_connector_file, load_connector_files, load_folder
 from kconnect.errors import BadRequestError, ConfigError, ConnectError
 from kconnect.model import offsets_from_json
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorOffset
 
-__all__ = ["read_connector_file", "read_offsets"]
+__all__ = ["read_connector_file", "read_connector_files", "read_offsets"]
 
 
 def read_connector_file(name: str) -> ConnectorFile:
     """The connector in a .properties, .json or .toml file; stdin may hold JSON or properties."""
     return load_connector_file(Path("/dev/stdin" if name == "-" else name))
+
+
+def read_connector_files(name: str) -> list[ConnectorFile]:
+    """The connectors of a file, which may hold a JSON array of them, or of all connector files of a folder."""
+    path = Path("/dev/stdin" if name == "-" else name)
+    return load_folder(path) if path.is_dir() else load_connector_files(path)
 
 
 def read_offsets(name: str) -> list[ConnectorOffset]:

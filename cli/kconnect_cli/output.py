@@ -7,7 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Column", "Format", "Row", "plain_table", "state_counts", "write_object", "write_rows", "write_text"]
+__all__ = [
+    "Column",
+    "Format",
+    "Row",
+    "plain_table",
+    "state_counts",
+    "table_text",
+    "write_object",
+    "write_rows",
+    "write_text",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -33,9 +43,14 @@ def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Format, nam
     if form is Format.NAME:
         write_text("".join(f"{row[name]}\n" for row in rows))
     elif form is Format.TABLE:
-        write_text(_table([column.title for column in columns], [[c.text(row) for c in columns] for row in rows]))
+        write_text(table_text(columns, rows))
     else:
         write_object([dict(row) for row in rows], form)
+
+
+def table_text(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """The table that people see: in colours on a terminal."""
+    return _table([column.title for column in columns], [[column.text(row) for column in columns] for row in rows])
 
 
 def write_object(value: object, form: Format) -> None:

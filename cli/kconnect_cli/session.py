@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.output import Format
+from kconnect_cli.target import DEFAULT_URL, Target, find_target
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from kconnect.client import ConnectClient
 
-__all__ = ["DEFAULT_URL", "CliSession", "Names", "Yes", "session_of", "signals_raise", "with_session"]
+__all__ = [
+    "DEFAULT_URL",
+    "CliSession",
+    "Context",
+    "Name",
+    "Names",
+    "Yes",
+    "session_of",
+    "signals_raise",
+    "with_session",
+]
 
 T = TypeVar("T")
 
-DEFAULT_URL = "http://localhost:8083"
+# A rebalance of a quiet cluster takes 3 to 5 s
+_RETRY_S = 10.0
 
-_URL_HELP = f"REST URL of a worker. [default: {DEFAULT_URL}]"
-# The variable counts at the root only: behind the verb it would win over `connect --url .. connectors list`
-RootUrl = Annotated[str | None, typer.Option("--url", envvar="KCONNECT_URL", help=_URL_HELP, show_default=False)]
-Url = Annotated[str | None, typer.Option("--url", help=f"{_URL_HELP} [env var: KCONNECT_URL]", show_default=False)]
+_URL_HELP = f"REST URL of a worker. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
+_CONTEXT_HELP = "Named worker to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
+_RETRY_HELP = "How long to try again while a rebalance runs (409); 0 does not. [default: 10s]"
+# The variables are read by the session, not by Typer: behind the verb they would win over what stands before the noun
+Url = Annotated[str | None, typer.Option("--url", help=_URL_HELP, show_default=False)]
+Context = Annotated[str | None, typer.Option("--context", help=_CONTEXT_HELP, show_default=False)]
+Retry = Annotated[str | None, typer.Option("--retry", metavar="TIME", help=_RETRY_HELP, show_default=False)]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="How data is written. [default: table]", show_default=False),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the trace of an error.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -43,23 +61,50 @@ class CliSession:
     """One call of the command. The client connects when it is first used."""
 
     def __init__(self) -> None:
-        self.url = DEFAULT_URL
         self.output = Format.TABLE
         self.verbose = False
+        self.retry_s = _RETRY_S
+        self._url: str | None = None
+        self._context: str | None = None
+        self._target: Target | None = None
         self._client: ConnectClient | None = None
 
-    def choose(self, url: str | None, output: Format | None, verbose: bool) -> None:
+    def choose(
+        self,
+        url: str | None = None,
+        output: Format | None = None,
+        verbose: bool = False,
+        *,
+        context: str | None = None,
+        retry: str | None = None,
+    ) -> None:
         """Options of the root or of the command; what is None was not given here."""
-        self.url = url or self.url
+        self._url = url or self._url
+        self._context = context or self._context
+        self._target = None
         self.output = output or self.output
         self.verbose = verbose or self.verbose
+        if retry is not None:
+            self.retry_s = seconds_of(retry, "--retry")
+
+    @property
+    def target(self) -> Target:
+        """The worker that is meant, read from options, environment and contexts file when first asked for."""
+        if self._target is None:
+            self._target = find_target(self._url, self._context, os.environ, self.say)
+        return self._target
+
+    @property
+    def url(self) -> str:
+        return self.target.url
 
     @property
     def client(self) -> ConnectClient:
         if self._client is None:
             from kconnect.client import ConnectClient
 
-            self._client = ConnectClient(self.url)
+            access = self.target.access(os.environ)
+            self._client = ConnectClient(self.url, retry_conflicts_s=self.retry_s, access=access)
         return self._client
 
     def close(self) -> None:
@@ -125,8 +170,14 @@ class CliSession:
                 raise
             raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name)) from err
 
-    def _other_names(self, name: str) -> str | None:
-        names = self.client.connectors()
+    def known(self, name: str, found: Mapping[str, T]) -> T:
+        """What was found under a name. Errors: NotFoundError with names that are there."""
+        if name not in found:
+            raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name, list(found)))
+        return found[name]
+
+    def _other_names(self, name: str, names: Sequence[str] | None = None) -> str | None:
+        names = self.client.connectors() if names is None else names
         if name in names:
             return None
         if not names:
@@ -147,12 +198,22 @@ def session_of(ctx: typer.Context) -> CliSession:
 def with_session(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the session as its first argument, and the options --url, --output and --verbose.
 
-    So these may stand before the noun or after the verb, and a command only names its own parameters.
+    So these (and --context, --retry) may stand before the noun or after the verb, and a command only names its own
+    parameters.
     """
 
-    def call(ctx: typer.Context, *, url: str | None, output: Format | None, verbose: bool, **given: Any) -> None:
+    def call(
+        ctx: typer.Context,
+        *,
+        url: str | None,
+        context: str | None,
+        retry: str | None,
+        output: Format | None,
+        verbose: bool,
+        **given: Any,
+    ) -> None:
         session = session_of(ctx)
-        session.choose(url, output, verbose)
+        session.choose(url, output, verbose, context=context, retry=retry)
         command(session, **given)
 
     hints = get_type_hints(command, include_extras=True)
@@ -162,6 +223,8 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
         inspect.Parameter("url", kind, annotation=Url, default=None),
+        inspect.Parameter("context", kind, annotation=Context, default=None),
+        inspect.Parameter("retry", kind, annotation=Retry, default=None),
         inspect.Parameter("output", kind, annotation=Output, default=None),
         inspect.Parameter("verbose", kind, annotation=Verbose, default=False),
     ]

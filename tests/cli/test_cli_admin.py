@@ -240,7 +240,7 @@ def test_verbose_shows_the_trace(connect):
     [
         (("conectors",), "Did you mean 'connectors'?"),
         (("connectors", "lst"), "No such command 'lst'. Did you mean 'list'?"),
-        (("connectors", "pause"), "Missing argument 'NAME'."),
+        (("offsets", "show"), "Missing argument 'NAME'."),
         (("connectors", "list", "-o", "xml"), "'xml' is not one of table, json, yaml, name"),
         (("connectors", "restart", "a", "--task", "x"), "'x' is not a whole number"),
         (("connectors", "list", "--nope"), "No such option: --nope"),

@@ -1,4 +1,4 @@
-"""`connect connectors`: list, show, create, pause, resume, stop, restart, delete, over REST."""
+"""`connect connectors`: list, show, create, apply, pause, resume, stop, restart, delete and more, over REST."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect_cli.commands.connectors_apply import apply
+from kconnect_cli.commands.connectors_status import status, wait
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Names, Yes, with_session
+from kconnect_cli.secrets_shown import Masker, unmasked
+from kconnect_cli.selection import Selection, select_names, with_selection
+from kconnect_cli.session import CliSession, Name, Yes, with_session
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorInfo, ConnectorStatus
+    from kconnect_cli.changes import Mask
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="List, show, create, pause, resume, stop, restart, delete connectors.",
+    help="List, show, create, apply, watch, pause, resume, stop, restart, delete connectors.",
 )
 
 _COLUMNS = (
@@ -29,23 +34,40 @@ _COLUMNS = (
 )
 
 
+_Some = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Only these.", show_default=False)]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")]
+_State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")]
+
+
 @app.command("list")
 @with_session
-def list_(session: CliSession) -> None:
+def list_(
+    session: CliSession, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+) -> None:
     """List connectors with their type, state and tasks."""
+    selection = Selection.of(names, regexp, False, failed, state)
     statuses = session.client.connector_statuses()
-    write_rows([_row(statuses[name]) for name in sorted(statuses)], _COLUMNS, session.output)
+    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+    write_rows([_row(found) for found in chosen], _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
 
 
 @app.command()
 @with_session
-def show(session: CliSession, names: Names) -> None:
-    """Show connectors: type, state, config, tasks, and why they failed. One name: one object."""
+@with_selection
+def show(
+    session: CliSession,
+    names: list[str],
+    selection: Selection,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+) -> None:
+    """Show connectors: type, state, config, tasks, and why they failed. One name: one object, which `apply` takes."""
     client = session.client
+    mask = Masker(session, reveal=show_secrets).masked
     found = [
-        session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name)))
+        session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name), mask))
         for name in names
     ]
     if session.output is Format.NAME:
@@ -53,7 +75,8 @@ def show(session: CliSession, names: Names) -> None:
     elif session.output is Format.TABLE:
         write_text("\n".join(_page(connector) for connector in found))
     else:
-        write_object(found[0] if len(found) == 1 else found, session.output)
+        one = len(found) == 1 and not selection.needs_looking
+        write_object(found[0] if one else found, session.output)
 
 
 @app.command()
@@ -74,47 +97,56 @@ def create(
         raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
     for connector in [read_connector_file(path) for path in chosen]:
         state = connector.initial_state
-        info = session.client.create_connector(
-            connector.name, connector.config, initial_state=_initial_state_text(state)
-        )
+        config = unmasked(connector.name, connector.config, None, str(connector.path))
+        info = session.client.create_connector(connector.name, config, initial_state=_initial_state_text(state))
         session.say(f"created {info.name}")
 
 
 @app.command()
 @with_session
-def pause(session: CliSession, names: Names) -> None:
+@with_selection
+def pause(session: CliSession, names: list[str]) -> None:
     """Pause connectors: tasks stay and idle."""
     _each(session, names, "paused", session.client.pause_connector)
 
 
 @app.command()
 @with_session
-def resume(session: CliSession, names: Names) -> None:
+@with_selection
+def resume(session: CliSession, names: list[str]) -> None:
     """Resume paused or stopped connectors."""
     _each(session, names, "resumed", session.client.resume_connector)
 
 
 @app.command()
 @with_session
-def stop(session: CliSession, names: Names) -> None:
+@with_selection
+def stop(session: CliSession, names: list[str]) -> None:
     """Stop connectors: tasks end, config and offsets stay."""
     _each(session, names, "stopped", session.client.stop_connector)
 
 
 @app.command()
 @with_session
+@with_selection
 def restart(
     session: CliSession,
-    names: Names,
+    names: list[str],
+    selection: Selection,
     task: Annotated[int | None, typer.Option("--task", help="Restart this task only.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
 ) -> None:
-    """Restart connectors, alone or with their tasks, or one task."""
+    """Restart connectors, alone or with their tasks, or one task.
+
+    `restart --failed --all` restarts what is FAILED of all connectors: connectors and tasks, and nothing else.
+    """
     from kconnect.model import TaskId
 
     if task is not None and (tasks or only_failed):
         raise UsageProblem("--task restarts one task; it goes with neither --tasks nor --only-failed")
+    failed = "FAILED" in selection.states and task is None and not tasks
+    tasks, only_failed = tasks or failed, only_failed or failed
 
     def one(name: str) -> None:
         if task is not None:
@@ -128,10 +160,37 @@ def restart(
 
 @app.command()
 @with_session
-def delete(session: CliSession, names: Names, yes: Yes = False) -> None:
+@with_selection
+def delete(session: CliSession, names: list[str], yes: Yes = False) -> None:
     """Delete connectors. Their offsets stay: one created again under the name goes on there."""
-    session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
+    if names:
+        session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
     _each(session, names, "deleted", session.client.delete_connector)
+
+
+@app.command()
+@with_session
+def topics(session: CliSession, name: Name) -> None:
+    """Show the topics that a connector was seen to use."""
+    found = session.on_connector(name, session.client.topics)
+    write_rows(
+        [{"name": topic} for topic in sorted(found)], (Column("TOPIC", lambda row: row["name"]),), session.output
+    )
+    if not found and session.output is Format.TABLE:
+        session.say(f"{name} was not seen to use a topic yet.")
+
+
+@app.command("reset-topics")
+@with_session
+@with_selection
+def reset_topics(session: CliSession, names: list[str]) -> None:
+    """Forget the topics that connectors were seen to use; those still in use come back."""
+    _each(session, names, "topics reset:", session.client.reset_topics)
+
+
+app.command("apply")(apply)
+app.command("status")(status)
+app.command("wait")(wait)
 
 
 def _each(session: CliSession, names: Sequence[str], verb: str, act: Callable[[str], None]) -> None:
@@ -150,10 +209,10 @@ def _row(status: ConnectorStatus) -> dict[str, Any]:
     return row
 
 
-def _described(info: ConnectorInfo, status: ConnectorStatus) -> dict[str, Any]:
+def _described(info: ConnectorInfo, status: ConnectorStatus, mask: Mask) -> dict[str, Any]:
     row = _row(status)
     tasks = row.pop("tasks")
-    return {**row, "config": dict(info.config), "tasks": tasks}
+    return {**row, "config": mask(info.config), "tasks": tasks}
 
 
 def _page(connector: Row) -> str:

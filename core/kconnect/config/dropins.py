@@ -13,7 +13,7 @@ from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TargetState
 
-__all__ = ["SUFFIXES", "ConnectorFile", "load_connector_file", "load_folder"]
+__all__ = ["SUFFIXES", "ConnectorFile", "load_connector_file", "load_connector_files", "load_folder"]
 
 SUFFIXES: Final = (".json", ".properties", ".toml")
 """What a folder of connector files is searched for."""
@@ -71,7 +71,22 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
     Source: ConnectStandalone.parseConnectorConfigurationFile (Kafka 4.3).
     """
     path = Path(path)
+    return _parsed(path, read_text_bytes(path))
+
+
+def load_connector_files(path: str | Path) -> list[ConnectorFile]:
+    """The connectors that a file describes: as `load_connector_file`, or a JSON array of such objects."""
+    path = Path(path)
     raw = read_text_bytes(path)
+    trees = _array(raw)
+    if trees is None:
+        return [_parsed(path, raw)]
+    if not all(isinstance(tree, dict) for tree in trees):
+        raise ConfigError(f"{path} must hold JSON objects.", hint='write [{"name": .., "config": {..}}, ..]')
+    return [_from_tree(path, tree) for tree in trees]
+
+
+def _parsed(path: Path, raw: bytes) -> ConnectorFile:
     if not raw.strip():
         raise ConfigError(f"{path} is empty.", hint="write the connector's settings into it, `name` among them")
     suffix = path.suffix.lower()
@@ -84,6 +99,17 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
         return _from_tree(path, tree)
     config = parse_properties(raw, str(path))
     return _connector(path, config.get("name"), config, None)
+
+
+def _array(raw: bytes) -> list[Any] | None:
+    """The elements of a JSON array, or None when it is anything else."""
+    if not raw.lstrip().startswith(b"["):
+        return None
+    try:
+        tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError:  # told by whoever reads it as one connector
+        return None
+    return tree if isinstance(tree, list) else None
 
 
 def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:

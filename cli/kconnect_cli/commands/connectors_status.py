@@ -1,0 +1,220 @@
+"""`connect connectors status [--watch]` and `wait`: what connectors and tasks are seen doing, until it is as wished."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import ConnectError, TimedOutError
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_rows, write_text
+from kconnect_cli.selection import STATES, Selection, chosen_names, select_names
+from kconnect_cli.session import CliSession, with_session
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+
+__all__ = ["status", "status_rows", "wait"]
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
+    Column("STATE", lambda row: row["state"]),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", lambda row: root_cause(row.get("trace"))),
+)
+# While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+
+
+@with_session
+def status(
+    session: CliSession,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Only these.", show_default=False)] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between looks of --watch.")] = "1s",
+    regexp: Annotated[
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+    ] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")
+    ] = False,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
+    ] = None,
+) -> None:
+    """Show every connector and task with its state, worker, and why it failed."""
+    selection = Selection.of(names, regexp, False, failed, state)
+    pause_s = seconds_of(interval, "--interval")
+    if watch and pause_s <= 0:
+        raise UsageProblem(f"--interval {interval} must be above zero")
+    if not watch:
+        rows = status_rows(_look(session, selection))
+        write_rows(rows, _COLUMNS, session.output)
+        return
+    screen = _Screen(session)
+    for found in _looks(session, selection, pause_s):
+        screen.show(found)
+
+
+@with_session
+def wait(
+    session: CliSession,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.")] = None,
+    state: Annotated[
+        str, typer.Option("--state", metavar="STATE", help="What to wait for; GONE: deleted.")
+    ] = "RUNNING",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait.")] = "60s",
+    regexp: Annotated[
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
+) -> None:
+    """Wait until connectors and all of their tasks are in a state: wait NAME --state RUNNING --timeout 60s.
+
+    Exit code: 0 when they are; 1 as soon as one FAILED that was to run; 6 when the time is up.
+    """
+    wished = state.upper()
+    if wished not in (*STATES, "GONE"):
+        raise UsageProblem(f"--state {state} is no state", hint=f"It is one of {', '.join(STATES[:5])}, GONE.")
+    names = chosen_names(session, Selection.of(names, regexp, all_, False, None))
+    deadline = time.monotonic() + seconds_of(timeout, "--timeout")
+    pause_s, pause = _FIRST_LOOK_S, threading.Event()
+    while True:
+        statuses = session.client.connector_statuses()
+        if wished != "GONE":
+            for name in names:
+                session.known(name, statuses)
+        open_ones = [name for name in names if not _is_reached(statuses.get(name), wished)]
+        if not open_ones:
+            session.say("\n".join(f"{name} is {wished}" for name in names))
+            return
+        _raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
+        if time.monotonic() + pause_s > deadline:
+            raise TimedOutError(
+                f"Not {wished} within {timeout}: {'; '.join(_told(name, statuses.get(name)) for name in open_ones)}",
+                hint="--timeout gives them more time; connect connectors status --watch shows what they do.",
+            )
+        pause.wait(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
+
+
+def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
+    """A row for each connector (task: null) and each task: name, task, state, worker_id, trace where there is one."""
+    rows: list[dict[str, Any]] = []
+    for found in statuses:
+        parts: list[tuple[int | None, ConnectorState | TaskState]] = [(None, found.connector)]
+        parts += [(task.id, task) for task in found.tasks]
+        for number, seen in parts:
+            row = {"name": found.name, "task": number, "state": str(seen.state), "worker_id": seen.worker_id}
+            rows.append(row | ({"trace": seen.trace} if seen.trace else {}))
+    return rows
+
+
+def root_cause(trace: str | None) -> str:
+    """The last cause of a trace, in one line: the part an operator wants to read first."""
+    if not trace:
+        return ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if caused:
+        return caused[-1]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
+    statuses = session.client.connector_statuses()
+    return [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+
+
+def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[list[ConnectorStatus]]:
+    """One look after the other, for ever. A worker that goes away is told and looked for again."""
+    pause, answers = threading.Event(), True
+    while True:
+        try:
+            yield _look(session, selection)
+            answers = True
+        except ConnectError as err:
+            if answers:
+                session.complain(err)
+            answers = False
+        pause.wait(pause_s)
+
+
+class _Screen:
+    """Shows look after look: drawn over the last one on a terminal; elsewhere only what changed, a line each."""
+
+    def __init__(self, session: CliSession) -> None:
+        self._session = session
+        self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
+
+    def show(self, statuses: Sequence[ConnectorStatus]) -> None:
+        rows = status_rows(statuses)
+        if self._session.output is Format.TABLE and sys.stdout.isatty():
+            self._draw(rows)
+        else:
+            self._append(rows)
+        sys.stdout.flush()
+
+    def _draw(self, rows: Sequence[Row]) -> None:
+        text = table_text(_COLUMNS, rows).rstrip("\n") if rows else "No connectors."
+        when = time.strftime("%H:%M:%S")
+        lines = [f"{self._session.url}  {when}  Ctrl-C ends", "", *text.splitlines()]
+        # Home, each line to its end, then everything below
+        write_text("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        now = {(row["name"], row["task"]): row for row in rows}
+        changed = [row for key, row in now.items() if self._last.get(key) != row]
+        gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
+        self._last = dict(now)
+        for row in [*changed, *gone]:
+            if self._session.output is Format.TABLE:
+                task = "" if row["task"] is None else f" task {row['task']}"
+                why = f": {root_cause(row['trace'])}" if row.get("trace") else ""
+                write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{why}\n")
+            elif self._session.output is Format.JSON:
+                import orjson
+
+                write_text(orjson.dumps(row).decode() + "\n")
+            elif self._session.output is Format.YAML:
+                write_object([dict(row)], Format.YAML)
+            else:
+                write_text(f"{row['name']}\n")
+
+
+def _is_reached(found: ConnectorStatus | None, wished: str) -> bool:
+    if found is None or wished == "GONE":
+        return found is None and wished == "GONE"
+    tasks = [str(task.state) for task in found.tasks]
+    if wished == "RUNNING" and not tasks:
+        return False  # RUNNING is said before the connector has given out its tasks
+    if wished == "FAILED":
+        return str(found.connector.state) == wished or wished in tasks
+    return str(found.connector.state) == wished and all(state == wished for state in tasks)
+
+
+def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
+    """A FAILED task does not come back by itself. Errors: ConnectError with the cause."""
+    if wished in ("FAILED", "GONE", "STOPPED"):
+        return
+    for row in status_rows(statuses):
+        if row["state"] == "FAILED":
+            what = row["name"] if row["task"] is None else f"{row['name']} task {row['task']}"
+            raise ConnectError(
+                f"{what} FAILED: {root_cause(row.get('trace'))}",
+                hint=f"connect connectors show {row['name']} has its trace.",
+            )
+
+
+def _told(name: str, found: ConnectorStatus | None) -> str:
+    if found is None:
+        return f"{name} is not there"
+    tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
+    return f"{name} is {found.connector.state}, {tasks}"

@@ -1,0 +1,20 @@
+"""Lengths of time as people write them: `500ms`, `60s`, `2m`, `1h`; a number alone is seconds."""
+
+from __future__ import annotations
+
+import re
+
+from kconnect_cli.exits import UsageProblem
+
+__all__ = ["seconds_of"]
+
+_UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_FORM = re.compile(r"(\d+(?:\.\d+)?) *(ms|s|m|h|)")
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Seconds in a length of time. Errors: UsageProblem that names the option."""
+    form = _FORM.fullmatch(text.strip())
+    if form is None:
+        raise UsageProblem(f"{option} {text} is no length of time", hint="It looks like 500ms, 60s, 2m or 1h.")
+    return float(form[1]) * _UNITS_S[form[2]]

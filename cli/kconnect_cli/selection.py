@@ -1,0 +1,159 @@
+"""Which connectors a command is for: names, regular expressions, --all, and the state they are in."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from kconnect.errors import NotFoundError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
+
+__all__ = ["STATES", "Selection", "chosen_names", "has_state", "select_names", "with_selection"]
+
+STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
+
+_NAMES_HELP = "Connector names; with --regexp regular expressions."
+_STATE_HELP = f"Only those that are, or have a task that is, in this state; may be repeated: {', '.join(STATES[:5])}."
+_Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help=_NAMES_HELP, show_default=False)]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_All = Annotated[bool, typer.Option("--all", help="All connectors.")]
+_Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
+_State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help=_STATE_HELP, show_default=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the options say. `states`: one of them is enough; empty takes any."""
+
+    names: tuple[str, ...] = ()
+    regexp: bool = False
+    all: bool = False
+    states: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str] | None, regexp: bool, all_: bool, failed: bool, state: Sequence[str] | None
+    ) -> Selection:
+        """Errors: UsageProblem for options that do not go together, unknown states, bad regular expressions."""
+        states = {wanted.upper() for wanted in state or ()} | ({"FAILED"} if failed else set())
+        if unknown := sorted(states.difference(STATES)):
+            raise UsageProblem(f"--state {unknown[0]} is no state", hint=f"It is one of {', '.join(STATES[:5])}.")
+        if all_ and names:
+            raise UsageProblem("--all goes with no names", hint="Leave --all out, or the names.")
+        if regexp:
+            _compiled(names or ())
+        return cls(tuple(dict.fromkeys(names or ())), regexp, all_, frozenset(states))
+
+    @property
+    def needs_looking(self) -> bool:
+        """Whether the connectors that are there decide what is meant."""
+        return self.all or self.regexp or bool(self.states)
+
+
+def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
+    """The connectors that are meant, in order; a plain name that is not there stays, for the worker to refuse it.
+
+    Errors: NotFoundError when a regular expression matches none.
+    """
+    if selection.regexp:
+        named = []
+        for pattern in _compiled(selection.names):
+            matching = [name for name in sorted(statuses) if pattern.fullmatch(name)]
+            if not matching:
+                raise NotFoundError(
+                    f"No connector matches {pattern.pattern}", hint="The whole name has to match: add .* where it may."
+                )
+            named += matching
+    else:
+        named = list(selection.names) or sorted(statuses)
+    if not selection.states:
+        return list(dict.fromkeys(named))
+    return [name for name in dict.fromkeys(named) if name not in statuses or has_state(statuses[name], selection)]
+
+
+def has_state(status: ConnectorStatus, selection: Selection) -> bool:
+    """Whether the connector or one of its tasks is in a state that is asked for."""
+    seen = {str(status.connector.state), *(str(task.state) for task in status.tasks)}
+    return not selection.states or bool(seen & selection.states)
+
+
+def with_selection(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `names`, and the options --regexp, --all, --failed, --state that choose them.
+
+    Goes below @with_session. A command with a parameter `selection` also gets what was asked for. Without names and
+    without --all or --regexp the call is refused; a command that only reads takes @with_session and Selection itself.
+    """
+    own = list(inspect.signature(command).parameters.values())
+    hints = get_type_hints(command, include_extras=True)
+    wants_selection = any(parameter.name == "selection" for parameter in own)
+
+    def call(
+        session: CliSession,
+        *,
+        names: list[str] | None,
+        regexp: bool,
+        all_: bool,
+        failed: bool,
+        state: list[str] | None,
+        **given: Any,
+    ) -> None:
+        selection = Selection.of(names, regexp, all_, failed, state)
+        chosen = chosen_names(session, selection)
+        if wants_selection:
+            given["selection"] = selection
+        command(session, chosen, **given)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what with_session reads
+        [
+            own[0],
+            inspect.Parameter("names", kind, annotation=_Names, default=None),
+            *(
+                parameter.replace(kind=kind, annotation=hints[parameter.name])
+                for parameter in own[2:]
+                if parameter.name != "selection"
+            ),
+            inspect.Parameter("regexp", kind, annotation=_Regexp, default=False),
+            inspect.Parameter("all_", kind, annotation=_All, default=False),
+            inspect.Parameter("failed", kind, annotation=_Failed, default=False),
+            inspect.Parameter("state", kind, annotation=_State, default=None),
+        ]
+    )
+    call.__annotations__ = {
+        parameter.name: parameter.annotation
+        for parameter in call.__signature__.parameters.values()  # type: ignore[attr-defined]  # as above
+    } | {own[0].name: CliSession}
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return call
+
+
+def chosen_names(session: CliSession, selection: Selection) -> list[str]:
+    """The connectors that are meant, looked up when needed. Errors: UsageProblem when none is named."""
+    if not selection.names and not selection.all:
+        raise UsageProblem("Missing argument 'NAME'.", hint="Give names, --regexp with expressions, or --all.")
+    if not selection.needs_looking:
+        return list(selection.names)
+    names = select_names(selection, session.client.connector_statuses())
+    if not names:
+        states = " or ".join(sorted(selection.states))
+        session.say(f"No connector is {states}." if states else f"No connectors at {session.url}.")
+    return names
+
+
+def _compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    found = []
+    for pattern in patterns:
+        try:
+            found.append(re.compile(pattern))
+        except re.error as err:
+            raise UsageProblem(f"{pattern} is no regular expression: {err}") from err
+    return found
