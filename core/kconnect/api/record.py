@@ -156,12 +156,15 @@ class SinkRecord(ConnectRecord):
     """
 
     __slots__ = (
+        "_origin",  # set by the runtime where errors are reported: the fetched bytes this record was made of
         "kafka_offset",
         "original_kafka_offset",
         "original_kafka_partition",
         "original_topic",
         "timestamp_type",
     )
+
+    _origin: Any
 
     def __init__(
         self,

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kconnect.api import SinkTask, SourceTask
-from kconnect.config.client_config import consumer_config, max_poll_records, producer_config
+from kconnect.config.client_config import admin_config, consumer_config, max_poll_records, producer_config
 from kconnect.config.connector_config import (
     ConnectorConfig,
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
 from kconnect.errors import ConfigError
-from kconnect.kafka import RecordConsumer, RecordProducer, topic_pattern
+from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
 from kconnect.model import ConnectorType
+from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
 from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.sink import SinkLoop, SinkParts
@@ -59,6 +61,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         client_id=f"connector-producer-{spec.id.connector}-{spec.id.task}",
     )
     _warn(warnings)
+    tolerance.report_to(_log_reporter(control, config, ports))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     producer = RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
@@ -96,8 +99,11 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     consumer = RecordConsumer(settings, str(spec.id))
-    reporter = ErrantRecords(tolerance, type(task)) if config.errors_log_enable or config.dlq_topic_name else None
-    context = SinkContext(consumer, lambda: spec.task_config, reporter)
+    originals = Originals(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
+    dead_letters = _dead_letters(control, config, ports, originals)
+    tolerance.report_to([*_log_reporter(control, config, ports, originals), *([dead_letters] if dead_letters else [])])
+    errant = ErrantRecords(tolerance, type(task), originals, converters.unguarded().to_kafka_record)
+    context = SinkContext(consumer, lambda: spec.task_config, errant if originals.is_wanted else None)
     return SinkLoop(
         control,
         SinkParts(
@@ -116,9 +122,14 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
                 timeout_s=_seconds(spec.worker_config, "offset.flush.timeout.ms"),
                 end_timeout_s=_stop_budget_s(spec.worker_config),
                 is_commit_requested=context.take_commit_request,
+                settle_reports=tolerance.settle,
             ),
             topics=config.topics or [topic_pattern(config.topics_regex or "")],
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
+            tolerance=tolerance,
+            originals=originals,
+            errant=errant if originals.is_wanted else None,
+            dead_letters=dead_letters,
         ),
     )
 
@@ -131,10 +142,52 @@ def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) 
         log_enable=config.errors_log_enable,
         log_include_messages=config.errors_log_include_messages,
     )
-    reporters = (
-        [LogReporter(control.spec.id, include_messages=settings.log_include_messages)] if settings.log_enable else []
+    timeout_s = _seconds(control.spec.worker_config, "offset.flush.timeout.ms")
+    return Tolerance(settings, control.wait, clock=ports.clock, settle_timeout_s=timeout_s)
+
+
+def _log_reporter(
+    control: TaskControl, config: ConnectorConfig, ports: TaskPorts, originals: Originals | None = None
+) -> list[LogReporter]:
+    if not config.errors_log_enable:
+        return []
+    original = (lambda record: None) if originals is None else originals.of
+    return [
+        LogReporter(
+            control.spec.id,
+            include_messages=config.errors_log_include_messages,
+            java_name=ports.plugins.java_name,
+            original=original,
+        )
+    ]
+
+
+def _dead_letters(
+    control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, originals: Originals
+) -> DeadLetterQueue | None:
+    """The queue the connector names, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
+    if not config.dlq_topic_name:
+        return None
+    spec = control.spec
+    producer_settings, warnings = producer_config(
+        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-producer-{spec.id}"
     )
-    return Tolerance(settings, control.wait, reporters, ports.clock)
+    admin_settings, more = admin_config(
+        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
+    )
+    _warn([*warnings, *more])
+    return DeadLetterQueue(
+        DeadLetterSettings(
+            topic=config.dlq_topic_name.strip(),
+            replication_factor=config.dlq_topic_replication_factor,
+            context_headers=config.dlq_context_headers_enable,
+        ),
+        control,
+        RecordProducer(producer_settings, f"the dead letters of {spec.id}"),
+        lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
+        originals,
+        ports.plugins.java_name,
+    )
 
 
 def _seconds(worker: Mapping[str, str], name: str) -> float:

@@ -119,6 +119,10 @@ class Converters:
         self._header = header
         self._policy: FailurePolicy = policy or RaiseAlways()
 
+    def unguarded(self) -> Converters:
+        """The same converters without a policy: what one raises comes out as it is, in a StageError."""
+        return Converters(self._key, self._value, self._header)
+
     # --- to Kafka (source connectors) ---
 
     def to_kafka_batch(self, batch: RecordBatch) -> KafkaBatch:

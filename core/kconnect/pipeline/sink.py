@@ -14,11 +14,14 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.kafka import ConsumedRun, RecordConsumer
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.dead_letter import DeadLetterQueue
+from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.sink_context import SinkContext
+from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_offsets import SinkOffsets
 from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.tolerance import StoppedInRetryError, Tolerance
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +53,10 @@ class SinkParts:
     """Names; or one pattern that begins with ^."""
     max_records: int
     """At most so many records in one fetch."""
+    tolerance: Tolerance
+    originals: Originals
+    errant: ErrantRecords | None = None
+    dead_letters: DeadLetterQueue | None = None
 
 
 @dataclass(slots=True)
@@ -57,7 +64,15 @@ class _Delivery:
     """What one put takes, and where its partitions stand afterwards."""
 
     payload: RecordBatch | list[SinkRecord]
+    first: dict[TopicPartition, int]
     after: dict[TopicPartition, int]
+    fetched: list[FetchedBatch] = field(default_factory=list)
+    """What it was made of, while failures are reported somewhere."""
+
+    def __str__(self) -> str:
+        spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
+        more = f" and of {len(spans) - 3} more partitions" if len(spans) > 3 else ""
+        return ", ".join(spans[:3]) + more
 
 
 class SinkLoop:
@@ -83,6 +98,8 @@ class SinkLoop:
         self._is_closing = False
 
     def start(self) -> None:
+        if self._parts.dead_letters is not None:
+            self._parts.dead_letters.start()
         self._started = True
         self._consumer.subscribe(self._parts.topics, self)
         with plugin_call(self._task, "initialize"):
@@ -97,9 +114,12 @@ class SinkLoop:
                 self._rewind()
                 if self._offsets.commit_if_due():
                     self._waiting.clear()  # what was put since the last commit is read again
+                    self._end_idle_retries()
                 self._pause_as_asked()
                 self._fetch()
                 self._deliver()
+        except StoppedInRetryError as stopped:  # read again after the next start
+            log.info("%s", stopped)
         except BaseException:
             self._finish(is_failing=True)
             raise
@@ -113,6 +133,7 @@ class SinkLoop:
                     self._task.stop()
         finally:
             self._consumer.close()
+            self._parts.tolerance.close()
             self._parts.transforms.close()
             self._parts.converters.close()
 
@@ -138,6 +159,9 @@ class SinkLoop:
             self._drop({partition})
             self._consumer.seek(partition, offset)
             self._offsets.moved_to(partition, offset)
+            self._end_idle_retries()
+        if self._consumer.assignment:
+            self._context.drop_offsets()
 
     def _pause_as_asked(self) -> None:
         """Pause and resume the partitions the task itself named."""
@@ -154,7 +178,7 @@ class SinkLoop:
         for run in runs:
             self._control.counters.records_read += len(run)
             place = TopicPartition(run.topic, run.partition)
-            self._waiting.append(_Delivery(self._convert(run), {place: run.next_offset}))
+            self._waiting.append(self._convert(run, place))
             self._offsets.began(place, run.first_offset)
         if len(runs) > 1:
             self._join_lists()
@@ -172,10 +196,11 @@ class SinkLoop:
         while self._waiting and not self._control.is_cancelled:
             delivery = self._waiting[0]
             try:
-                self._put(delivery.payload)
+                self._put(delivery)
             except RetriableError as error:
                 self._await_retry(error)
                 return
+            self._context.take_timeout_s()  # said for a retry that is not needed
             if self._retries:
                 self._retries = 0
                 self._resume()
@@ -186,6 +211,7 @@ class SinkLoop:
 
     def _finish(self, *, is_failing: bool) -> None:
         """Flush, commit and close what is still ours. Nothing is committed once fenced off."""
+        self._is_closing = True  # a rebalance while the commit is awaited tells the task nothing new
         partitions = self._consumer.assignment
         if self._control.is_cancelled or not partitions:
             return
@@ -198,12 +224,24 @@ class SinkLoop:
 
     # --- converters, transforms, put ---
 
-    def _convert(self, run: ConsumedRun) -> RecordBatch | list[SinkRecord]:
+    def _convert(self, run: ConsumedRun, place: TopicPartition) -> _Delivery:
         fetched = _fetched(run)
+        delivery = _Delivery([], {place: run.first_offset}, {place: run.next_offset})
+        originals = self._parts.originals
+        if originals.is_wanted:
+            delivery.fetched.append(fetched)
+            originals.at_hand = delivery.fetched
+        delivery.payload = self._transform(fetched)
+        if isinstance(delivery.payload, list):
+            originals.attach(delivery.payload, fetched)
+        return delivery
+
+    def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         if self._task.supports_batches:
             made = self._parts.converters.to_connect_batch(fetched)
         else:
             made = self._parts.converters.to_connect_records(fetched)
+        self._control.used_topics((fetched.topic,))
         if not len(self._parts.transforms):
             return made
         if isinstance(made, RecordBatch):
@@ -212,7 +250,19 @@ class SinkLoop:
             kept = self._parts.transforms.apply_records(made)
         return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
 
-    def _put(self, payload: RecordBatch | list[SinkRecord]) -> None:
+    def _put(self, delivery: _Delivery) -> None:
+        """Give the task what is due. Errors: RetriableError; any other leads with what the task was given."""
+        self._parts.originals.at_hand = delivery.fetched
+        try:
+            self._put_payload(delivery.payload)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            raise ConnectError(f"{error} (it was given {delivery})", hint=error.hint) from error.__cause__
+        if self._parts.errant is not None:
+            self._parts.errant.raise_unhandled()
+
+    def _put_payload(self, payload: RecordBatch | list[SinkRecord]) -> None:
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
                 with plugin_call(self._task, "put_batch"):
@@ -220,6 +270,8 @@ class SinkLoop:
                 self._control.counters.records_put += len(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+            for fetched in self._parts.originals.at_hand:
+                self._parts.originals.attach(payload, fetched)  # type: ignore[arg-type]
         with plugin_call(self._task, "put"):
             self._task.put(list(payload))  # type: ignore[arg-type]
         self._control.counters.records_put += len(payload)
@@ -235,6 +287,12 @@ class SinkLoop:
         self._retries += 1
         self._retry_at = time.monotonic() + wait_s
 
+    def _end_idle_retries(self) -> None:
+        """Fetch again when what was to be tried again is gone."""
+        if self._retries and not self._waiting:
+            self._retries = 0
+            self._resume()
+
     def _resume(self) -> None:
         if not self._is_paused:
             self._consumer.resume(self._consumer.assignment - self._context.paused)
@@ -246,7 +304,9 @@ class SinkLoop:
             last = joined[-1] if joined else None
             if last is not None and isinstance(last.payload, list) and isinstance(delivery.payload, list):
                 last.payload = last.payload + delivery.payload
+                last.first = {**delivery.first, **last.first}
                 last.after.update(delivery.after)
+                last.fetched += delivery.fetched
             else:
                 joined.append(delivery)
         self._waiting = joined
@@ -267,7 +327,7 @@ class SinkLoop:
     # --- RebalanceListener: called inside fetch() ---
 
     def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        if not partitions:
+        if self._is_closing or not partitions:
             return {}
         with plugin_call(self._task, "open"):
             self._task.open(list(partitions))
@@ -302,9 +362,7 @@ class SinkLoop:
         self._drop(gone)
         self._offsets.forget(gone)
         self._context.paused -= gone
-        if self._retries and not self._waiting:
-            self._retries = 0
-            self._resume()
+        self._end_idle_retries()
 
 
 def _fetched(run: ConsumedRun) -> FetchedBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,10 +11,15 @@ from concurrent.futures import Future
 from kconnect.api import ErrantRecordReporter, SinkRecord
 from kconnect.kafka import RecordConsumer
 from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import FetchedRecord, KafkaRecord
+from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.pipeline.tolerance import Tolerance
 
 __all__ = ["ErrantRecords", "SinkContext"]
+
+
+log = logging.getLogger(__name__)
 
 
 class SinkContext:
@@ -26,7 +32,7 @@ class SinkContext:
         self,
         consumer: RecordConsumer,
         configs: Callable[[], Mapping[str, str]],
-        reporter: ErrantRecordReporter | None = None,
+        reporter: ErrantRecords | None = None,
     ) -> None:
         self.paused: set[TopicPartition] = set()
         """Partitions the task itself paused."""
@@ -68,6 +74,8 @@ class SinkContext:
         self._commit_requested.set()
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        if self._reporter is not None:
+            self._reporter.expect_reports()
         return self._reporter
 
     # --- for the loop ---
@@ -77,6 +85,12 @@ class SinkContext:
         if not self._offsets:
             return {}
         return {partition: self._offsets.pop(partition) for partition in partitions & self._offsets.keys()}
+
+    def drop_offsets(self) -> None:
+        """Forget offsets asked for of partitions that are not ours: whoever has them would not hear of it."""
+        for partition, offset in self._offsets.items():
+            log.warning("Can not go to offset %d of %s: the task does not read this partition", offset, partition)
+        self._offsets.clear()
 
     def take_pauses(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
         """Partitions to pause and to resume now, as asked since the last call; `paused` is up to date after it."""
@@ -104,16 +118,57 @@ class SinkContext:
 class ErrantRecords:
     """Reports records that the task itself could not write. Implements kconnect.api.ErrantRecordReporter.
 
-    The report is written when report() returns, so that the future it gives has ended.
+    Threads: any for report(); the loop calls raise_unhandled() after each put.
     Source: o.a.k.connect.runtime.errors.WorkerErrantRecordReporter (Kafka 4.3).
     """
 
-    def __init__(self, tolerance: Tolerance, task_class: type) -> None:
+    def __init__(
+        self,
+        tolerance: Tolerance,
+        task_class: type,
+        originals: Originals,
+        to_kafka: Callable[[SinkRecord], KafkaRecord | None],
+    ) -> None:
         self._tolerance = tolerance
         self._task_class = task_class
+        self._originals = originals
+        self._to_kafka = to_kafka
+        self._raised: StageError | None = None
 
     def report(self, record: SinkRecord, error: BaseException) -> Future[None]:
-        self._tolerance.give_up(StageError(Stage.TASK_PUT, self._task_class, record, error))
+        """Report one record; the future ends when the dead letter topic has it."""
+        original = self._originals.of(record) or self._made_anew(record)
+        try:
+            answers = self._tolerance.give_up(StageError(Stage.TASK_PUT, self._task_class, original, error))
+        except StageError as failure:
+            self._raised = self._raised or failure
+            raise
+        if answers:
+            return answers[0]
         done: Future[None] = Future()
         done.set_result(None)
         return done
+
+    def expect_reports(self) -> None:
+        """The task has asked for the reporter: its records must know where they came from."""
+        self._originals.is_for_task = True
+
+    def raise_unhandled(self) -> None:
+        """Raise what report() raised, in case the task swallowed it: the record was not tolerated."""
+        if self._raised is not None:
+            raise self._raised
+
+    def _made_anew(self, record: SinkRecord) -> FetchedRecord:
+        """The bytes of a record that the task changed or made: its own, as the converters write them."""
+        made = self._to_kafka(record)
+        assert made is not None, "converters without a policy drop nothing"
+        return FetchedRecord(
+            record.topic,
+            record.kafka_partition or 0,
+            record.kafka_offset,
+            made.key,
+            made.value,
+            record.timestamp,
+            record.timestamp_type,
+            made.headers,
+        )

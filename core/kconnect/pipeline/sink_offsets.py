@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from kconnect.api import SinkTask
 from kconnect.clock import Clock
-from kconnect.errors import ConnectError, RetriableError
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.kafka import RecordConsumer
 from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_call import plugin_call
@@ -38,6 +38,7 @@ class SinkOffsets:
         timeout_s: float,
         end_timeout_s: float,
         is_commit_requested: Callable[[], bool],
+        settle_reports: Callable[[float], None] = lambda timeout_s: None,
     ) -> None:
         self._control = control
         self._task = task
@@ -47,6 +48,7 @@ class SinkOffsets:
         self._timeout_s = timeout_s
         self._end_timeout_s = end_timeout_s
         self._take_request = is_commit_requested
+        self._settle_reports = settle_reports
         self._current: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._due_at = clock.monotonic() + interval_s
@@ -92,6 +94,12 @@ class SinkOffsets:
         if not offsets:
             return False
         try:
+            self._settle_reports(self._timeout_s)
+        except TimedOutError as error:
+            log.warning("Offsets of %s wait for the next commit: %s", self._name, error)
+            self._control.counters.commit_failures += 1
+            return False
+        try:
             wanted = self._pre_commit(offsets)
         except RetriableError as error:
             log.warning("%s could not flush; its records since the last commit come again: %s", self._name, error)
@@ -104,11 +112,15 @@ class SinkOffsets:
         return False
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions go: flush, the task's close (whatever flush does), then commit and wait."""
+        """Partitions go: flush, the task's close (whatever flush does), then commit and wait.
+
+        Source: WorkerSinkTask.commitOffsets with closing=true: awaitFutures, preCommit, close, commitSync.
+        """
         offsets = {partition: self._current[partition] for partition in partitions if partition in self._current}
         wanted: Mapping[TopicPartition, int] = {}
         try:
             if offsets:
+                self._settle_reports(self._end_timeout_s)
                 wanted = self._committable(offsets, self._pre_commit(offsets))
         finally:
             with plugin_call(self._task, "close"):

@@ -28,6 +28,7 @@ from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import OffsetPort, TaskControl
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.stages import StageError, TransformChain
+from kconnect.pipeline.tolerance import StoppedInRetryError
 
 __all__ = ["SourceLoop", "SourceParts", "reports_each_record"]
 
@@ -102,6 +103,8 @@ class SourceLoop:
                 if polled:
                     self._send(polled)
             self._settle()
+        except StoppedInRetryError as stopped:  # polled again after the next start
+            log.info("%s", stopped)
         finally:
             self._finish()
 

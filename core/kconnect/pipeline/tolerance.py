@@ -5,15 +5,26 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import RetriableError
+from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TaskId
+from kconnect.pipeline.conversion import FetchedRecord
+from kconnect.pipeline.error_texts import log_text
 from kconnect.pipeline.stages import DROPPED, Stage, StageError
 
-__all__ = ["ErrorReporter", "LogReporter", "Tolerance", "ToleranceSettings"]
+__all__ = [
+    "ErrorCounts",
+    "ErrorReporter",
+    "LogReporter",
+    "ReportQueue",
+    "StoppedInRetryError",
+    "Tolerance",
+    "ToleranceSettings",
+]
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +44,54 @@ class ToleranceSettings:
     log_include_messages: bool = False
 
 
-class ErrorReporter(Protocol):
-    """Takes the report of each record that was given up: the log here, a dead letter topic beside it.
+@dataclass(slots=True)
+class ErrorCounts:
+    """What went wrong in one task so far, as Java's task-error-metrics count it. Source: ErrorHandlingMetrics."""
 
-    Threads: the task's own. Must have the report in safe hands before it returns; what it raises fails the task.
+    failures: int = 0
+    """Attempts that failed."""
+    errors: int = 0
+    """Records that failed for good."""
+    skipped: int = 0
+    """Of these, dropped under errors.tolerance=all."""
+    retries: int = 0
+    last_error_ms: int | None = None
+
+
+class ErrorReporter(Protocol):
+    """Takes the report of each record that was given up. What report() raises fails the task. Threads: any.
+
     Source: o.a.k.connect.runtime.errors.ErrorReporter.
     """
 
-    def report(self, failure: StageError, attempts: int) -> None: ...
+    def report(self, failure: StageError, attempts: int) -> Future[None] | None:
+        """Report one failure; the future ends when the report is in safe hands, None says that it is."""
+        ...
+
+
+@runtime_checkable
+class ReportQueue(ErrorReporter, Protocol):
+    """A reporter whose reports take their time. Threads: the task's, but for report()."""
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until all reports so far are in safe hands. Errors: TimedOutError, ConnectError when one is lost."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class StoppedInRetryError(ConnectError):
+    """The task was asked to stop while a record was tried again: the record is neither done nor given up."""
 
 
 class Tolerance:
     """The failure policy of one task; never called while all goes well.
 
     A RetriableError is tried again with growing waits for errors.retry.timeout; what still fails is reported, then
-    dropped with errors.tolerance=all or raised. Threads: the task's own; `wait` is woken by the stop.
-    Source: o.a.k.connect.runtime.errors.RetryWithToleranceOperator (Kafka 4.3).
+    dropped with errors.tolerance=all or raised. Threads: give_up() any, the rest the task's; `wait` is woken by the
+    stop. Source: o.a.k.connect.runtime.errors.RetryWithToleranceOperator (Kafka 4.3).
     Differs: with errors.tolerance=none Java drops a record in silence when its retries run out; here the task fails.
+    A stop in the midst of retries leaves the record for the next start, Java gives it up.
     """
 
     def __init__(
@@ -58,37 +100,65 @@ class Tolerance:
         wait: Callable[[float], bool],
         reporters: Sequence[ErrorReporter] = (),
         clock: Clock | None = None,
+        *,
+        settle_timeout_s: float = 5.0,
     ) -> None:
         self.settings = settings
-        self.dropped = 0
-        """Records given up so far under errors.tolerance=all."""
+        self.counts = ErrorCounts()
         self._wait = wait
-        self._reporters = tuple(reporters)
+        self.report_to(reporters)
         self._clock = clock or SystemClock()
+        self._settle_timeout_s = settle_timeout_s
+
+    def report_to(self, reporters: Sequence[ErrorReporter]) -> None:
+        """Who hears of failures; for reporters that need what is made after the tolerance."""
+        self._reporters = tuple(reporters)
+        self._queues = tuple(reporter for reporter in reporters if isinstance(reporter, ReportQueue))
 
     def on_failure(self, failure: StageError, retry: Callable[[], Any]) -> Any:
         """The result of a later attempt, or DROPPED; else raises the failure. See FailurePolicy."""
         attempts = 1
+        self.counts.failures += 1
         timeout_s = self.settings.retry_timeout_ms / 1000
         deadline = self._clock.monotonic() + timeout_s if timeout_s >= 0 else float("inf")
         while isinstance(failure.error, RetriableError) and self._clock.monotonic() < deadline:
             if self._wait(self._delay_s(attempts, deadline)):
-                break  # the task must stop: no time for more
+                raise StoppedInRetryError(f"Stopped before attempt {attempts + 1}: {failure}") from failure.error
             attempts += 1
+            self.counts.retries += 1
             try:
                 return retry()
             except Exception as error:  # the plugin's; kept as the failure's newest cause
+                self.counts.failures += 1
                 failure = _again(failure, error)
         self.give_up(failure, attempts)
         return DROPPED
 
-    def give_up(self, failure: StageError, attempts: int = 1) -> None:
-        """Report a failure; returns when it is tolerated, raises it when not."""
-        for reporter in self._reporters:
-            reporter.report(failure, attempts)
+    def give_up(self, failure: StageError, attempts: int = 1) -> list[Future[None]]:
+        """Report a failure; gives the reports on their way when it is tolerated, raises it when not."""
+        self.counts.errors += 1
+        self.counts.last_error_ms = self._clock.time_ms()
+        answers = [reporter.report(failure, attempts) for reporter in self._reporters]
         if not self.settings.tolerate_all:
+            try:
+                self.settle(self._settle_timeout_s)
+            except ConnectError as error:
+                log.error("The record that fails the task could not be reported: %s", error)
             raise failure
-        self.dropped += 1
+        self.counts.skipped += 1
+        return [answer for answer in answers if answer is not None]
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until all reports are in safe hands: before offsets are committed past what they tell of.
+
+        Errors: TimedOutError; ConnectError when a report is lost for good.
+        """
+        for queue in self._queues:
+            queue.settle(timeout_s)
+
+    def close(self) -> None:
+        for queue in self._queues:
+            queue.close()
 
     def _delay_s(self, attempt: int, deadline: float) -> float:
         delay_ms = _FIRST_DELAY_MS << min(attempt - 1, 30)
@@ -98,23 +168,30 @@ class Tolerance:
 
 
 class LogReporter:
-    """Writes one ERROR line for each record given up (errors.log.enable). Source: LogReporter."""
+    """Writes one ERROR line with the trace for each record given up (errors.log.enable). Source: LogReporter."""
 
-    def __init__(self, task_id: TaskId, *, include_messages: bool) -> None:
+    def __init__(
+        self,
+        task_id: TaskId,
+        *,
+        include_messages: bool,
+        java_name: Callable[[type], str],
+        original: Callable[[Any], FetchedRecord | None] = lambda record: None,
+    ) -> None:
         self._task_id = task_id
         self._include_messages = include_messages
+        self._java_name = java_name
+        self._original = original
 
     def report(self, failure: StageError, attempts: int) -> None:
-        record = f" Record: {failure.record!r}" if self._include_messages else ""
-        log.error(
-            "Error encountered in task %s: stage %s, class %s, attempt %d.%s",
+        text = log_text(
             self._task_id,
-            failure.stage.value,
-            failure.plugin.__qualname__,
-            attempts,
-            record,
-            exc_info=failure.error,
+            failure,
+            self._java_name,
+            self._original(failure.record),
+            include_messages=self._include_messages,
         )
+        log.error("%s", text, exc_info=failure.error)
 
 
 def _again(failure: StageError, error: BaseException) -> StageError:

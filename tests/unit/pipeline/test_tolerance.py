@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import SourceRecord
-from kconnect.errors import DataError, RetriableError
+from kconnect.api import SinkRecord, SourceRecord, TimestampType
+from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.errors import ConnectError, DataError, RetriableError
 from kconnect.model import TaskId
+from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.stages import DROPPED, Stage, StageError
-from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
+from kconnect.pipeline.tolerance import LogReporter, StoppedInRetryError, Tolerance, ToleranceSettings
 
 
 class Hands:
@@ -77,7 +79,7 @@ def test_a_failure_is_dropped_and_counted_with_tolerance_all() -> None:
     reports, hands = Reports(), Hands()
     tolerance = Tolerance(ToleranceSettings(tolerate_all=True), hands.pass_time, [reports], hands)
     assert tolerance.on_failure(failing(DataError("bad")), raising()) is DROPPED
-    assert tolerance.dropped == 1
+    assert tolerance.counts.skipped == 1
     assert len(reports.seen) == 1
 
 
@@ -114,13 +116,16 @@ def test_no_retry_without_a_retry_timeout() -> None:
     assert hands.waits == []
 
 
-def test_a_stop_ends_endless_retries() -> None:
-    hands = Hands()
+@pytest.mark.parametrize("tolerate_all", [True, False])
+def test_a_stop_ends_endless_retries_and_the_record_is_not_given_up(tolerate_all: bool) -> None:
+    hands, reports = Hands(), Reports()
     hands.stop_after = 3
-    tolerance = Tolerance(ToleranceSettings(retry_timeout_ms=-1), hands.pass_time, clock=hands)
-    with pytest.raises(StageError):
+    settings = ToleranceSettings(retry_timeout_ms=-1, tolerate_all=tolerate_all)
+    tolerance = Tolerance(settings, hands.pass_time, [reports], hands)
+    with pytest.raises(StoppedInRetryError):
         tolerance.on_failure(failing(RetriableError("1")), raising(*[RetriableError("again")] * 100))
     assert len(hands.waits) == 3
+    assert reports.seen == []
 
 
 def test_waits_never_exceed_the_longest_delay() -> None:
@@ -128,19 +133,98 @@ def test_waits_never_exceed_the_longest_delay() -> None:
     hands.stop_after = 40
     settings = ToleranceSettings(retry_timeout_ms=-1, retry_delay_max_ms=500)
     tolerance = Tolerance(settings, hands.pass_time, clock=hands)
-    with pytest.raises(StageError):
+    with pytest.raises(StoppedInRetryError):
         tolerance.on_failure(failing(RetriableError("1")), raising(*[RetriableError("again")] * 100))
     assert max(hands.waits) <= 0.5
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_the_log_names_task_and_stage_and_the_record_only_when_asked(
-    shown: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    failure = failing(DataError("bad"))
+class Queue(Reports):
+    def __init__(self, trouble: ConnectError | None = None) -> None:
+        super().__init__()
+        self.trouble = trouble
+        self.settled: list[tuple[int, float]] = []
+        self.is_closed = False
+
+    def settle(self, timeout_s: float) -> None:
+        self.settled.append((len(self.seen), timeout_s))
+        if self.trouble is not None:
+            raise self.trouble
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_the_report_of_the_record_that_fails_the_task_is_waited_for() -> None:
+    queue, hands = Queue(), Hands()
+    tolerance = Tolerance(ToleranceSettings(), hands.pass_time, [queue], hands, settle_timeout_s=7.0)
+    with pytest.raises(StageError):
+        tolerance.on_failure(failing(DataError("bad")), raising())
+    assert queue.settled == [(1, 7.0)]
+
+
+def test_a_report_that_is_lost_does_not_hide_why_the_task_fails(caplog: pytest.LogCaptureFixture) -> None:
+    queue, hands = Queue(ConnectError("no room")), Hands()
+    tolerance = Tolerance(ToleranceSettings(), hands.pass_time, [queue], hands)
+    with pytest.raises(StageError, match="bad"):
+        tolerance.on_failure(failing(DataError("bad")), raising())
+    assert "no room" in caplog.text
+
+
+def test_tolerated_failures_are_settled_when_the_loop_asks_and_queues_are_closed() -> None:
+    queue, hands = Queue(), Hands()
+    tolerance = Tolerance(ToleranceSettings(tolerate_all=True), hands.pass_time, [Reports(), queue], hands)
+    tolerance.on_failure(failing(DataError("bad")), raising())
+    assert queue.settled == []
+    tolerance.settle(2.0)
+    tolerance.close()
+    assert queue.settled == [(1, 2.0)]
+    assert queue.is_closed
+
+
+def test_attempts_retries_and_records_given_up_are_counted() -> None:
+    hands = Hands()
+    settings = ToleranceSettings(retry_timeout_ms=1_000, tolerate_all=True)
+    tolerance = Tolerance(settings, hands.pass_time, clock=hands)
+    tolerance.on_failure(failing(RetriableError("1")), raising(RetriableError("2")))
+    tolerance.on_failure(failing(DataError("bad")), raising())
+    counts = tolerance.counts
+    assert (counts.failures, counts.retries, counts.errors, counts.skipped) == (3, 2, 1, 1)
+    assert counts.last_error_ms == hands.time_ms()
+
+
+def log_lines(record: Any, caplog: pytest.LogCaptureFixture, *, shown: bool, original: Any = None) -> str:
+    failure = StageError(Stage.VALUE_CONVERTER, JsonConverter, record, DataError("bad"))
+    reporter = LogReporter(
+        TaskId("orders", 3), include_messages=shown, java_name=lambda kind: kind.__name__, original=lambda _: original
+    )
     with caplog.at_level(logging.ERROR):
-        LogReporter(TaskId("orders", 3), include_messages=shown).report(failure, 2)
-    text = caplog.messages[0]
-    assert "orders-3" in text
-    assert "VALUE_CONVERTER" in text
-    assert ("the record" in text) is shown
+        reporter.report(failure, 2)
+    return caplog.messages[0]
+
+
+FETCHED = FetchedRecord("t", 1, 7, b"k", b"secret", 1700000000000, TimestampType.CREATE_TIME, None)
+
+
+def test_the_log_of_a_sink_is_javas_line_and_shows_no_data(caplog: pytest.LogCaptureFixture) -> None:
+    assert log_lines(FETCHED, caplog, shown=True) == (
+        "Error encountered in task orders-3. Executing stage 'VALUE_CONVERTER' with class 'JsonConverter', where "
+        "consumed record is {topic='t', partition=1, offset=7, timestamp=1700000000000, timestampType=CreateTime}."
+    )
+
+
+def test_the_log_names_no_record_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
+    assert log_lines(FETCHED, caplog, shown=False) == (
+        "Error encountered in task orders-3. Executing stage 'VALUE_CONVERTER' with class 'JsonConverter'."
+    )
+
+
+def test_the_log_of_a_transform_shows_where_the_record_was_read(caplog: pytest.LogCaptureFixture) -> None:
+    moved = SinkRecord("other", 9, None, None, None, "x", 7, original_topic="t", original_kafka_partition=1)
+    assert "{topic='t', partition=1, offset=7}" in log_lines(moved, caplog, shown=True)
+
+
+def test_the_log_of_a_source_shows_the_whole_record(caplog: pytest.LogCaptureFixture) -> None:
+    record = SourceRecord({"file": "a"}, {"position": 3}, "topic", "the record")
+    text = log_lines(record, caplog, shown=True)
+    assert f", where source record is = {record}." in text
+    assert "the record" in text

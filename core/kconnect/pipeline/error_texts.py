@@ -1,0 +1,81 @@
+"""How a failed record is told of: Java's names of classes and stages, the record's place, the trace behind it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from kconnect.api import SinkRecord
+from kconnect.errors import (
+    ConfigError,
+    ConnectError,
+    DataError,
+    RetriableError,
+    SchemaBuilderError,
+    SchemaProjectorError,
+)
+from kconnect.pipeline.conversion import FetchedRecord
+from kconnect.pipeline.stages import Stage, StageError
+
+__all__ = ["class_name", "exception_name", "exception_trace", "log_text"]
+
+_ERRORS = "org.apache.kafka.connect.errors."
+_JAVA_ERRORS: dict[type, str] = {
+    ConnectError: _ERRORS + "ConnectException",
+    RetriableError: _ERRORS + "RetriableException",
+    DataError: _ERRORS + "DataException",
+    SchemaBuilderError: _ERRORS + "SchemaBuilderException",
+    SchemaProjectorError: _ERRORS + "SchemaProjectorException",
+    ConfigError: "org.apache.kafka.common.config.ConfigException",
+}
+_SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
+
+
+def class_name(failure: StageError, java_name: Callable[[type], str]) -> str:
+    """The class at work: Java's name for what we ship; for put() the one name Java gives to all tasks."""
+    return _SINK_TASK if failure.stage is Stage.TASK_PUT else java_name(failure.plugin)
+
+
+def exception_name(error: BaseException) -> str:
+    """Java's name for an error of ours that stands for one of Java's, else Python's with its module."""
+    kind = type(error)
+    if kind in _JAVA_ERRORS:
+        return _JAVA_ERRORS[kind]
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def exception_trace(error: BaseException) -> str:
+    """The first line of a Java stack trace, class and message, then Python's traceback."""
+    message = str(error)
+    head = f"{exception_name(error)}: {message}" if message else exception_name(error)
+    return f"{head}\n" + "".join(traceback.format_exception(error))
+
+
+def log_text(
+    task_id: object,
+    failure: StageError,
+    java_name: Callable[[type], str],
+    original: FetchedRecord | None,
+    *,
+    include_messages: bool,
+) -> str:
+    """The line errors.log.enable asks for, in Java's words. Source: o.a.k.connect.runtime.errors.LogReporter."""
+    where = _record_text(original if original is not None else failure.record) if include_messages else ""
+    stage, name = failure.stage.value, class_name(failure, java_name)
+    return f"Error encountered in task {task_id}. Executing stage '{stage}' with class '{name}'{where}."
+
+
+def _record_text(record: Any) -> str:
+    """Where a consumed record is, without what is in it; a source record as a whole."""
+    if isinstance(record, FetchedRecord):
+        topic, partition, offset = record.topic, record.kafka_partition, record.kafka_offset
+    elif isinstance(record, SinkRecord):
+        topic, partition = record.original_topic, record.original_kafka_partition
+        offset = record.original_kafka_offset
+    else:
+        return f", where source record is = {record}"
+    time = ""
+    if record.timestamp is not None and record.timestamp_type.name != "NO_TIMESTAMP_TYPE":
+        time = f", timestamp={record.timestamp}, timestampType={record.timestamp_type}"
+    return f", where consumed record is {{topic='{topic}', partition={partition}, offset={offset}{time}}}"

@@ -1,0 +1,60 @@
+"""Originals: what a sink's records looked like when they were read, found by the records themselves."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+from kconnect.api import SinkRecord
+from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
+
+__all__ = ["Originals"]
+
+
+class Originals:
+    """Finds the bytes of a record that failed, for the dead letter queue and the error log.
+
+    Once the task has asked for the reporter, records that go to `put` hold on to what they came from, so that it may
+    report one long after its put. All others are found while they are converted or put. Nothing is kept when nobody
+    reports (`is_wanted`).
+    Threads: `of` any, the rest the task's. Source: ProcessingContext and InternalSinkRecord.
+    """
+
+    def __init__(self, *, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+        self.is_for_task = False
+        """Whether the task itself may report records."""
+        self.at_hand: Sequence[FetchedBatch] = ()
+        """What is being converted or put just now."""
+
+    def attach(self, records: Sequence[SinkRecord], fetched: FetchedBatch) -> None:
+        """Let records know where they came from, if the task may ask."""
+        if not self.is_for_task:
+            return
+        for record in records:
+            record._origin = fetched
+
+    def of(self, record: Any) -> FetchedRecord | None:
+        """The record as it was read; None for one that the task itself made, or a copy of one."""
+        if isinstance(record, FetchedRecord):
+            return record
+        if not isinstance(record, SinkRecord):
+            return None
+        origin = getattr(record, "_origin", None)
+        offset = record.original_kafka_offset
+        if origin is not None:
+            return _row(origin, offset)
+        for fetched in self.at_hand:
+            if fetched.topic == record.original_topic and fetched.partition == record.original_kafka_partition:
+                found = _row(fetched, offset)
+                if found is not None:
+                    return found
+        return None
+
+
+def _row(fetched: FetchedBatch, offset: int) -> FetchedRecord | None:
+    index = bisect_left(fetched.offsets, offset)
+    if index < len(fetched) and fetched.offsets[index] == offset:
+        return fetched.row(index)
+    return None
