@@ -119,6 +119,8 @@ class RecordConsumer:
             or config.get("group.protocol") == "consumer"
         )
         self._assigned: set[TopicPartition] = set()
+        self._gone: set[TopicPartition] = set()
+        """Partitions that went away in the fetch that runs: what it gave of them before is somebody else's now."""
         self._raised: BaseException | None = None
         self._pending_commit: Callable[[ConnectError | None], None] | None = None
 
@@ -152,11 +154,13 @@ class RecordConsumer:
         Shape: runs in the order of arrival; each partition's records in offset order. Errors the client can get over by
         itself (a broker away, a topic not there yet) are logged; others raise.
         """
+        self._gone.clear()
         try:
             messages = self._client.consume(max_records, 0)
             if not messages and self._raised is None:
                 # consume() would wait for the full number or the full time; poll() gives the first record at once.
                 first = self._client.poll(timeout_s)
+                self._gone.clear()  # it came after all that was told inside poll()
                 if first is not None:
                     messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
@@ -269,6 +273,7 @@ class RecordConsumer:
             self._in_listener = False
         self._is_cut_off = False
         self._assigned -= set(partitions)
+        self._gone |= set(partitions)
 
     def _on_commit(self, error: KafkaError | None, offsets: list[ClientPartition]) -> None:
         done, self._pending_commit = self._pending_commit, None
@@ -286,7 +291,7 @@ class RecordConsumer:
     def _runs(self, messages: list[Message]) -> list[ConsumedRun]:
         if any(map(Message.error, messages)):  # an error is true; comparing one with None raises
             messages = self._without_errors(messages)
-        if len(self._assigned) == 1 and messages:
+        if len(self._assigned) == 1 and messages and not self._gone:
             (only,) = self._assigned
             return [ConsumedRun(only.topic, only.partition, messages)]
         return self._split(messages)
@@ -302,7 +307,8 @@ class RecordConsumer:
             place, end = places[start], start + 1
             while end < len(places) and places[end] == place:
                 end += 1
-            if TopicPartition(*place) in self._assigned:  # a rebalance in mid-fetch took it away: not ours to deliver
+            partition = TopicPartition(*place)
+            if partition in self._assigned and partition not in self._gone:  # a rebalance in mid-fetch took it away
                 runs.append(ConsumedRun(*place, messages[start:end]))
             start = end
         return runs
