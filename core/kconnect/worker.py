@@ -6,6 +6,7 @@ Source: ConnectStandalone, AbstractConnectCli, Connect, Worker (Kafka 4.3).
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -231,11 +232,13 @@ class StandaloneWorker:
         return offsets, self._find_cluster(config)
 
     def _start_rest(self, config: StandaloneConfig, herder: StandaloneHerder) -> None:
-        from kconnect.rest import RestServer  # here: its libraries load while Spark's JVM starts
+        from kconnect.rest import AppSettings, RestOptions, RestServer  # here: they load while Spark's JVM starts
 
-        rest = self._rest = RestServer(herder, config.listeners)
-        self._stack.callback(lambda: rest.stop(_REST_STOP_S))
         with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
+            options = RestOptions.parse(config, os.environ)
+            rest = self._rest = RestServer(herder, config.listeners, settings, options)
+            self._stack.callback(lambda: rest.stop(_REST_STOP_S))
             rest.start()
 
     def _lead(self) -> str:
@@ -246,7 +249,8 @@ class StandaloneWorker:
 
         if self._rest is None:
             raise ConnectError("The worker is not started")
-        host, port = advertised_address(self._props, self._rest.bound)
+        with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            host, port = advertised_address(self._props, self._rest.bound)
         return f"{host}:{port}"
 
     def _find_cluster(self, config: StandaloneConfig) -> str:

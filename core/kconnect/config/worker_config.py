@@ -38,7 +38,6 @@ WITHOUT_EFFECT: Final = frozenset(
     {
         "metric.reporters",
         "plugin.discovery",
-        "rest.extension.classes",
         "ssl.engine.factory.class",
         "ssl.keymanager.algorithm",
         "ssl.provider",
@@ -88,6 +87,7 @@ class KConnectSettings:
     offsets_request_timeout_ms: int
     bootstrap_timeout_ms: int
     connector_start_timeout_ms: int
+    jaas_file: str | None
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

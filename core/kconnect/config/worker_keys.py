@@ -300,7 +300,7 @@ REST: Final[Rows] = (
         [],
         ValidList.any_non_duplicate_values(True, False),
         LOW,
-        "Java classes that extend REST; accepted and without effect here.",
+        "Extensions of REST; BasicAuthSecurityRestExtension, which asks for user and password, is built in.",
     ),
     (
         "admin.listeners",
@@ -403,5 +403,14 @@ KCONNECT: Final[Rows] = (
         Range.at_least(1),
         LOW,
         "How long a connector may take to start or stop before it is reported as failed.",
+    ),
+    (
+        "kconnect.jaas.file",
+        STRING,
+        None,
+        None,
+        LOW,
+        "JAAS file with the entry KafkaConnect for basic auth of REST; else -Djava.security.auth.login.config of "
+        "KAFKA_OPTS names it.",
     ),
 )

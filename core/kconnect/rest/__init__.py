@@ -5,7 +5,17 @@ Imported by `kconnect.worker` only; imports Starlette and uvicorn, which nobody 
 
 from __future__ import annotations
 
+from kconnect.rest.app import AppSettings
 from kconnect.rest.listeners import BoundListener, Listeners, advertised_address, bind_listeners
+from kconnect.rest.options import RestOptions
 from kconnect.rest.server import RestServer
 
-__all__ = ["BoundListener", "Listeners", "RestServer", "advertised_address", "bind_listeners"]
+__all__ = [
+    "AppSettings",
+    "BoundListener",
+    "Listeners",
+    "RestOptions",
+    "RestServer",
+    "advertised_address",
+    "bind_listeners",
+]

@@ -25,9 +25,11 @@ from kconnect.errors import BadRequestError
 from kconnect.herder.interface import Herder
 from kconnect.rest import connectors, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler
+from kconnect.rest.openapi import openapi_document
+from kconnect.rest.operation import Operation
 from kconnect.rest.problems import error_body, status_and_message
 
-__all__ = ["ENDPOINTS", "AppSettings", "create_app"]
+__all__ = ["ENDPOINTS", "AppSettings", "create_app", "endpoints_for"]
 
 log = logging.getLogger(__name__)
 
@@ -47,13 +49,38 @@ class AppSettings:
     max_body_bytes: int = 8 * 1024 * 1024
 
 
-def create_app(herder: Herder, executor: Executor, settings: AppSettings | None = None) -> Starlette:
-    """The application over a herder; handlers run in the executor."""
+def endpoints_for(*, admin: bool | None) -> tuple[Endpoint, ...]:
+    """Routes below /admin, all the others, or with None every one."""
+    return tuple(
+        endpoint for endpoint in ENDPOINTS if admin is None or (_segments(endpoint.path)[:1] == ["admin"]) == admin
+    )
+
+
+def create_app(
+    herder: Herder,
+    executor: Executor,
+    settings: AppSettings | None = None,
+    endpoints: Sequence[Endpoint] = ENDPOINTS,
+    *,
+    login: bool = False,
+) -> Starlette:
+    """The application over a herder; handlers run in the executor. `login`: the document says that a user is needed."""
     shared = _Shared(herder, executor, settings or AppSettings())
-    app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in ENDPOINTS])
+    routes = (*endpoints, _document(endpoints, herder, login))
+    app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in routes])
     app.router.redirect_slashes = False
     app.router.default = _no_route
     return app
+
+
+def _document(endpoints: Sequence[Endpoint], herder: Herder, login: bool) -> Endpoint:
+    """`GET /openapi.json`: these routes and this one."""
+
+    def show(_call: Call) -> Answer:
+        return Answer(openapi_document((*endpoints, own), herder.server_info().version, login=login))
+
+    own = Endpoint("/openapi.json", {"GET": Operation(show, "This document", {200: {"type": "object"}})})
+    return own
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`listeners` and `rest.advertised.*`: what to bind, what is bound, and what others are told.
+"""`listeners`, `admin.listeners` and `rest.advertised.*`: what to bind, what is bound, and what others are told.
 
 Sockets are bound before the herder exists, because the worker's id is its advertised host and port.
 """
@@ -20,6 +20,8 @@ __all__ = ["BoundListener", "Listeners", "advertised_address", "bind_listeners"]
 # Source: RestServer.LISTENER_PATTERN
 _LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _BACKLOG = 128
+_SCHEMES = ("http", "https")
+_WRONG_SCHEME = 'Listener protocol must be either "http" or "https".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +58,17 @@ class Listeners:
             sock.close()
 
 
-def bind_listeners(listeners: Sequence[str]) -> Listeners:
+def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> Listeners:
     """Bind `http://host:port` addresses; port 0 takes a free one, an empty host takes all of this machine's.
 
     Errors: ConfigError for a malformed listener, EnvironmentProblemError when an address can not be had.
     """
-    parsed = [_parse(listener.strip()) for listener in listeners]
+    parsed = [_parse(listener.strip(), setting) for listener in listeners]
     bound: list[BoundListener] = []
     sockets: list[socket.socket] = []
     try:
         for (scheme, host, port), listener in zip(parsed, listeners, strict=True):
-            with _explained(listener, host, port):
+            with _explained(setting, listener, host, port):
                 sock = _listening(host, port)
             sockets.append(sock)
             bound.append(BoundListener(scheme, host, sock.getsockname()[1]))
@@ -80,34 +82,43 @@ def bind_listeners(listeners: Sequence[str]) -> Listeners:
 def advertised_address(config: Mapping[str, str], bound: Sequence[BoundListener]) -> tuple[str, int]:
     """Host and port that other workers and clients are told: `host:port` is the worker's id.
 
-    Source: RestServer.advertisedUrl: rest.advertised.host.name / port win over the first listener.
+    rest.advertised.host.name and port win over the listener, which is the first one of the advertised scheme.
+    Source: RestServer.advertisedUrl. Errors: ConfigError.
     """
-    first = bound[0]
-    host = config.get("rest.advertised.host.name") or first.host
+    listener = _advertised(config.get("rest.advertised.listener"), bound)
+    host = config.get("rest.advertised.host.name") or listener.host
     if not host or host in _WILDCARDS:
         host = _own_address()
     port = config.get("rest.advertised.port")
     try:
-        return host, int(port) if port else first.port
+        return host, int(port) if port else listener.port
     except ValueError:
         raise ConfigError.invalid("rest.advertised.port", port, "Not a number of type INT") from None
 
 
-def _parse(listener: str) -> tuple[str, str, int]:
+def _advertised(scheme: str | None, bound: Sequence[BoundListener]) -> BoundListener:
+    """By default an http listener if there is one. Differs: Java makes do with half an address if there is none."""
+    if scheme is None:
+        return next((listener for listener in bound if listener.scheme == "http"), bound[0])
+    if scheme.strip().lower() not in _SCHEMES:
+        raise ConfigError.invalid("rest.advertised.listener", scheme, _WRONG_SCHEME)
+    for listener in bound:
+        if listener.scheme == scheme.strip().lower():
+            return listener
+    raise ConfigError.invalid("rest.advertised.listener", scheme, "there is no such listener in `listeners`")
+
+
+def _parse(listener: str, setting: str) -> tuple[str, str, int]:
     found = _LISTENER.match(listener)
     if found is None:
         raise ConfigError.invalid(
-            "listeners", listener, "Listener doesn't have the right format (protocol://hostname:port)."
+            setting, listener, "Listener doesn't have the right format (protocol://hostname:port)."
         )
     scheme, host, port = found[1].lower(), found[2], int(found[3])
-    if scheme == "https":
-        raise ConfigError.invalid(
-            "listeners", listener, "https listeners are not supported yet: put a TLS proxy in front and use http"
-        )
-    if scheme != "http":
-        raise ConfigError.invalid("listeners", listener, 'Listener protocol must be either "http" or "https".')
+    if scheme not in _SCHEMES:
+        raise ConfigError.invalid(setting, listener, _WRONG_SCHEME)
     if not 0 <= port <= 65535:
-        raise ConfigError.invalid("listeners", listener, "The port must be between 0 and 65535")
+        raise ConfigError.invalid(setting, listener, "The port must be between 0 and 65535")
     return scheme, host, port
 
 
@@ -124,7 +135,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 @contextmanager
-def _explained(listener: str, host: str, port: int) -> Iterator[None]:
+def _explained(setting: str, listener: str, host: str, port: int) -> Iterator[None]:
     try:
         yield
     except OSError as err:
@@ -138,8 +149,8 @@ def _explained(listener: str, host: str, port: int) -> Iterator[None]:
         else:
             why, hint = os.strerror(err.errno) if err.errno else str(err), "Choose another address"
         raise EnvironmentProblemError(
-            f"Unable to initialize REST server: can not listen on {where} (setting listeners={listener}): {why}.",
-            hint=f"{hint}: setting `listeners` in the worker's properties.",
+            f"Unable to initialize REST server: can not listen on {where} (setting {setting}={listener}): {why}.",
+            hint=f"{hint}: setting `{setting}` in the worker's properties.",
         ) from err
 
 

@@ -5,7 +5,10 @@ States: new -> serving -> stopped. Threads: `rest-server` runs the event loop, `
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
@@ -13,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from kconnect.errors import EnvironmentProblemError
+from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
-from kconnect.rest.app import AppSettings, create_app
+from kconnect.rest.app import AppSettings, create_app, endpoints_for
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
+from kconnect.rest.options import RestOptions
 
 __all__ = ["RestServer"]
 
@@ -33,19 +38,25 @@ class RestServer:
     """Serves the REST API of a herder on listeners, given as addresses or already bound."""
 
     def __init__(
-        self, herder: Herder, listeners: Sequence[str] | Listeners, settings: AppSettings | None = None
+        self,
+        herder: Herder,
+        listeners: Sequence[str] | Listeners,
+        settings: AppSettings | None = None,
+        options: RestOptions | None = None,
     ) -> None:
         self._herder = herder
         self._wanted = listeners
         self._settings = settings
+        self._options = options or RestOptions()
         self._listeners: Listeners | None = None
-        self._server: uvicorn.Server | None = None
+        self._admin: Listeners | None = None
+        self._servers: list[tuple[uvicorn.Server, list[socket.socket]]] = []
         self._thread: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def bound(self) -> tuple[BoundListener, ...]:
-        """What is listened on, with real ports; empty before start()."""
+        """What is listened on, with real ports; empty before start(). Without admin listeners of their own."""
         return self._listeners.bound if self._listeners else ()
 
     @property
@@ -53,56 +64,54 @@ class RestServer:
         """URLs that work on this machine, one for each listener."""
         return [listener.url for listener in self.bound]
 
+    @property
+    def admin_urls(self) -> list[str]:
+        """URLs below which /admin answers; empty when it is switched off."""
+        if self._options.admin_listeners is None:
+            return self.urls
+        return [listener.url for listener in self._admin.bound] if self._admin else []
+
     def start(self) -> None:
-        """Bind, and return when requests are answered. Errors: as bind_listeners."""
+        """Bind, and return when requests are answered. Errors: as bind_listeners; ConfigError for https without TLS."""
         wanted = self._wanted
-        listeners = wanted if isinstance(wanted, Listeners) else bind_listeners(wanted)
-        self._listeners = listeners
+        self._listeners = wanted if isinstance(wanted, Listeners) else bind_listeners(wanted)
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="rest")
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(self._herder, self._pool, self._settings),
-                loop="asyncio",
-                http="h11",
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                log_config=None,
-                log_level=logging.WARNING,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_graceful_shutdown=1,
-            )
-        )
-        # uvicorn sets signal handlers in the main thread only, so never here
-        self._thread = threading.Thread(
-            target=self._server.run, args=(list(listeners.sockets),), name="rest-server", daemon=True
-        )
+        try:
+            if self._options.admin_listeners:
+                self._admin = bind_listeners(self._options.admin_listeners, "admin.listeners")
+            self._servers = self._make_servers(self._listeners, self._pool)
+        except BaseException:
+            self._close_listeners()
+            self._pool.shutdown()
+            raise
+        self._thread = threading.Thread(target=self._serve, name="rest-server", daemon=True)
         self._thread.start()
         self._await_started()
         log.info("REST server listening at %s", ", ".join(self.urls))
+        if self._admin is not None:
+            log.info("REST admin endpoints at %s", ", ".join(self.admin_urls))
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Take no more requests, let running ones end until the deadline, join the threads. Idempotent."""
-        server, thread, pool = self._server, self._thread, self._pool
-        if server is None or thread is None or pool is None:
+        servers, thread, pool = self._servers, self._thread, self._pool
+        if thread is None or pool is None:
             if isinstance(self._wanted, Listeners):
                 self._wanted.close()
             return
-        self._server = self._thread = self._pool = None
+        self._servers, self._thread, self._pool = [], None, None
         deadline = time.monotonic() + timeout_s
-        # What uvicorn waits for requests; half of our time leaves it the rest to close connections
-        server.config.timeout_graceful_shutdown = max(1, round(timeout_s / 2))
-        server.should_exit = True
+        for server, _ in servers:
+            # What uvicorn waits for requests; half of our time leaves it the rest to close connections
+            server.config.timeout_graceful_shutdown = max(1, round(timeout_s / 2))
+            server.should_exit = True
         thread.join(max(0.1, deadline - time.monotonic()))
         if thread.is_alive():
-            server.force_exit = True
+            for server, _ in servers:
+                server.force_exit = True
             thread.join(1.0)
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
-        if self._listeners is not None:
-            self._listeners.close()
+        self._close_listeners()
         if thread.is_alive():
             log.warning("The REST server's thread did not end within %s s", timeout_s)
         else:
@@ -115,11 +124,33 @@ class RestServer:
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
+    def _make_servers(
+        self, listeners: Listeners, pool: ThreadPoolExecutor
+    ) -> list[tuple[uvicorn.Server, list[socket.socket]]]:
+        """One server for http and one for https; two more when /admin has listeners of its own."""
+        options, login = self._options, self._options.login is not None
+        served = endpoints_for(admin=None if options.admin_listeners is None else False)
+        main = options.around_main(create_app(self._herder, pool, self._settings, served, login=login))
+        servers = _by_scheme(main, listeners, options.tls)
+        if self._admin is not None:
+            served = endpoints_for(admin=True)
+            admin = options.around_admin(create_app(self._herder, pool, self._settings, served, login=login))
+            servers += _by_scheme(admin, self._admin, options.admin_tls)
+        return servers
+
+    def _serve(self) -> None:
+        """The thread's top: every server in one event loop."""
+        servers = list(self._servers)
+
+        async def serve_all() -> None:
+            await asyncio.gather(*(server.serve(sockets) for server, sockets in servers))
+
+        asyncio.run(serve_all())
+
     def _await_started(self) -> None:
-        assert self._server is not None
         assert self._thread is not None
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not self._server.started:
+        while not all(server.started for server, _ in self._servers):
             self._thread.join(0.005)
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 self.stop(1.0)
@@ -133,3 +164,44 @@ class RestServer:
             thread.join(max(0.05, deadline - time.monotonic()))
             if thread.is_alive():
                 log.warning("A REST request still waits for the herder; its thread %s is left behind", thread.name)
+
+    def _close_listeners(self) -> None:
+        for listeners in (self._listeners, self._admin):
+            if listeners is not None:
+                listeners.close()
+
+
+def _by_scheme(
+    app: ASGIApp, listeners: Listeners, tls: ssl.SSLContext | None
+) -> list[tuple[uvicorn.Server, list[socket.socket]]]:
+    servers = []
+    for scheme in ("http", "https"):
+        pairs = zip(listeners.bound, listeners.sockets, strict=True)
+        sockets = [sock for listener, sock in pairs if listener.scheme == scheme]
+        if not sockets:
+            continue
+        if scheme == "https" and tls is None:
+            raise ConfigError("An https listener needs a certificate: listeners.https.ssl.keystore.location.")
+        servers.append((_uvicorn(app, tls if scheme == "https" else None), sockets))
+    return servers
+
+
+def _uvicorn(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
+    # uvicorn sets signal handlers in the main thread only, so never here
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level=logging.WARNING,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        )
+    )

@@ -62,9 +62,9 @@ def test_unknown_keys_are_told_by_name_and_known_ones_are_not() -> None:
 
 
 def test_javas_keys_without_effect_are_told() -> None:
-    assert parse(plugin_discovery="service_load", rest_extension_classes="x.Y").keys_without_effect() == [
+    assert parse(plugin_discovery="service_load", ssl_provider="x").keys_without_effect() == [
         "plugin.discovery",
-        "rest.extension.classes",
+        "ssl.provider",
     ]
 
 

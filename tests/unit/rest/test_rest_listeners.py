@@ -18,7 +18,6 @@ def test_a_malformed_listener_is_refused_in_javas_words(listener):
     ("listener", "why"),
     [
         ("ftp://:8083", 'must be either "http" or "https"'),
-        ("https://:8443", "https listeners are not supported yet"),
         ("http://:70000", "between 0 and 65535"),
         ("http://:-1", "between 0 and 65535"),
     ],
@@ -39,6 +38,19 @@ def test_listeners_that_can_not_be_served_are_refused_with_the_reason(listener, 
 def test_the_advertised_address_is_the_first_listener_unless_set(config, expected):
     bound = [BoundListener("http", "10.0.0.1", 8083), BoundListener("http", "10.0.0.2", 8084)]
     assert advertised_address(config, bound) == expected
+
+
+def test_https_is_advertised_when_asked_for_or_when_there_is_nothing_else():
+    http, https = BoundListener("http", "a", 1), BoundListener("https", "b", 2)
+    assert advertised_address({}, [https, http]) == ("a", 1)
+    assert advertised_address({"rest.advertised.listener": "HTTPS"}, [http, https]) == ("b", 2)
+    assert advertised_address({}, [https]) == ("b", 2)
+
+
+@pytest.mark.parametrize(("scheme", "why"), [("ftp", "must be either"), ("https", "there is no such listener")])
+def test_an_advertised_listener_that_is_not_there_is_refused(scheme, why):
+    with pytest.raises(ConfigError, match=rf"rest\.advertised\.listener: .*{why}"):
+        advertised_address({"rest.advertised.listener": scheme}, [BoundListener("http", "a", 1)])
 
 
 def test_all_addresses_are_advertised_as_one_that_others_can_use():

@@ -1,0 +1,82 @@
+"""Cross-origin requests of browsers: `access.control.allow.origin` and `access.control.allow.methods`.
+
+Source: RestServer and Jetty's CrossOriginHandler (Kafka 4.3). Preflights go on to the application, as in Java.
+Differs: an origin is a text unless it has signs of a regular expression, so that `.` only means a dot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kconnect.errors import ConfigError
+
+__all__ = ["CrossOrigin", "is_preflight", "origin_check"]
+
+_DEFAULT_METHODS: Final = "GET,POST,HEAD"
+_MAX_AGE_S: Final = 60
+_REGULAR = re.compile(r"[\\*+?|()\[\]^$]")
+
+
+class CrossOrigin:
+    """Tells browsers which pages of other origins may read what the application answers."""
+
+    def __init__(self, app: ASGIApp, origins: str, methods: str) -> None:
+        self._app = app
+        self._allows = origin_check(origins)
+        self._methods = ",".join(item.strip() for item in (methods.strip() or _DEFAULT_METHODS).split(","))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        more = self._headers(scope)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(raw=message.setdefault("headers", [])).update(more)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    def _headers(self, scope: Scope) -> dict[str, str]:
+        """Every answer varies with the origin, so that no cache mixes them up."""
+        more = {"vary": "Origin"}
+        origin = Headers(scope=scope).get("origin")
+        if not origin or not self._allows(origin):
+            return more
+        more["access-control-allow-origin"] = origin
+        if is_preflight(scope):
+            more["access-control-allow-methods"] = self._methods
+            more["access-control-allow-headers"] = "Content-Type"
+            more["access-control-max-age"] = str(_MAX_AGE_S)
+        return more
+
+
+def is_preflight(scope: Scope) -> bool:
+    """Whether a browser asks before it sends what a page wants."""
+    headers = Headers(scope=scope)
+    return bool(scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers)
+
+
+def origin_check(origins: str) -> Callable[[str], bool]:
+    """Whether an Origin header is one of `origins`. Errors: ConfigError for a regular expression that is none."""
+    patterns = [item.strip() for item in origins.split(",") if item.strip()]
+    if "*" in patterns:
+        return lambda _origin: True
+    compiled = [_compiled(pattern) for pattern in patterns]
+    return lambda origin: any(pattern.fullmatch(origin) for pattern in compiled)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    text = pattern if _REGULAR.search(pattern) else re.escape(pattern)
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as err:
+        raise ConfigError.invalid(
+            "access.control.allow.origin", pattern, f"neither an origin nor a regular expression: {err}"
+        ) from err

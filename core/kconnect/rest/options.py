@@ -1,0 +1,66 @@
+"""What a worker's settings say of its REST server, read once: who may come in, from where, over what."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp
+
+from kconnect.config.worker_config import WorkerConfig
+from kconnect.rest.cors import CrossOrigin, origin_check
+from kconnect.rest.headers import HeaderRule, ResponseHeaders, parse_rules
+from kconnect.rest.jaas import Login
+from kconnect.rest.security import BasicAuth, find_login
+from kconnect.rest.tls import server_context
+
+__all__ = ["RestOptions"]
+
+MAIN_TLS: Final = "listeners.https."
+ADMIN_TLS: Final = "admin.listeners.https."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestOptions:
+    """`admin_listeners`: None has /admin with the rest, empty has it nowhere. `tls` is what https listeners show."""
+
+    admin_listeners: Sequence[str] | None = None
+    tls: ssl.SSLContext | None = None
+    admin_tls: ssl.SSLContext | None = None
+    allowed_origins: str = ""
+    allowed_methods: str = ""
+    header_rules: Sequence[HeaderRule] = ()
+    login: Login | None = None
+
+    @classmethod
+    def parse(cls, config: WorkerConfig, env: Mapping[str, str]) -> RestOptions:
+        """Errors: ConfigError that names the setting, before anything is bound."""
+        origin_check(config.access_control_allow_origin)
+        return cls(
+            admin_listeners=config.admin_listeners,
+            tls=server_context(config.originals, MAIN_TLS) if _has_https(config.listeners) else None,
+            admin_tls=server_context(config.originals, ADMIN_TLS) if _has_https(config.admin_listeners) else None,
+            allowed_origins=config.access_control_allow_origin,
+            allowed_methods=config.access_control_allow_methods,
+            header_rules=parse_rules(config.response_http_headers_config),
+            login=find_login(config.values["rest.extension.classes"], config.kconnect.jaas_file, env),
+        )
+
+    def around_main(self, app: ASGIApp) -> ASGIApp:
+        """The application as `listeners` serve it. What comes last here sees a request first, as in Java."""
+        app = self.around_admin(app)
+        if self.header_rules:
+            app = ResponseHeaders(app, self.header_rules)
+        if self.allowed_origins.strip():
+            app = CrossOrigin(app, self.allowed_origins, self.allowed_methods)
+        return app
+
+    def around_admin(self, app: ASGIApp) -> ASGIApp:
+        """The application as `admin.listeners` serve it: for operators, not for browsers."""
+        return BasicAuth(app, self.login) if self.login is not None else app
+
+
+def _has_https(listeners: Sequence[str] | None) -> bool:
+    return any(listener.strip().lower().startswith("https:") for listener in listeners or ())
