@@ -19,6 +19,7 @@ from kconnect.errors import (
     ConfigError,
     ConflictError,
     ConnectError,
+    ForbiddenError,
     NotFoundError,
     TimedOutError,
     UnreachableError,
@@ -346,17 +347,19 @@ class ConnectClient:
         status = response.status_code
         if status < 300:
             return
-        if status in (401, 403):
+        message = _message_of(response)
+        if status == 401 or (status == 403 and message is None):
             who = f"user {self._access.user}" if self._access.user else "a caller without a user"
             raise ConnectError(
                 f"{self.url} refuses {who} ({status})",
                 hint="Give it a user and a password that this worker knows: connect contexts add NAME --user USER ..",
             )
-        message = _message_of(response)
         if message is None:
             raise self._foreign(response)
         if status == 404:
             raise NotFoundError(message)
+        if status == 403:
+            raise ForbiddenError(message)
         if status == 409:
             raise AlreadyExistsError(message) if _is_taken(message) else ConflictError(message)
         if status in (400, 413, 415):

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from kconnect.errors import BadRequestError
 from kconnect.herder.interface import Herder
-from kconnect.rest import connectors, plugins_api, root
+from kconnect.rest import admin, connectors, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
@@ -34,7 +34,12 @@ __all__ = ["ENDPOINTS", "AppSettings", "create_app", "endpoints_for"]
 log = logging.getLogger(__name__)
 
 # Every route of the server; one module for each root of URLs.
-ENDPOINTS: tuple[Endpoint, ...] = (*root.ENDPOINTS, *connectors.ENDPOINTS, *plugins_api.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *root.ENDPOINTS,
+    *connectors.ENDPOINTS,
+    *plugins_api.ENDPOINTS,
+    *admin.ENDPOINTS,
+)
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.herder.restart import restart_plan
 from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, object_of, ref, text, texts
 
@@ -26,8 +25,10 @@ _CREATE_BODY: Schema = object_of(
     required=("name", "config"),
     closed=True,
 )
-_CONFIG = 'a JSON object {"key": "value", ..}'
+_CHANGES_BODY: Schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+_TOPICS: Schema = {"type": "object", "additionalProperties": object_of({"topics": array_of(text)})}
 _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
+_TASK_CONFIGS = 'a JSON array [{"key": "value", ..}, ..]'
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
 
 
@@ -63,7 +64,7 @@ def create_connector(call: Call) -> Answer:
     if "config" not in body:
         raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
     name = (name or "").strip()
-    config = _named(_texts(body["config"]), name)
+    config = _named(without_nulls(as_texts(body["config"])), name)
     _, info = call.herder.put_connector(
         name, config, initial_state=_initial_state(body.get("initial_state")), replace=False
     )
@@ -72,11 +73,17 @@ def create_connector(call: Call) -> Answer:
 
 def put_config(call: Call) -> Answer:
     name = call.path["name"]
-    config = _named(_texts(call.json_object(_CONFIG, texts=True)), name)
+    config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
     created, info = call.herder.put_connector(name, config, replace=True)
     if created:
         return Answer(info.to_json(), 201, {"location": call.location(info.name)})
     return Answer(info.to_json())
+
+
+def patch_config(call: Call) -> Answer:
+    """Merge the body into the config; null removes a setting (KIP-477)."""
+    changes = as_texts(call.json_object(CHANGES, texts=True))
+    return Answer(call.herder.patch_connector(call.path["name"], changes).to_json())
 
 
 def show_connector(call: Call) -> Answer:
@@ -118,16 +125,8 @@ def restart(call: Call) -> Answer:
     if not (include_tasks or only_failed):
         call.herder.restart_connector(name)
         return no_content()
-    try:
-        status = call.herder.connector_status(name)
-    except NotFoundError:
-        raise NotFoundError(f"Unknown connector: {name}") from None
-    plan = restart_plan(status, include_tasks=include_tasks, only_failed=only_failed)
-    if plan.restart_connector:
-        call.herder.restart_connector(name)
-    for task in plan.tasks:
-        call.herder.restart_task(task)
-    return Answer(plan.status.to_json(), 202)
+    status = call.herder.restart_by_plan(name, include_tasks=include_tasks, only_failed=only_failed)
+    return Answer(status.to_json(), 202)
 
 
 def list_tasks(call: Call) -> Answer:
@@ -141,6 +140,29 @@ def task_status(call: Call) -> Answer:
 def restart_task(call: Call) -> Answer:
     call.herder.restart_task(_task(call))
     return no_content()
+
+
+def put_task_configs(call: Call) -> Answer:
+    """What workers of one cluster tell each other; the body is a list of configs."""
+    configs = call.json_list(_TASK_CONFIGS)
+    call.herder.put_task_configs(call.path["name"], [without_nulls(as_texts(config)) for config in configs])
+    return no_content()
+
+
+def fence(call: Call) -> Answer:
+    """What workers of one cluster ask of each other before tasks that deliver exactly once begin."""
+    call.herder.fence_zombies(call.path["name"])
+    return no_content()
+
+
+def show_topics(call: Call) -> Answer:
+    name = call.path["name"]
+    return Answer({name: {"topics": call.herder.connector_topics(name)}})
+
+
+def reset_topics(call: Call) -> Answer:
+    call.herder.reset_connector_topics(call.path["name"])
+    return accepted()
 
 
 def show_offsets(call: Call) -> Answer:
@@ -160,30 +182,6 @@ def reset_offsets(call: Call) -> Answer:
 
 def _task(call: Call) -> TaskId:
     return TaskId(call.path["name"], call.task_number())
-
-
-def _texts(config: object) -> dict[str, str]:
-    """Connector settings of a body; numbers and booleans become text, as Jackson makes them."""
-    if not isinstance(config, Mapping):
-        raise BadRequestError(
-            f"The connector config must be {_CONFIG}, not {'null' if config is None else 'a list or text'}"
-        )
-    texts: dict[str, str] = {}
-    for key, value in config.items():
-        if value is None:
-            # Java's validation error, in its frame
-            raise BadRequestError(
-                "Connector configuration is invalid and contains the following 1 error(s):\n"
-                "Null value can not be supplied as the configuration value.\n"
-                "You can also find the above list of errors at the endpoint "
-                "`/connector-plugins/{connectorType}/config/validate`"
-            )
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        if not isinstance(value, str):
-            raise BadRequestError(f'The value of "{key}" must be a text, a number or a boolean')
-        texts[key] = value
-    return texts
 
 
 def _named(config: dict[str, str], name: str) -> dict[str, str]:
@@ -232,6 +230,12 @@ ENDPOINTS = (
                 {200: ref("Connector"), 201: ref("Connector")},
                 body=texts,
             ),
+            "PATCH": Operation(
+                patch_config,
+                "Change some settings of a connector; null removes one",
+                {200: ref("Connector")},
+                body=_CHANGES_BODY,
+            ),
         },
     ),
     Endpoint(
@@ -257,7 +261,12 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/connectors/{name}/tasks",
-        {"GET": Operation(list_tasks, "Tasks of a connector with their configs", {200: array_of(ref("Task"))})},
+        {
+            "GET": Operation(list_tasks, "Tasks of a connector with their configs", {200: array_of(ref("Task"))}),
+            "POST": Operation(
+                put_task_configs, "Between the workers of a cluster: task configs", {204: None}, body=array_of(texts)
+            ),
+        },
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/status",
@@ -265,6 +274,18 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/restart", {"POST": Operation(restart_task, "Restart a task", {204: None})}
+    ),
+    Endpoint(
+        "/connectors/{name}/fence",
+        {"PUT": Operation(fence, "Between the workers of a cluster: fence off earlier tasks", {204: None})},
+    ),
+    Endpoint(
+        "/connectors/{name}/topics",
+        {"GET": Operation(show_topics, "Topics a connector was seen to use", {200: _TOPICS})},
+    ),
+    Endpoint(
+        "/connectors/{name}/topics/reset",
+        {"PUT": Operation(reset_topics, "Forget the topics a connector was seen to use", {202: None})},
     ),
     Endpoint(
         "/connectors/{name}/offsets",

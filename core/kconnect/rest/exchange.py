@@ -46,22 +46,32 @@ class Call:
         Shape: with texts=True numbers come as the text the caller wrote (1.50 stays "1.50").
         Differs: Java answers 500 to a body that is missing, malformed, no object, or has unknown fields.
         """
+        body = self._json(what, texts=texts)
+        if not isinstance(body, dict):
+            raise BadRequestError(f"The body is {_kind(body)}; expected {what}")
+        if known is not None and (unknown := [key for key in body if key not in known]):
+            raise BadRequestError(f'Unknown field "{unknown[0]}" in the body; known fields are {", ".join(known)}')
+        return body
+
+    def json_list(self, what: str) -> list[Any]:
+        """The body as a JSON array, numbers as texts. Errors: BadRequestError."""
+        body = self._json(what, texts=True)
+        if not isinstance(body, list):
+            raise BadRequestError(f"The body is {_kind(body)}; expected {what}")
+        return body
+
+    def _json(self, what: str, *, texts: bool) -> Any:  # any JSON value
         if not self.body.strip():
             raise BadRequestError(f"The request has no body; expected {what}")
         number = str if texts else None
         try:
-            body = json.loads(self.body.decode(), parse_int=number, parse_float=number, parse_constant=_refuse_constant)
+            return json.loads(self.body.decode(), parse_int=number, parse_float=number, parse_constant=_refuse_constant)
         except UnicodeDecodeError:
             raise BadRequestError("The body is not UTF-8 text") from None
         except json.JSONDecodeError as err:
             raise BadRequestError(f"The body is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from None
         except RecursionError:
             raise BadRequestError("The body is nested too deeply") from None
-        if not isinstance(body, dict):
-            raise BadRequestError(f"The body is {_kind(body)}; expected {what}")
-        if known is not None and (unknown := [key for key in body if key not in known]):
-            raise BadRequestError(f'Unknown field "{unknown[0]}" in the body; known fields are {", ".join(known)}')
-        return body
 
     def location(self, name: str) -> str:
         """URL of a connector. Differs: `/` and `%` in its name are encoded, so that the URL works."""
@@ -112,4 +122,4 @@ def _refuse_constant(text: str) -> None:
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    return {list: "an array", str: "a text", bool: "a boolean"}.get(type(value), "a number")
+    return {list: "an array", dict: "an object", str: "a text", bool: "a boolean"}.get(type(value), "a number")

@@ -11,6 +11,7 @@ from kconnect.errors import (
     BadRequestError,
     ConfigError,
     ConflictError,
+    ForbiddenError,
     NotFoundError,
 )
 
@@ -24,6 +25,7 @@ _STATUS_OF: tuple[tuple[type[Exception], int], ...] = (
     (AlreadyExistsError, 409),
     (ConflictError, 409),
     (BadRequestError, 400),
+    (ForbiddenError, 403),
     (ConfigError, 400),
 )
 

@@ -1,0 +1,44 @@
+"""Settings in a request's body: texts by name, as Jackson makes them of whatever JSON has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kconnect.errors import BadRequestError
+
+__all__ = ["CHANGES", "CONFIG", "as_texts", "without_nulls"]
+
+CONFIG: Final = 'a JSON object {"key": "value", ..}'
+CHANGES: Final = 'a JSON object {"key": "value", "removed key": null, ..}'
+
+
+def as_texts(config: object) -> dict[str, str | None]:
+    """Settings of a body that was read with `texts=True`: numbers are texts already, booleans become texts here.
+
+    Errors: BadRequestError for anything that is neither, nor null.
+    """
+    if not isinstance(config, Mapping):
+        raise BadRequestError(
+            f"The connector config must be {CONFIG}, not {'null' if config is None else 'a list or text'}"
+        )
+    texts: dict[str, str | None] = {}
+    for key, value in config.items():
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if value is not None and not isinstance(value, str):
+            raise BadRequestError(f'The value of "{key}" must be a text, a number or a boolean')
+        texts[key] = value
+    return texts
+
+
+def without_nulls(texts: Mapping[str, str | None]) -> dict[str, str]:
+    """The same, refused if a setting is null. Errors: BadRequestError with Java's words of a failed validation."""
+    if any(value is None for value in texts.values()):
+        raise BadRequestError(
+            "Connector configuration is invalid and contains the following 1 error(s):\n"
+            "Null value can not be supplied as the configuration value.\n"
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`"
+        )
+    return {key: value for key, value in texts.items() if value is not None}
