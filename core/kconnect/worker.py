@@ -34,7 +34,8 @@ from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.standalone import StandaloneHerder
 from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
-from kconnect.model import ConnectorStatus, RunState
+from kconnect.metrics import TaskCounters
+from kconnect.model import ConnectorStatus, RunState, TaskId
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import FileOffsetStore
 
@@ -187,6 +188,10 @@ class StandaloneWorker:
             self.raise_if_failed()
             if self._stop_requested.wait(0.02):
                 return False
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        """What each task has moved so far, a second old at most; empty before the start."""
+        return self._launcher.task_counters() if self._launcher is not None else {}
 
     @property
     def herder(self) -> StandaloneHerder:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.metrics import TaskCounters, TaskMeter
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 
 
@@ -68,6 +69,12 @@ class MemoryLauncher:
     def use_topic(self, task_id: TaskId, topic: str) -> None:
         """As a task that moved its first record of a topic."""
         self.events.topic_used(task_id, topic)
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        return {task_id: TaskCounters() for task_id in self.tasks}
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        return {task_id: TaskMeter(spec.run, 0.0) for task_id, spec in self.tasks.items()}
 
     def slots(self) -> Sequence[SlotInfo]:
         return [SlotInfo(0, self._is_up, "localhost", 1, tuple(self.tasks))]

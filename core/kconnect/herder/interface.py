@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from kconnect.api.configdef import ConfigKey
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.logs import LoggerLevel
+from kconnect.metrics import TaskCounters, TaskMeter
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -84,6 +85,14 @@ class Launcher(Protocol):
 
     def set_log_level(self, logger: str, level: int) -> None:
         """Give a logger, and those below it, a level wherever tasks run, in slots to come as well."""
+        ...
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        """What each task has moved so far, a second old at most; zero again with each start of a task."""
+        ...
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        """The same with the last minute of it, for rates and averages."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]: ...

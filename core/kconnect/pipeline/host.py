@@ -7,7 +7,6 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kconnect.clock import Clock, SystemClock
@@ -127,7 +126,12 @@ class TaskHost:
     def counters(self) -> Mapping[TaskId, TaskCounters]:
         """A copy of every task's counters."""
         with self._lock:
-            return {task.id: replace(task.counters) for task in self._tasks.values()}
+            return {task.id: task.counters.snapshot() for task in self._tasks.values()}
+
+    def counters_by_run(self) -> Mapping[tuple[TaskId, int], TaskCounters]:
+        """The same with the run each task is in."""
+        with self._lock:
+            return {(task.id, task.spec.run): task.counters.snapshot() for task in self._tasks.values()}
 
     def leftovers(self) -> int:
         """How many threads of stopped tasks still run."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.clock import Clock, SystemClock
+from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 
 if TYPE_CHECKING:
@@ -65,25 +66,6 @@ class TaskPorts:
     topic_used: Callable[[TaskId, str], None] = tell_nobody
     """A task has written to a topic, or read from it; told once. Threads: any; must be quick and must not raise."""
     clock: Clock = field(default_factory=SystemClock)
-
-
-@dataclass(slots=True)
-class TaskCounters:
-    """What a task has moved so far. Written by its own thread alone; reading from others may be a moment behind."""
-
-    records_polled: int = 0
-    records_written: int = 0
-    """Source: records acknowledged by the broker."""
-    records_dropped: int = 0
-    """Filtered by a transformation, or skipped under errors.tolerance=all."""
-    records_read: int = 0
-    records_put: int = 0
-    """Sink: records that put() took."""
-    bytes_written: int = 0
-    """Source: key and value bytes handed to the producer."""
-    bytes_read: int = 0
-    commits: int = 0
-    commit_failures: int = 0
 
 
 class TaskControl:

@@ -8,12 +8,13 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark.messages import (
     ForgetTopics,
@@ -27,6 +28,7 @@ from kconnect.spark.messages import (
     SetTargetState,
     StartTask,
     StopTasks,
+    TaskMetrics,
     TaskReport,
     TasksStopped,
     TaskTopic,
@@ -85,6 +87,7 @@ class SparkLauncher:
         self._app = SparkApplication(settings)
         self._pool = SlotPool(settings, self._app, self)
         self._training = Training(settings)
+        self._meters = TaskMeters()
         self._events: LauncherEvents | None = None
         # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
         self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | TaskTopic | None] = queue.SimpleQueue()
@@ -126,6 +129,7 @@ class SparkLauncher:
         with self._lock:
             for task_id in ids:
                 task = self._tasks.pop(task_id, None)
+                self._meters.forget([task_id])
                 if task is not None and task.sent and task.slot in self._attached:
                     by_slot[task.slot].append(task_id)
             stops = {next(self._numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
@@ -164,6 +168,12 @@ class SparkLauncher:
             self._log_levels = [known for known in self._log_levels if known.logger != logger] + [message]
             for slot in self._attached:
                 self._pool.send(slot, message)
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        return self._meters.counters()
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        return self._meters.meters()
 
     def slots(self) -> Sequence[SlotInfo]:
         hellos = self._pool.attached()
@@ -239,6 +249,8 @@ class SparkLauncher:
                     if stop := self._stops.get(request):
                         stop.left = left
                         stop.answered.set()
+            case TaskMetrics(counted):
+                self._note_counters(slot, counted)
             case ReconfigureRequest() | TaskTopic():
                 self._told.put(message)
             case OffsetsRead() | OffsetsCommit():
@@ -257,6 +269,7 @@ class SparkLauncher:
             for task in self._tasks.values():
                 if task.slot == slot and task.sent and not task.ended:
                     task.sent = False
+                    self._meters.forget([task.spec.id])  # the next process counts from zero
                     self._told.put(TaskReport(task.spec.id, task.spec.run, RunState.UNASSIGNED, None))
 
     def tick(self) -> None:
@@ -315,7 +328,15 @@ class SparkLauncher:
             if task is None or task.spec.run != report.run or task.slot != slot or not task.sent:
                 return  # of an earlier run, or of a process that was given up
             task.ended = report.state in (RunState.FAILED, RunState.STOPPED)
+            self._meters.entered(report.id, report.run, report.state)
             self._told.put(report)
+
+    def _note_counters(self, slot: int, counted: Iterable[tuple[TaskId, int, TaskCounters]]) -> None:
+        with self._lock:
+            for task_id, run, counters in counted:
+                task = self._tasks.get(task_id)
+                if task is not None and task.slot == slot and task.spec.run == run:
+                    self._meters.take(task_id, run, counters)
 
     def _tell(self) -> None:
         assert self._events is not None

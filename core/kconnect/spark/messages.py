@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from kconnect.errors import LinkError
+from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "SetTargetState",
     "StartTask",
     "StopTasks",
+    "TaskMetrics",
     "TaskReport",
     "TaskTopic",
     "TasksStopped",
@@ -126,6 +128,13 @@ class TaskTopic:
 
     id: TaskId
     topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetrics:
+    """Counters of the tasks whose counters have changed: task, run, and what it has counted since it began."""
+
+    tasks: tuple[tuple[TaskId, int, TaskCounters], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +236,7 @@ Message = (
     | OffsetsCommit
     | ReconfigureRequest
     | TaskTopic
+    | TaskMetrics
     | LogLine
     | Console
     | StartTask
@@ -318,6 +328,16 @@ def _read_offset(value: Any) -> ConnectorOffset:
     return ConnectorOffset(_MAP.read(value["partition"]), _MAP_OR_NONE.read(value["offset"]))
 
 
+def _write_counted(value: tuple[TaskId, int, TaskCounters]) -> list[Any]:
+    task_id, run, counters = value
+    return [task_id.connector, task_id.task, run, counters.to_json()]
+
+
+def _read_counted(value: Any) -> tuple[TaskId, int, TaskCounters]:
+    connector, task, run, counters = value
+    return TaskId(_TEXT.read(connector), _INT.read(task)), _INT.read(run), TaskCounters.from_json(_MAP.read(counters))
+
+
 _INT = _plain(int)
 _FLOAT = _plain(float, int)
 _TEXT = _plain(str)
@@ -344,6 +364,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "offsets_commit": (OffsetsCommit, {"request": _INT, "connector": _TEXT, "offsets": _many(_OFFSET)}),
     "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
     "task_topic": (TaskTopic, {"id": _TASK_ID, "topic": _TEXT}),
+    "task_metrics": (TaskMetrics, {"tasks": _many(_Codec(_write_counted, _read_counted))}),
     "log": (
         LogLine,
         {

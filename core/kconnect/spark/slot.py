@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, TimedOutError
 from kconnect.logs import LogLevels
+from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TaskId
 from kconnect.pipeline import TaskHost
 from kconnect.spark.link import Link, connect
@@ -34,6 +35,7 @@ from kconnect.spark.messages import (
     SetTargetState,
     StartTask,
     StopTasks,
+    TaskMetrics,
     TaskReport,
     TasksStopped,
     TaskTopic,
@@ -117,6 +119,7 @@ class _Slot:
         self._offsets = _LinkOffsets(link)
         self._ending = threading.Event()
         self._exit_code: int | None = None
+        self._told_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
         self._host = TaskHost(
             report=self._report,
             offsets=self._offsets,
@@ -185,6 +188,15 @@ class _Slot:
     def _beat(self) -> None:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
             self._send(Heartbeat(self._host.leftovers()))
+            self._tell_counters()
+
+    def _tell_counters(self) -> None:
+        """Counters of tasks that have moved something since the last time; nothing while all are idle."""
+        counters = self._host.counters_by_run()
+        told, self._told_counters = self._told_counters, counters
+        changed = tuple((key[0], key[1], now) for key, now in counters.items() if now != told.get(key))
+        if changed:
+            self._send(TaskMetrics(changed))
 
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         self._send(TaskReport(task_id, run, state, trace))

@@ -11,6 +11,7 @@ import threading
 
 from kconnect.errors import LinkError
 from kconnect.logs import current_context
+from kconnect.redaction import redact
 from kconnect.spark.link import Link
 from kconnect.spark.messages import Console, LogLine
 
@@ -30,7 +31,7 @@ class LinkLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            text = self.format(record)[:_MAX_TEXT]
+            text = redact(self.format(record))[:_MAX_TEXT]
             line = LogLine(
                 record.levelno,
                 record.name,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.logs import LogLevels
+from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline import TaskHost
 from kconnect.plugins import PluginRegistry
@@ -39,6 +40,7 @@ class ThreadLauncher:
         self._lock = threading.Lock()  # guards the two below
         self._tasks: dict[TaskId, TaskSpec] = {}
         self._host: TaskHost | None = None
+        self._meters = TaskMeters()
 
     def start(self, events: LauncherEvents) -> None:
         self._events = events
@@ -61,6 +63,7 @@ class ThreadLauncher:
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
         with self._lock:
             known = [task_id for task_id in ids if self._tasks.pop(task_id, None) is not None]
+        self._meters.forget(known)
         return self._running_host().stop(known, timeout_s)
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
@@ -71,6 +74,14 @@ class ThreadLauncher:
 
     def set_log_level(self, logger: str, level: int) -> None:
         LogLevels().set(logger, level)
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        self._count()
+        return self._meters.counters()
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        self._count()
+        return self._meters.meters()
 
     def slots(self) -> Sequence[SlotInfo]:
         with self._lock:
@@ -89,6 +100,11 @@ class ThreadLauncher:
         self._told.put(None)
         self._teller.join(timeout_s)
 
+    def _count(self) -> None:
+        host = self._host
+        for (task_id, run), counters in host.counters_by_run().items() if host is not None else ():
+            self._meters.take(task_id, run, counters)
+
     def _running_host(self) -> TaskHost:
         host = self._host
         if host is None:
@@ -99,6 +115,7 @@ class ThreadLauncher:
         with self._lock:
             spec = self._tasks.get(task_id)
             if spec is not None and spec.run == run:
+                self._meters.entered(task_id, run, state)
                 self._told.put((task_id, run, state, trace))
 
     def _tell(self) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import LinkError
+from kconnect.metrics import Spread, TaskCounters
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark import messages as m
 
@@ -35,6 +36,7 @@ EVERY_KIND = [
     m.Quit(10),
     m.Heartbeat(2),
     m.TaskTopic(TASK, "lines"),
+    m.TaskMetrics(((TASK, 7, TaskCounters(records_read=5, put_ms=Spread(2, 3.5, 2.25))), (TASK, 8, TaskCounters()))),
     m.ForgetTopics("orders"),
     m.SetLogLevel("kconnect.pipeline", 10),
 ]
