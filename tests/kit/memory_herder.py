@@ -6,8 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
+from kconnect.herder.config_infos import ConfigInfo, ConfigInfos
 from kconnect.herder.interface import PluginDescription, ServerInfo
+from kconnect.logs import LoggerLevel
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -28,6 +31,17 @@ NOT_STOPPED = (
 _FRAME = (
     "Connector configuration is invalid and contains the following 1 error(s):\n{}\nYou can also find the above list "
     "of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`"
+)
+
+
+_T = ConfigDef.Type
+_I = ConfigDef.Importance
+PLUGIN_TABLE = (
+    ConfigDef()
+    .define("connector.class", _T.STRING, "", None, _I.HIGH, "Class of the connector.")
+    .define("topic", _T.STRING, NO_DEFAULT, None, _I.HIGH, "Topic to write to.")
+    .define("batch.size", _T.INT, 2000, ConfigDef.Range.at_least(1), _I.LOW, "Lines at once.")
+    .define("pin", _T.PASSWORD, None, None, _I.LOW, "A secret that its name does not give away.")
 )
 
 
@@ -53,6 +67,10 @@ class MemoryHerder:
         self.gate = threading.Event()
         """While it is not set, every call of a method named in `held` waits."""
         self.held = set()
+        self.traces = {}
+        """Connector -> trace with which its task is FAILED; a restart takes it away."""
+        self.topics = {}
+        self.levels = {"root": LoggerLevel("INFO", None)}
 
     def _called(self, method, *arguments):
         self.calls.append((method, *arguments))
@@ -94,7 +112,9 @@ class MemoryHerder:
         state = {TargetState.STARTED: RunState.RUNNING, TargetState.PAUSED: RunState.PAUSED}.get(
             connector.state, RunState.STOPPED
         )
-        tasks = (TaskState(0, state, self.worker_id, version=self.version),) if connector.has_tasks else ()
+        trace = self.traces.get(name)
+        task = TaskState(0, RunState.FAILED if trace else state, self.worker_id, trace, self.version)
+        tasks = (task,) if connector.has_tasks else ()
         return ConnectorStatus(
             name, ConnectorState(state, self.worker_id, version=self.version), tasks, _type(connector)
         )
@@ -128,6 +148,12 @@ class MemoryHerder:
         self.known[name] = _Connector(dict(config), state, has_tasks, old.offsets if old else {})
         return old is None, self.connector_info(name)
 
+    def patch_connector(self, name, changes):
+        self._called("patch_connector", name, dict(changes))
+        patched = {**self._get(name).config, **changes}
+        config = {key: value for key, value in patched.items() if value is not None}
+        return self.put_connector(name, config, replace=True)[1]
+
     def delete_connector(self, name):
         self._called("delete_connector", name)
         self._get(name)
@@ -144,11 +170,18 @@ class MemoryHerder:
         self._called("restart_connector", name)
         self._get(name, "Unknown connector: {}")
 
+    def restart_by_plan(self, name, *, include_tasks, only_failed):
+        self._called("restart_by_plan", name, include_tasks, only_failed)
+        status = self.connector_status(name)
+        self.traces.pop(name, None)
+        return status
+
     def restart_task(self, task_id):
         self._called("restart_task", task_id)
         connector = self._get(task_id.connector, "Unknown connector: {}")
         if task_id.task != 0 or not connector.has_tasks:
             raise NotFoundError(f"Task {task_id} not found")
+        self.traces.pop(task_id.connector, None)
 
     def request_task_reconfiguration(self, name):
         self._called("request_task_reconfiguration", name)
@@ -177,6 +210,45 @@ class MemoryHerder:
         self._called("connector_plugins", connectors_only)
         found = [PluginDescription("kconnect.FileStreamSource", "source", "4.3.0")]
         return found if connectors_only else [*found, PluginDescription("kconnect.StringConverter", "converter", None)]
+
+    def connector_topics(self, name):
+        self._called("connector_topics", name)
+        self._get(name)
+        return list(self.topics.get(name, ()))
+
+    def reset_connector_topics(self, name):
+        self._called("reset_connector_topics", name)
+        self._get(name)
+        self.topics.pop(name, None)
+
+    def plugin_config(self, plugin, version=None):
+        self._called("plugin_config", plugin)
+        if plugin not in ("FileStreamSource", "FileStreamSink"):
+            raise NotFoundError(f"Unknown plugin {plugin}.")
+        return PLUGIN_TABLE.sorted_keys()
+
+    def validate_config(self, config):
+        self._called("validate_config", dict(config))
+        values = PLUGIN_TABLE.validate(config)
+        errors = sum(len(value.error_messages) for value in values)
+        keys = PLUGIN_TABLE.config_keys
+        infos = tuple(ConfigInfo(keys[value.name], value) for value in values)
+        return ConfigInfos(config["connector.class"], errors, (), infos)
+
+    def loggers(self):
+        self._called("loggers")
+        return dict(self.levels)
+
+    def logger(self, name):
+        self._called("logger", name)
+        if name not in self.levels:
+            raise NotFoundError(f"Logger {name} not found.")
+        return self.levels[name]
+
+    def set_logger(self, name, level, *, whole_cluster):
+        self._called("set_logger", name, level, whole_cluster)
+        self.levels[name] = LoggerLevel("DEBUG", 1)
+        return [name]
 
     def _stopped(self, name):
         connector = self._get(name)
