@@ -35,8 +35,13 @@ class _Entry(NamedTuple):
 _COMMANDS = (
     _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
     _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
-    _Entry("connectors", "List, show, create, pause, resume, stop, restart, delete connectors.", ("connector",)),
+    _Entry("connectors", "List, show, create, apply, watch, pause, resume, stop, restart, delete.", ("connector",)),
+    _Entry("tasks", "List, show, restart tasks of connectors.", ("task",)),
+    _Entry("config", "Get, set, unset, edit settings of connectors."),
     _Entry("offsets", "Show, alter, reset offsets of connectors.", ("offset",)),
+    _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
+    _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
+    _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("broker", "Start, stop, look at a Kafka broker for development."),
     _Entry("plugins", "Make a project for connectors of your own.", ("plugin",)),
 )

@@ -95,6 +95,11 @@ class CliSession:
         return self._target
 
     @property
+    def given_url(self) -> str | None:
+        """What --url says in this call."""
+        return self._url
+
+    @property
     def url(self) -> str:
         return self.target.url
 
@@ -139,12 +144,15 @@ class CliSession:
             self.say("Nothing was changed.")
             raise typer.Exit(1)
 
-    def each(self, names: Sequence[str], action: Callable[[str], None]) -> None:
-        """Do it for every connector, though some fail; the exit code is that of the first failure."""
+    def each(self, names: Sequence[str], action: Callable[[str], None], *, connectors: bool = True) -> None:
+        """Do it for every connector (or other name), though some fail; the exit code is that of the first failure."""
         failures: list[int] = []
         for name in dict.fromkeys(names):
             try:
-                self.on_connector(name, action)
+                if connectors:
+                    self.on_connector(name, action)
+                else:
+                    action(name)
             except (UnreachableError, TimedOutError):
                 raise
             except ConnectError as err:

@@ -1,0 +1,180 @@
+"""`connect config`: get, set, unset, edit settings of a connector, over REST."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError
+from kconnect_cli.changes import Change, config_change
+from kconnect_cli.commands.connectors_apply import say_changes
+from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.secrets_shown import Masker, unmasked
+from kconnect_cli.session import CliSession, Name, with_session
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Get, set, unset, edit settings of connectors.",
+)
+
+_Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
+_Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing; exit code 1 then.")]
+_EDITORS = ("VISUAL", "EDITOR")
+
+
+@app.command()
+@with_session
+def get(
+    session: CliSession,
+    name: Name,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]", help="Only these.", show_default=False)] = None,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+) -> None:
+    """Print settings of a connector; one KEY prints its value alone. `-o json` is what `connectors apply` takes."""
+    config = session.on_connector(name, session.client.connector_config)
+    shown = Masker(session, reveal=show_secrets).masked(config)
+    for key in keys or ():
+        _must_be_there(name, key, config)
+    chosen = {key: shown[key] for key in keys or sorted(shown)}
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(chosen, session.output)
+    elif keys and len(keys) == 1 and session.output is Format.TABLE:
+        write_text(chosen[keys[0]] + "\n")
+    else:
+        columns = (Column("KEY", lambda row: row["key"]), Column("VALUE", lambda row: row["value"]))
+        rows = [{"key": key, "value": value} for key, value in chosen.items()]
+        write_rows(rows, columns, session.output, name="key")
+
+
+@app.command("set")
+@with_session
+def set_(session: CliSession, name: Name, pairs: _Pairs, dry_run: _DryRun = False) -> None:
+    """Set settings of a connector and leave the others: connect config set NAME topic=lines tasks.max=2."""
+    _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run)
+
+
+@app.command()
+@with_session
+def unset(session: CliSession, name: Name, keys: _Keys, dry_run: _DryRun = False) -> None:
+    """Take settings of a connector away, so that their defaults hold."""
+    config = session.on_connector(name, session.client.connector_config)
+    for key in keys:
+        _must_be_there(name, key, config)
+    _patch(session, name, dict.fromkeys(keys), dry_run)
+
+
+@app.command()
+@with_session
+def edit(session: CliSession, name: Name) -> None:
+    """Edit the settings of a connector in $VISUAL or $EDITOR, as a properties file.
+
+    Secrets read [hidden] and stay what they are. When the worker refuses the new settings, your text is kept.
+    """
+    from kconnect.config.properties import dump_properties, parse_properties
+
+    editor = _editor()
+    config = session.on_connector(name, session.client.connector_config)
+    head = f"Settings of {name} at {session.url}. Save and leave to apply; leave it as it is to change nothing."
+    before = dump_properties(dict(sorted(Masker(session).masked(config).items())), head)
+    path = _scratch(name, before)
+    text = _edited(editor, path)
+    if text == before:
+        path.unlink()
+        session.say("Nothing was changed.")
+        return
+    try:
+        wished = unmasked(name, parse_properties(text, str(path)), config, str(path))
+        change = Change(name, config, wished)
+        _replace(session, change)
+    except ConnectError as err:
+        err.hint = f"{err.hint or ''} Your text is kept in {path}.".strip()
+        raise
+    path.unlink()
+
+
+def _patch(session: CliSession, name: str, patch: Mapping[str, str | None], dry_run: bool) -> None:
+    config = session.on_connector(name, session.client.connector_config)
+    change = config_change(name, config, patch)
+    if change.action == "unchanged":
+        session.say(f"unchanged {name}")
+        return
+    if dry_run:
+        say_changes(session, [change])
+        raise typer.Exit(FAILED)
+    session.on_connector(name, lambda name: session.client.patch_config(name, patch))
+    session.say(f"updated {name}: {', '.join(change.keys)}")
+
+
+def _replace(session: CliSession, change: Change) -> None:
+    """Errors: ConflictError when somebody else changed the connector while it was edited."""
+    if change.action == "unchanged":
+        session.say("Nothing was changed.")
+        return
+    if dict(session.client.connector_config(change.name)) != dict(change.old or {}):
+        raise ConflictError(f"{change.name} was changed by somebody else meanwhile", hint="Edit it again.")
+    session.client.put_connector_config(change.name, change.new or {})
+    session.say(f"updated {change.name}: {', '.join(change.keys)}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageProblem(f"{text} is no KEY=VALUE", hint="To take a setting away: connect config unset NAME KEY")
+    return key.strip(), value
+
+
+def _must_be_there(name: str, key: str, config: Mapping[str, str]) -> None:
+    if key in config:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, config, n=3)
+    raise NotFoundError(f"{name} has no setting {key}", hint=f"Did you mean {' or '.join(near)}?" if near else None)
+
+
+def _editor() -> list[str]:
+    """The user's editor as program and arguments; never run by a shell. Errors: UsageProblem."""
+    chosen = next((os.environ[name] for name in _EDITORS if os.environ.get(name, "").strip()), None)
+    if chosen is None:
+        raise UsageProblem("Neither VISUAL nor EDITOR names an editor", hint="export EDITOR=nano, for example.")
+    try:
+        return shlex.split(chosen)
+    except ValueError as err:
+        raise UsageProblem(f"EDITOR={chosen} can not be read as a program and its arguments: {err}") from err
+
+
+def _scratch(name: str, text: str) -> Path:
+    """A file only its owner may read; named after the connector, as editors show names."""
+    import tempfile
+
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:40]
+    number, path = tempfile.mkstemp(prefix=f"kconnect-{safe}-", suffix=".properties")
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Path(path)
+
+
+def _edited(editor: Sequence[str], path: Path) -> str:
+    """What the editor left behind. Errors: ConnectError when there is no such editor or it failed."""
+    try:
+        code = subprocess.run([*editor, str(path)], check=False).returncode
+    except OSError as err:
+        path.unlink()
+        raise UsageProblem(f"{editor[0]} can not be started: {err.strerror}", hint="EDITOR names your editor.") from err
+    if code != 0:
+        path.unlink(missing_ok=True)
+        raise ConnectError(f"{editor[0]} ended with {code}; nothing was changed")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise ConfigError(f"{path} can not be read: {err}") from err

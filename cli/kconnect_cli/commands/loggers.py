@@ -1,0 +1,89 @@
+"""`connect loggers`: list, get, set levels of a worker's loggers, over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.output import Column, Format, write_object, write_rows
+from kconnect_cli.session import CliSession, with_session
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="List, get, set levels of a worker's loggers.",
+)
+
+_LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_Logger = Annotated[str, typer.Argument(metavar="LOGGER", help="A logger's name, or root.", show_default=False)]
+
+_COLUMNS = (
+    Column("LOGGER", lambda row: row["name"]),
+    Column("LEVEL", lambda row: row["level"]),
+    Column("CHANGED", lambda row: _when(row["last_modified"])),
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: CliSession) -> None:
+    """List loggers that have a level of their own."""
+    found = session.client.loggers()
+    write_rows([_row(name, found[name]) for name in sorted(found)], _COLUMNS, session.output)
+
+
+@app.command()
+@with_session
+def get(session: CliSession, logger: _Logger) -> None:
+    """Show the level of one logger."""
+    try:
+        row = _row(logger, session.client.logger(logger))
+    except NotFoundError as err:
+        err.hint = _near(session, logger)
+        raise
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(row, session.output)
+    else:
+        write_rows([row], _COLUMNS, session.output)
+
+
+@app.command("set")
+@with_session
+def set_(
+    session: CliSession,
+    logger: _Logger,
+    level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(_LEVELS), show_default=False)],
+    scope: Annotated[str, typer.Option("--scope", help="worker, or cluster for every worker.")] = "worker",
+) -> None:
+    """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
+    if level.upper() not in _LEVELS:
+        raise UsageProblem(f"{level} is no level", hint=f"It is one of {', '.join(_LEVELS)}.")
+    if scope not in ("worker", "cluster"):
+        raise UsageProblem(f"--scope {scope} is neither worker nor cluster")
+    changed = session.client.set_logger(logger, level.upper(), scope=scope)
+    if session.output is not Format.TABLE:
+        write_rows([{"name": name} for name in changed], (), session.output)
+    where = "every worker of the cluster" if scope == "cluster" else session.url
+    session.say(f"{logger} logs {level.upper()} at {where}")
+
+
+def _row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Shape: name, level, last_modified (epoch ms, or null)."""
+    return {"name": name, "level": found.get("level"), "last_modified": found.get("last_modified")}
+
+
+def _when(millis: int | None) -> str:
+    return "-" if millis is None else datetime.fromtimestamp(millis / 1000, UTC).astimezone().isoformat(" ", "seconds")
+
+
+def _near(session: CliSession, logger: str) -> str | None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(logger, session.client.loggers(), n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else "connect loggers list shows those that have a level."

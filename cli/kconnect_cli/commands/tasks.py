@@ -1,0 +1,138 @@
+"""`connect tasks`: list, show, restart tasks of connectors, over REST."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError
+from kconnect_cli.commands.connectors_status import root_cause
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
+from kconnect_cli.secrets_shown import Masker
+from kconnect_cli.selection import Selection, chosen_names, select_names
+from kconnect_cli.session import CliSession, Name, with_session
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="List, show, restart tasks of connectors."
+)
+
+_Number = Annotated[int, typer.Argument(metavar="TASK", help="Number of the task.", show_default=False)]
+_Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Connector names.", show_default=False)]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
+_State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only tasks in this state.")]
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TASK", lambda row: str(row["task"])),
+    Column("STATE", lambda row: row["state"]),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", lambda row: root_cause(row.get("trace"))),
+)
+
+
+@app.command("list")
+@with_session
+def list_(
+    session: CliSession, names: _Names = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+) -> None:
+    """List tasks of all connectors, or of those named, with their state and worker."""
+    selection = Selection.of(names, regexp, False, failed, state)
+    statuses = session.client.connector_statuses()
+    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+    write_rows([row for found in chosen for row in _rows(found, selection)], _COLUMNS, session.output)
+
+
+@app.command()
+@with_session
+def show(
+    session: CliSession,
+    name: Name,
+    task: _Number,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+) -> None:
+    """Show one task: state, worker, config, and why it failed."""
+    from kconnect.model import TaskId
+
+    status = session.on_connector(name, lambda name: session.client.task_status(TaskId(name, task)))
+    infos = {info.id.task: info for info in session.client.tasks(name)}
+    if task not in infos:
+        raise NotFoundError(f"Task {TaskId(name, task)} not found")
+    row: dict[str, Any] = {"name": name, "task": task, "state": str(status.state), "worker_id": status.worker_id}
+    if status.trace:
+        row["trace"] = status.trace
+    row["config"] = Masker(session, reveal=show_secrets).masked(infos[task].config)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(row, session.output)
+    else:
+        write_text(_page(row) if session.output is Format.TABLE else f"{name}\n")
+
+
+@app.command()
+@with_session
+def restart(
+    session: CliSession,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME [TASK]]", help="A connector, task numbers.")
+    ] = None,
+    regexp: _Regexp = False,
+    all_: Annotated[bool, typer.Option("--all", help="Tasks of all connectors.")] = False,
+    failed: _Failed = False,
+    state: _State = None,
+) -> None:
+    """Restart tasks: `restart NAME 0 2`, all of a connector by `restart NAME`, `restart --failed --all`."""
+    from kconnect.model import TaskId
+
+    name, numbers = (words or [])[:1], [_whole(word) for word in (words or [])[1:]]
+    selection = Selection.of(name, regexp, all_, failed, state)
+    if numbers:
+        if selection.needs_looking:
+            raise UsageProblem("Task numbers go with one name and no filter")
+        ids = [TaskId(name[0], number) for number in numbers]
+    else:
+        names = chosen_names(session, selection)
+        statuses = session.client.connector_statuses()
+        rows = [row for each in names for row in _rows(session.known(each, statuses), selection)]
+        ids = [TaskId(row["name"], row["task"]) for row in rows]
+        if names and not ids:
+            session.say("There is no such task.")
+    by_text = {str(task): task for task in ids}
+
+    def one(text: str) -> None:
+        task = by_text[text]
+        session.on_connector(task.connector, lambda _name: session.client.restart_task(task))
+        session.say(f"restarted {task.connector} task {task.task}")
+
+    session.each(list(by_text), one, connectors=False)
+
+
+def _rows(status: ConnectorStatus, selection: Selection) -> list[dict[str, Any]]:
+    """Shape: name, task, state, worker_id, trace where there is one."""
+    rows: list[dict[str, Any]] = []
+    for task in status.tasks:
+        if selection.states and str(task.state) not in selection.states:
+            continue
+        row = {"name": status.name, "task": task.id, "state": str(task.state), "worker_id": task.worker_id}
+        rows.append(row | ({"trace": task.trace} if task.trace else {}))
+    return rows
+
+
+def _page(row: Row) -> str:
+    lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}", "config"]
+    lines += [f"  {key} = {value}" for key, value in sorted(row["config"].items())]
+    if row.get("trace"):
+        lines += ["trace", *(f"  {line}" for line in row["trace"].rstrip().splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageProblem(
+            f"{text} is no number of a task", hint="connect tasks restart NAME 0 1; names go with --regexp."
+        )
+    return int(text)
