@@ -43,9 +43,11 @@ _COMMANDS = (
     _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("broker", "Start, stop, look at a Kafka broker for development."),
-    _Entry("plugins", "Make a project for connectors of your own.", ("plugin",)),
+    _Entry("plugins", "List, show, validate what a worker can run; make a project of your own.", ("plugin",)),
 )
-_BY_NAME = {name: entry for entry in _COMMANDS for name in (entry.name, *entry.aliases)}
+# What the completion scripts call: known, and shown nowhere.
+_HIDDEN = (_Entry("complete", "Candidates for the last word of a command line."),)
+_BY_NAME = {name: entry for entry in (*_COMMANDS, *_HIDDEN) for name in (entry.name, *entry.aliases)}
 
 
 class _LazyGroup(TyperGroup):

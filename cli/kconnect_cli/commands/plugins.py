@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from kconnect_cli.commands.plugin_project import new
+from kconnect_cli.commands.plugins_admin import list_, show, validate
 
 __all__ = ["app"]
 
@@ -12,13 +13,16 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Make a project for connectors of your own.",
+    help="List, show, validate what a worker can run; make a project for connectors of your own.",
 )
 
 
 @app.callback()
 def _plugins() -> None:
-    """Make a project for connectors of your own."""
+    """List, show, validate what a worker can run; make a project for connectors of your own."""
 
 
+app.command("list")(list_)
+app.command("show")(show)
+app.command("validate")(validate)
 app.command("new")(new)
