@@ -11,7 +11,7 @@ import pytest
 
 from kconnect.api import ConnectError
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
-from kit.golden import NotInPythonError, load, same, schema_of, value_of
+from kit.golden import java_words, load, repaired, same, schema_of, value_of
 
 KNOWN = json.loads((Path(__file__).parent / "converters_known_different.json").read_text())
 
@@ -39,16 +39,14 @@ def test_simple_header_converter_does_what_java_did(name: str, case: Case) -> No
 
 def compare_header(case: Case) -> str | None:
     converter = SimpleHeaderConverter()
-    wanted = case.get("exception", {}).get("message")
+    wanted = java_words(case.get("exception", {}).get("message"))
     try:
         if case["op"].endswith("toConnectHeader"):
             return to_header(converter, case)
         schema = schema_of(case["schema_in"])
-        made = converter.from_connect_header("t", "h", schema, value_of(case["value_in"], schema))
+        made = converter.from_connect_header("t", "h", schema, value_of(repaired(case, case["value_in"]), schema))
     except ConnectError as error:
         return None if str(error) == wanted else f"raised {error!r}, Java {wanted or case.get('result')!r}"
-    except NotInPythonError as error:
-        return f"no such value in Python: {error}"
     if wanted is not None:
         return f"gave {made!r}, Java raised {wanted!r}"
     expected = case["result"]["b64"]

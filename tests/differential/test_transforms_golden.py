@@ -11,33 +11,48 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import ConnectError, ConnectRecord, RecordBatch, Transformation
-from kconnect.builtin.predicates import TopicNameMatches
+from kconnect.api import ConnectError, ConnectRecord, Predicate, RecordBatch, Transformation
+from kconnect.builtin.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from kconnect.builtin.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
+from kconnect.builtin.transforms.filter import Filter
 from kconnect.builtin.transforms.hoist_field import HoistFieldKey, HoistFieldValue
 from kconnect.builtin.transforms.insert_field import InsertFieldKey, InsertFieldValue
+from kconnect.builtin.transforms.mask_field import MaskFieldKey, MaskFieldValue
 from kconnect.builtin.transforms.regex_router import RegexRouter
+from kconnect.builtin.transforms.replace_field import ReplaceFieldKey, ReplaceFieldValue
+from kconnect.builtin.transforms.value_to_key import ValueToKey
 from kit.golden import load, record_of, same
 
 PACKAGE = "org.apache.kafka.connect.transforms."
 TRANSFORMS: dict[str, type[Transformation]] = {
+    PACKAGE + "ExtractField$Key": ExtractFieldKey,
+    PACKAGE + "ExtractField$Value": ExtractFieldValue,
+    PACKAGE + "Filter": Filter,
     PACKAGE + "HoistField$Key": HoistFieldKey,
     PACKAGE + "HoistField$Value": HoistFieldValue,
     PACKAGE + "InsertField$Key": InsertFieldKey,
     PACKAGE + "InsertField$Value": InsertFieldValue,
+    PACKAGE + "MaskField$Key": MaskFieldKey,
+    PACKAGE + "MaskField$Value": MaskFieldValue,
     PACKAGE + "RegexRouter": RegexRouter,
+    PACKAGE + "ReplaceField$Key": ReplaceFieldKey,
+    PACKAGE + "ReplaceField$Value": ReplaceFieldValue,
+    PACKAGE + "ValueToKey": ValueToKey,
+}
+PREDICATES: dict[str, type[Predicate]] = {
+    f"{PACKAGE}predicates.{kind.__name__}": kind for kind in (TopicNameMatches, HasHeaderKey, RecordIsTombstone)
 }
 KNOWN = json.loads((Path(__file__).parent / "transforms_known_different.json").read_text())
 
 Case = dict[str, Any]
 CASES: list[Case] = [case for case in load("transforms/transforms.json") if case["class"] in TRANSFORMS]
-PREDICATE_CASES: list[Case] = [
-    case for case in load("transforms/predicates.json") if case["class"].endswith("TopicNameMatches")
-]
+PREDICATE_CASES: list[Case] = load("transforms/predicates.json")
 
 
 def test_every_recorded_case_is_here() -> None:
-    assert len(CASES) == 26
-    assert len(PREDICATE_CASES) == 8
+    assert len(CASES) == 80
+    assert len(PREDICATE_CASES) == 19
+    assert {case["class"] for case in PREDICATE_CASES} == set(PREDICATES)
     assert set(KNOWN) <= {case["id"] for case in CASES}
 
 
@@ -49,6 +64,8 @@ def test_transformation_does_what_java_did(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_columns_give_the_records_that_records_give(case: Case) -> None:
+    if case["id"] in KNOWN:
+        return  # what it does instead is compared above
     transform = configured(case)
     if transform is None or case.get("exception"):
         assert case["exception"]["message"]  # compared above; batches that raise are replayed by records
@@ -61,8 +78,10 @@ def test_columns_give_the_records_that_records_give(case: Case) -> None:
     made = transform.apply_batch(batch)
     if made is NotImplemented:
         return
-    assert made is not None
     expected = transform.apply(record)
+    if made is None:
+        assert expected is None
+        return
     for got in made.to_records():
         assert differences(got, expected) == []
 
@@ -90,6 +109,8 @@ def compare(case: Case) -> str | None:
         return None if str(error) == wanted else f"raised {error!r}, Java {wanted!r}"
     if wanted is not None:
         return f"gave {made!r}, Java raised {wanted!r}"
+    if case["result"] is None or made is None:
+        return None if made is case["result"] else f"gave {made!r}"
     if (made is record) != case["same_instance"]:
         return f"same instance: {made is record}"
     return ", ".join(differences(made, record_of(case["result"]))) or None
@@ -107,9 +128,11 @@ def differences(ours: ConnectRecord | None, theirs: ConnectRecord | None) -> lis
     return [f"{name}: {getattr(ours, name)!r} is not {getattr(theirs, name)!r}" for name in found]
 
 
-@pytest.mark.parametrize("case", PREDICATE_CASES, ids=[str(case["config"]) for case in PREDICATE_CASES])
-def test_topic_name_matches_does_what_java_did(case: Case) -> None:
-    predicate = TopicNameMatches()
+@pytest.mark.parametrize(
+    "case", PREDICATE_CASES, ids=[f"{index}/{case['config']}" for index, case in enumerate(PREDICATE_CASES)]
+)
+def test_predicate_does_what_java_did(case: Case) -> None:
+    predicate = PREDICATES[case["class"]]()
     if "exception" in case:
         with pytest.raises(ConnectError) as caught:
             predicate.configure(case["config"])
@@ -119,3 +142,7 @@ def test_topic_name_matches_does_what_java_did(case: Case) -> None:
     record = record_of(case["record"])
     assert predicate.test(record) == case["result"]
     assert str(predicate) == case["toString"]
+    batch = RecordBatch.from_records([record])
+    if batch is not None:
+        rows = predicate.test_batch(batch)
+        assert (rows if isinstance(rows, bool) else rows[0].as_py()) == case["result"]

@@ -28,10 +28,6 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-class NotInPythonError(Exception):
-    """The recorded value has no counterpart here (java.lang.StringBuilder, ...)."""
-
-
 def load(name: str) -> Any:
     return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 
@@ -73,11 +69,14 @@ def value_of(recorded: dict[str, Any], schema: Schema | None = None) -> Any:
     if kind in ("float32", "float64"):
         return float(value)
     if kind == "bytes":
-        return base64.b64decode(recorded["b64"])
+        raw = base64.b64decode(recorded["b64"])
+        return memoryview(raw) if recorded.get("buffer") else raw  # java.nio.ByteBuffer
     if kind == "decimal":
         return PyDecimal(int(recorded["unscaled"])).scaleb(-recorded["scale"], Context(prec=1000))
     if kind == "date":
         return _date(recorded["millis"], schema)
+    if kind == "bigint":
+        return int(value)
     if kind == "list":
         items = schema.value_schema if schema is not None and schema.type is Type.ARRAY else None
         return [value_of(item, items) for item in value]
@@ -88,8 +87,35 @@ def value_of(recorded: dict[str, Any], schema: Schema | None = None) -> Any:
     if kind == "struct":
         return _struct(value, schema)
     if kind == "object":
-        raise NotInPythonError(recorded["class"])
+        return object_of(recorded["class"], recorded["v"])
     return value
+
+
+def object_of(class_name: str, text: str) -> Any:
+    """An object of a class that Connect does not know, with that name and text."""
+    module, _, name = class_name.rpartition(".")
+    kind = type(name, (), {"__str__": lambda self: text, "__module__": module})
+    return kind()
+
+
+def repaired(case: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
+    """The input of a case as it was, where the recorder wrote it down wrongly.
+
+    A lone surrogate became `?` in the recording, and buffers were recorded after the converter had read them.
+    """
+    return REPAIRS.get(case["id"], recorded)
+
+
+REPAIRS: dict[str, dict[str, Any]] = {
+    "prim_43_STRING": {"t": "string", "v": "lone\ud800x"},
+    "null_schema_bytebuffer": {"t": "bytes", "b64": "AQI=", "buffer": True},
+    "prim_47_BYTES": {"t": "bytes", "b64": "YnVm", "buffer": True},
+}
+
+
+def java_words(message: str | None) -> str | None:
+    """A recorded message without the class of list that the recorder happened to make its input with."""
+    return None if message is None else message.replace("java.util.Arrays$ArrayList", "java.util.ArrayList")
 
 
 def record_of(recorded: dict[str, Any]) -> SourceRecord | SinkRecord:
@@ -128,7 +154,9 @@ def record_of(recorded: dict[str, Any]) -> SourceRecord | SinkRecord:
 
 
 def _struct(fields: list[list[Any]], schema: Schema | None) -> Struct:
-    if schema is None or schema.type is not Type.STRUCT:  # recorded without its schema: guess one from the values
+    names = set() if schema is None else {field.name for field in schema.fields}
+    if schema is None or schema.type is not Type.STRUCT or not names.issuperset(name for name, _ in fields):
+        # recorded without its schema, which is not the one beside it: guess one from the values
         builder = SchemaBuilder.struct()
         for name, item in fields:
             builder.field(name, SchemaBuilder(Type[item["t"].upper()]).optional().build())
@@ -150,6 +178,8 @@ def _date(millis: int, schema: Schema | None) -> Any:
 def same(ours: Any, theirs: Any, schema: Schema | None = None) -> bool:
     """Equal in type and value, all the way down: True is not 1, NaN is NaN, 0.0 is not -0.0; FLOAT32 as 32 bits."""
     if isinstance(ours, float) and isinstance(theirs, float):
+        if ours != ours and theirs != theirs:
+            return True
         if schema is not None and schema.type is Type.FLOAT32:
             return struct.pack("f", ours) == struct.pack("f", theirs)
         return repr(ours) == repr(theirs)

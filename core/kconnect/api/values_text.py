@@ -34,7 +34,7 @@ def text_of(value: Any, schema: Schema | None = None, *, embedded: bool = False)
         return str(value)
     if isinstance(value, str):
         return _quoted(value) if embedded else value
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray | memoryview):
         encoded = base64.b64encode(value).decode("ascii")
         return f'"{encoded}"' if embedded else encoded
     if isinstance(value, datetime.date | datetime.time):

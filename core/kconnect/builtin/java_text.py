@@ -38,11 +38,19 @@ def float_text(value: float) -> str:
     return number_text(value, is_single=True)
 
 
-def java_class(value: Any) -> str:
-    """The name of the Java class a Java connector would have put here, for messages that must match Java's."""
+def java_class(value: Any, schema: Schema | None = None) -> str:
+    """The name of the Java class a Java connector would have put here, for messages that must match Java's.
+
+    With the schema of a number the very class; without, what Java makes of such a literal.
+    """
+    if schema is not None and type(value) in (int, float):
+        named = _NUMBERS.get((type(value), schema.type))
+        if named is not None:
+            return named
     if isinstance(value, int) and not isinstance(value, bool):
         return "java.lang.Integer" if -(1 << 31) <= value < 1 << 31 else "java.lang.Long"
-    return _CLASSES.get(type(value), type(value).__qualname__)
+    kind = type(value)
+    return _CLASSES.get(kind) or f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _float(value: float, schema: Schema | None) -> str:
@@ -90,7 +98,7 @@ _WRITERS: dict[type, Callable[[Any, Schema | None], str]] = {
     bool: lambda value, schema: "true" if value else "false",
     int: lambda value, schema: str(value),
     float: _float,
-    bytes: lambda value, schema: value.decode("utf-8", "replace"),
+    **dict.fromkeys((bytes, bytearray, memoryview), lambda value, schema: bytes(value).decode("utf-8", "replace")),
     list: _list,
     dict: _map,
     Struct: _struct,
@@ -100,11 +108,22 @@ _WRITERS: dict[type, Callable[[Any, Schema | None], str]] = {
     datetime.datetime: lambda value, schema: _java_date(value),
 }
 
+_NUMBERS: dict[tuple[type, Type], str] = {
+    (int, Type.INT8): "java.lang.Byte",
+    (int, Type.INT16): "java.lang.Short",
+    (int, Type.INT32): "java.lang.Integer",
+    (int, Type.INT64): "java.lang.Long",
+    (float, Type.FLOAT32): "java.lang.Float",
+    (float, Type.FLOAT64): "java.lang.Double",
+}
+
 _CLASSES: dict[type, str] = {
     bool: "java.lang.Boolean",
     float: "java.lang.Double",
     str: "java.lang.String",
     bytes: "[B",
+    bytearray: "[B",
+    memoryview: "java.nio.HeapByteBuffer",
     list: "java.util.ArrayList",
     dict: "java.util.LinkedHashMap",
     Struct: "org.apache.kafka.connect.data.Struct",

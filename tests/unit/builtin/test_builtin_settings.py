@@ -8,9 +8,25 @@ import pytest
 
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors import file_sink, file_source
-from kconnect.builtin.converters import bytes_converter, header_converter, json_converter, string_converter
-from kconnect.builtin.predicates import TOPIC_NAME_CONFIG
-from kconnect.builtin.transforms import hoist_field, insert_field, regex_router
+from kconnect.builtin.converters import (
+    boolean_converter,
+    bytes_converter,
+    header_converter,
+    json_converter,
+    number_converters,
+    string_converter,
+)
+from kconnect.builtin.predicates import HEADER_NAME_CONFIG, TOMBSTONE_CONFIG, TOPIC_NAME_CONFIG
+from kconnect.builtin.transforms import (
+    extract_field,
+    hoist_field,
+    insert_field,
+    mask_field,
+    regex_router,
+    replace_field,
+    value_to_key,
+)
+from kconnect.builtin.transforms import filter as filter_transform
 from kit.golden import load
 
 TABLES = {
@@ -20,9 +36,19 @@ TABLES = {
     "StringConverterConfig": string_converter.CONFIG,
     "ByteArrayConverter": bytes_converter.CONFIG,
     "SimpleHeaderConverter": header_converter.CONFIG,
+    "NumberConverterConfig": number_converters.CONFIG,
+    "LongConverter": number_converters.CONFIG,
+    "BooleanConverterConfig": boolean_converter.CONFIG,
+    "ExtractField": extract_field.CONFIG,
+    "Filter": filter_transform.CONFIG,
     "HoistField": hoist_field.CONFIG,
     "InsertField": insert_field.CONFIG,
     "RegexRouter": regex_router.CONFIG,
+    "MaskField": mask_field.CONFIG,
+    "ReplaceField": replace_field.CONFIG,
+    "ValueToKey": value_to_key.CONFIG,
+    "HasHeaderKey": HEADER_NAME_CONFIG,
+    "RecordIsTombstone": TOMBSTONE_CONFIG,
     "TopicNameMatches": TOPIC_NAME_CONFIG,
 }
 

@@ -101,7 +101,7 @@ _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant
 def _decode(raw: bytes) -> str:
     """Text of JSON bytes in UTF-8, UTF-16 or UTF-32, told apart by their mark or by where zeros stand (RFC 4627, 3)."""
     for mark, encoding in _MARKS:
-        if raw.startswith(mark):
+        if raw.startswith(mark) and (len(raw) >= 4 or encoding == "utf-8"):  # Jackson looks at four bytes or at none
             return raw[len(mark) :].decode(encoding)
     zeros = tuple(byte == 0 for byte in raw[:4])
     if len(zeros) == 4:

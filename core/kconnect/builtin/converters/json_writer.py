@@ -281,6 +281,8 @@ _SCHEMALESS: dict[type, Write] = {
     float: write_double,
     str: quote,
     bytes: _bytes,
+    bytearray: _bytes,
+    memoryview: _bytes,
     list: lambda value: "[" + ",".join([_write_schemaless(element) for element in value]) + "]",
     dict: _schemaless_map,
     Struct: _schemaless_struct,

@@ -12,18 +12,21 @@ from kconnect.api import (
     ConnectRecord,
     RecordBatch,
     Schema,
-    SchemaBuilder,
     Struct,
     Timestamp,
     Transformation,
     Type,
 )
 from kconnect.builtin.transforms.record_part import (
+    REPLACE_NULL_CONFIG,
     Part,
     SchemaMemory,
+    kept_child,
     require_map,
     require_sink_record,
     require_struct,
+    struct_like,
+    with_replace_null,
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
@@ -43,7 +46,6 @@ OFFSET_FIELD = "offset.field"
 TIMESTAMP_FIELD = "timestamp.field"
 STATIC_FIELD = "static.field"
 STATIC_VALUE = "static.value"
-REPLACE_NULL = "replace.null.with.default"
 
 
 def _config() -> ConfigDef:
@@ -58,14 +60,7 @@ def _config() -> ConfigDef:
         (STATIC_VALUE, "The constant."),
     ):
         table.define(name, text, None, None, medium, doc)
-    return table.define(
-        REPLACE_NULL,
-        ConfigDef.Type.BOOLEAN,
-        True,
-        None,
-        medium,
-        "Whether fields that are null take the default of their schema, where it has one.",
-    )
+    return with_replace_null(table)
 
 
 CONFIG = _config()
@@ -100,7 +95,7 @@ class _InsertField(Part, Transformation):
                 name = text[:-1] if text.endswith(("!", "?")) else text
                 self._insertions.append(_Insertion(kind, name, required if text.endswith("!") else optional))
         self._static_value: str | None = config[STATIC_VALUE]
-        self._replace_null: bool = config[REPLACE_NULL]
+        self._replace_null: bool = config[REPLACE_NULL_CONFIG]
         if not self._insertions:
             raise ConfigError(
                 "No field insertion configured", hint=f"Set one of {', '.join(kind for kind, *_ in KINDS)}."
@@ -144,7 +139,7 @@ class _InsertField(Part, Transformation):
 
         children, names = [], []
         for field, child in zip(schema.fields, column.flatten(), strict=True):
-            kept = self._kept(field.schema, child)
+            kept = kept_child(field.schema, child, self._replace_null)
             if kept is None:
                 return NotImplemented
             children.append(kept)
@@ -201,20 +196,8 @@ class _InsertField(Part, Transformation):
             return _constant(stamp, pa.int64(), len(batch)).cast(millis)
         return stamp.cast(millis)
 
-    def _kept(self, schema: Schema, child: pa.Array) -> pa.Array | None:
-        """A field that is there already, with its default for nulls; None when only records can tell what is right."""
-        if not child.null_count:
-            return child
-        if schema.default is not None and self._replace_null:
-            if schema.name is not None or not schema.type.is_primitive:
-                return None
-            return child.fill_null(schema.default)
-        return child if schema.is_optional else None
-
     def _with_insertions(self, schema: Schema) -> Schema:
-        builder = SchemaBuilder.struct().name(schema.name).version(schema.version).doc(schema.doc)
-        if schema.parameters:
-            builder.parameters(schema.parameters)
+        builder = struct_like(schema)
         for field in schema.fields:
             builder.field(field.name, field.schema)
         for _, name, inserted_schema in self._insertions:

@@ -6,14 +6,51 @@ Also the words of Java's checks (o.a.k.connect.transforms.util.Requirements), an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kconnect.api import ConnectRecord, DataError, RecordBatch, Schema, SinkRecord, SourceRecord, Struct
+from kconnect.api import (
+    ConfigDef,
+    ConnectRecord,
+    DataError,
+    RecordBatch,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+)
 from kconnect.builtin.java_text import java_class
 
-__all__ = ["Part", "SchemaMemory", "require_map", "require_sink_record", "require_struct"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "REPLACE_NULL_CONFIG",
+    "Part",
+    "SchemaMemory",
+    "kept_child",
+    "require_map",
+    "require_sink_record",
+    "require_struct",
+    "struct_like",
+    "with_replace_null",
+]
 
 R = TypeVar("R", bound=ConnectRecord)
+
+REPLACE_NULL_CONFIG = "replace.null.with.default"
+
+
+def with_replace_null(table: ConfigDef) -> ConfigDef:
+    """The table with the setting that several transformations have."""
+    return table.define(
+        REPLACE_NULL_CONFIG,
+        ConfigDef.Type.BOOLEAN,
+        True,
+        None,
+        ConfigDef.Importance.MEDIUM,
+        "Whether fields that are null take the default of their schema, where it has one.",
+    )
 
 
 class Part:
@@ -66,6 +103,23 @@ class SchemaMemory:
             self._changed[schema] = found
         self._last, self._last_changed = schema, found
         return found
+
+
+def struct_like(schema: Schema) -> SchemaBuilder:
+    """A struct without fields, with name, version, doc and parameters of the given one. Source: SchemaUtil."""
+    builder = SchemaBuilder.struct().name(schema.name).version(schema.version).doc(schema.doc)
+    return builder.parameters(schema.parameters) if schema.parameters else builder
+
+
+def kept_child(schema: Schema, child: pa.Array, replace_null: bool) -> pa.Array | None:
+    """A field that is there already, with its default for nulls; None when only records can tell what is right."""
+    if not child.null_count:
+        return child
+    if schema.default is not None and replace_null:
+        if schema.name is not None or not schema.type.is_primitive:
+            return None
+        return child.fill_null(schema.default)
+    return child if schema.is_optional else None
 
 
 def require_map(value: Any, purpose: str) -> dict[Any, Any]:
