@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kconnect.model import ConnectorOffset, TargetState, TaskId
+from kconnect.model import ConnectorOffset, TargetState
 from kconnect.rest import RestServer
 from kconnect_cli.app import run
 from kit.memory_herder import MemoryHerder, file_source
@@ -118,7 +118,7 @@ def test_restart_alone_with_tasks_and_one_task(connect, herder):
     assert herder.calls == [("restart_connector", "orders")]
     herder.calls.clear()
     assert connect("connectors", "restart", "orders", "--tasks")[0] == 0
-    assert ("restart_task", TaskId("orders", 0)) in herder.calls
+    assert ("restart_by_plan", "orders", True, False) in herder.calls
     code, _, err = connect("connectors", "restart", "orders", "--task", "7")
     assert (code, err) == (3, "Task orders-7 not found\n")
     assert connect("connectors", "restart", "orders", "--task", "0", "--tasks")[0] == 2

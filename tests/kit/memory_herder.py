@@ -10,6 +10,7 @@ from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos
 from kconnect.herder.interface import PluginDescription, ServerInfo
+from kconnect.herder.restart import restart_plan
 from kconnect.logs import LoggerLevel
 from kconnect.model import (
     ConnectorInfo,
@@ -172,9 +173,10 @@ class MemoryHerder:
 
     def restart_by_plan(self, name, *, include_tasks, only_failed):
         self._called("restart_by_plan", name, include_tasks, only_failed)
-        status = self.connector_status(name)
+        self._get(name, "Unknown connector: {}")
+        plan = restart_plan(self.connector_status(name), include_tasks=include_tasks, only_failed=only_failed)
         self.traces.pop(name, None)
-        return status
+        return plan.status
 
     def restart_task(self, task_id):
         self._called("restart_task", task_id)
@@ -185,6 +187,14 @@ class MemoryHerder:
 
     def request_task_reconfiguration(self, name):
         self._called("request_task_reconfiguration", name)
+
+    def put_task_configs(self, name, configs):
+        self._called("put_task_configs", name, configs)
+        raise BadRequestError("no cluster")
+
+    def fence_zombies(self, name):
+        self._called("fence_zombies", name)
+        raise BadRequestError("no cluster")
 
     def connector_offsets(self, name):
         self._called("connector_offsets", name)

@@ -13,7 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     TimedOutError,
 )
-from kconnect.model import RunState, TargetState, TaskId, TaskState
+from kconnect.model import RunState, TargetState, TaskState
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -130,13 +130,13 @@ def test_restart_with_tasks_restarts_all_and_shows_them_restarting(rest, herder)
     answer = rest.ask("POST", "/connectors/src/restart?includeTasks=TRUE")
     assert answer.status == 202
     assert [answer.json["connector"]["state"], answer.json["tasks"][0]["state"]] == ["RESTARTING", "RESTARTING"]
-    assert herder.calls[-2:] == [("restart_connector", "src"), ("restart_task", TaskId("src", 0))]
+    assert herder.calls[0] == ("restart_by_plan", "src", True, False)
 
 
 def test_restart_of_what_failed_leaves_the_healthy_alone(rest, herder):
     answer = rest.ask("POST", "/connectors/src/restart?includeTasks=true&onlyFailed=true")
     assert (answer.status, answer.json["connector"]["state"]) == (202, "RUNNING")
-    assert herder.calls == [("connector_status", "src")]
+    assert herder.calls[0] == ("restart_by_plan", "src", True, True)
 
 
 def test_restart_of_an_unknown_connector_is_404_with_and_without_flags(rest):
