@@ -5,6 +5,7 @@ Used by the command line and by tests; needs nothing of a worker but its URL.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ T = TypeVar("T")
 _REQUEST_TIMEOUT_S = 95.0
 # Enough for one lost SYN (1 s) and its repetition
 _CONNECT_TIMEOUT_S = 3.0
+_BROKEN_OFF = {
+    False: "Is it a Kafka Connect worker that speaks http there, and does it still run?",
+    True: "Does it ask for a client certificate, and trust ours? (ssl.client.auth of the worker, cert of the context)",
+}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
@@ -58,7 +63,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 class ClientAccess:
     """Who we are to a worker and whom we trust: basic auth, and PEM files for https.
 
-    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is shown to a worker that asks.
+    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is shown to a worker that asks;
+    `key_password` opens a key under a passphrase.
     """
 
     user: str | None = None
@@ -66,6 +72,7 @@ class ClientAccess:
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    key_password: str | None = field(default=None, repr=False)
 
 
 class ConnectClient:
@@ -311,11 +318,11 @@ class ConnectClient:
                 hint="The worker may still carry it out: look at its state and its log before you try again.",
             ) from err
         except httpx2.ConnectError as err:
-            raise self._unreachable(_reason(err)) from err
+            raise self._untrusted(err) or self._unreachable(_reason(err)) from err
         except httpx2.TransportError as err:
-            raise UnreachableError(
+            raise self._untrusted(err) or UnreachableError(
                 f"{self.url} broke off {method} {path}: {err}",
-                hint="Is it a Kafka Connect worker that speaks http there, and does it still run?",
+                hint=_BROKEN_OFF[self.url.startswith("https:")],
             ) from err
 
     def _new_http(self) -> httpx2.Client:
@@ -342,6 +349,25 @@ class ConnectClient:
             f"Nobody answers at {self.url} ({reason})",
             hint="Is the worker running? `connect standalone` starts one; --url or KCONNECT_URL names another.",
         )
+
+    def _untrusted(self, err: Exception) -> UnreachableError | None:
+        """What is wrong with the certificates of one side, or with TLS as such; None when it is something else."""
+        text = str(err)
+        if found := re.search(r"certificate verify failed: (.+?)(?: \(_ssl|$)", text):
+            return UnreachableError(
+                f"{self.url} shows a certificate that is not trusted: {found[1].rstrip('.')}",
+                hint="Name the authority that signed it (ca=FILE of the context), or have the certificate renewed.",
+            )
+        if "CERTIFICATE_REQUIRED" in text or "HANDSHAKE_FAILURE" in text or "UNKNOWN_CA" in text:
+            return UnreachableError(
+                f"{self.url} wants another client certificate: {text}",
+                hint="Name one it trusts, with its key (cert=FILE and key=FILE of the context).",
+            )
+        if "[SSL: " in text and ("WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text):
+            return UnreachableError(
+                f"{self.url} does not speak https", hint="Is it http there? See `listeners` of the worker."
+            )
+        return None
 
     def _raise_for(self, response: httpx2.Response) -> None:
         status = response.status_code
@@ -392,12 +418,13 @@ def _trust(access: ClientAccess) -> ssl.SSLContext:
         raise ConfigError(f"{access.ca} can not be used as CA certificates: {err}", hint="It holds PEM text.") from err
     if access.cert is not None:
         try:
-            context.load_cert_chain(access.cert, access.key)
+            # Without a password OpenSSL would ask the terminal for the one of a locked key
+            context.load_cert_chain(access.cert, access.key, access.key_password or "")
         except (OSError, ssl.SSLError) as err:
             names = access.cert if access.key is None else f"{access.cert} and {access.key}"
             raise ConfigError(
                 f"{names} can not be used as a certificate with its key: {err}",
-                hint="Both hold PEM text, the key without a passphrase.",
+                hint="Both hold PEM text; a key under a passphrase needs its password.",
             ) from err
     return context
 
