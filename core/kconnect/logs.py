@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from kconnect.redaction import HIDDEN, redact
+
 __all__ = [
     "HIDDEN",
     "LogLevels",
@@ -28,9 +30,6 @@ __all__ = [
     "mask",
     "set_log_context",
 ]
-
-HIDDEN: Final = "[hidden]"
-"""What stands in place of a secret."""
 
 # Parts of a key that make its value a secret. Whole dotted words, so that `key.converter` is none and `ssl.key` is not
 # asked for: PEM keys have names of their own below.
@@ -94,7 +93,7 @@ class LineFormatter(logging.Formatter):
             line += "\n" + self.formatException(record.exc_info)
         if record.stack_info:
             line += "\n" + self.formatStack(record.stack_info)
-        return line
+        return redact(line)
 
 
 def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:

@@ -11,13 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kconnect import redaction
 from kconnect.config import ConnectorFile, StandaloneConfig
 from kconnect.config.client_config import admin_config
+from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import (
     ConfigError,
     ConfigProblem,
@@ -37,6 +40,7 @@ from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorStatus, RunState, TaskId
 from kconnect.plugins import PluginRegistry
+from kconnect.redaction import redact
 from kconnect.storage import FileOffsetStore
 
 if TYPE_CHECKING:
@@ -71,7 +75,7 @@ class StartupError(ConnectError):
     def __init__(self, cause: ConnectError, exit_code: int, lead: str = "", file: Path | None = None) -> None:
         problems = cause.problems if isinstance(cause, ConfigError | InvalidConnectorError) else ()
         told = " ".join(f"{problem.message.rstrip('.')}." for problem in problems)
-        super().__init__(f"{lead}{told or cause}", hint=cause.hint or _what_to_do(problems, file))
+        super().__init__(redact(f"{lead}{told or cause}"), hint=cause.hint or _what_to_do(problems, file))
         self.exit_code = exit_code
 
 
@@ -219,14 +223,19 @@ class StandaloneWorker:
 
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
         """Spark in the background, REST, then Kafka. What is begun first is stopped last."""
-        plugins = PluginRegistry.load(self._props.get("plugin.path"))
+        plugins = PluginRegistry.load(self._props.get("plugin.path"))  # first: it may hold config providers
+        raw = self._props
+        with _exit_code(EXIT_WORKER, self._lead(), self._file):
+            variables = self._resolve_properties()
         with _exit_code(EXIT_WORKER, self._lead(), self._file):
             config = StandaloneConfig.parse(self._props, lambda name: _worker_plugin(plugins, name))
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
         with _exit_code(EXIT_WORKER, self._lead(), self._file):
             launcher = self._launcher = self._new_launcher(self._props)
         offsets = FileOffsetStore(config.offset_storage_file_filename)
-        herder = self._herder = StandaloneHerder(_herder_parts(config, plugins, launcher, offsets))
+        herder = self._herder = StandaloneHerder(
+            replace(_herder_parts(config, plugins, launcher, offsets, variables), worker_config=raw)
+        )
 
         self._stack.callback(offsets.stop)
         self._stack.callback(lambda: launcher.stop(_LAUNCHER_STOP_S))
@@ -235,6 +244,15 @@ class StandaloneWorker:
         _warn_of_keys(config)
         self._start_rest(config, herder)
         return offsets, self._find_cluster(config)
+
+    def _resolve_properties(self) -> Variables:
+        """Put values in place of the worker's own `${..}`. Errors: ConfigError. Source: AbstractConfig (Kafka 4.3)."""
+        variables = Variables.of_worker(self._props)
+        self._stack.callback(variables.close)
+        resolved = variables.resolve(self._props, "the worker")
+        redaction.remember("worker", {*secret_values(resolved.values), *resolved.references})
+        self._props = dict(resolved.values)
+        return variables
 
     def _start_rest(self, config: StandaloneConfig, herder: StandaloneHerder) -> None:
         from kconnect.rest import AppSettings, RestOptions, RestServer  # here: they load while Spark's JVM starts
@@ -301,11 +319,16 @@ def _spark_launcher(props: Mapping[str, str]) -> Launcher:
 
 
 def _herder_parts(
-    config: StandaloneConfig, plugins: PluginRegistry, launcher: Launcher, offsets: FileOffsetStore
+    config: StandaloneConfig,
+    plugins: PluginRegistry,
+    launcher: Launcher,
+    offsets: FileOffsetStore,
+    variables: Variables,
 ) -> HerderParts:
-    validator = ConnectorValidator(plugins, config.originals)
+    validator = ConnectorValidator(plugins, config.originals, variables)
     return HerderParts(
         worker_config=config.originals,
+        variables=variables,
         plugins=plugins,
         launcher=launcher,
         offsets=offsets,

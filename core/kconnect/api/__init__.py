@@ -50,15 +50,18 @@ from kconnect.errors import (
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
+    from kconnect.api.config_provider import ConfigData, ConfigProvider
     from kconnect.api.configdef import Config, ConfigDef, ConfigKey, ConfigValue, Password
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
     from kconnect.api.projection import SchemaProjector
 
 __all__ = [
     "Config",
+    "ConfigData",
     "ConfigDef",
     "ConfigError",
     "ConfigKey",
+    "ConfigProvider",
     "ConfigValue",
     "ConnectError",
     "ConnectHeaders",
@@ -113,8 +116,10 @@ __all__ = [
 
 _LAZY = {
     "Config": "configdef",
+    "ConfigData": "config_provider",
     "ConfigDef": "configdef",
     "ConfigKey": "configdef",
+    "ConfigProvider": "config_provider",
     "ConfigValue": "configdef",
     "Date": "logical",
     "Decimal": "logical",

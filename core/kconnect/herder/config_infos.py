@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kconnect.api.configdef import ConfigKey, ConfigType, ConfigValue, convert_to_string
 
-__all__ = ["ConfigInfo", "ConfigInfos", "key_info"]
+__all__ = ["ConfigInfo", "ConfigInfos", "key_info", "with_references"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,24 @@ def of_connector(
     configs += [ConfigInfo(key, by_name.get(key.name)) for key in keys.values()]
     count = sum(len(config.value.error_messages) for config in configs if config.value)
     return ConfigInfos(name, count, tuple(groups), tuple(configs))
+
+
+def with_references(infos: ConfigInfos, raw: Mapping[str, str | None], shown: Callable[[str], str]) -> ConfigInfos:
+    """The same answer with each value as it was written, and messages without what `${..}` stands for."""
+
+    def told(info: ConfigInfo) -> ConfigInfo:
+        value = info.value
+        if value is None:
+            return info
+        written = raw.get(value.name)
+        kept = value.value
+        if written is not None and "${" in written:
+            kept = [written] if isinstance(kept, list) else written
+        return replace(
+            info, value=replace(value, value=kept, error_messages=[shown(text) for text in value.error_messages])
+        )
+
+    return replace(infos, configs=tuple(told(info) for info in infos.configs))
 
 
 def _value_info(value: ConfigValue, type: ConfigType | None) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
+from kconnect.config.variables import Resolved
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.herder.connector_runner import ConnectorRunner, trace_of
 from kconnect.model import RunState, TargetState
+from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.api import Connector, ConnectorContext
@@ -71,13 +73,15 @@ class _State(Enum):
 class HostedConnector:
     """States: init -> started <-> paused, stopped; failed can only be stopped or shut down; shut down at last.
 
+    `resolve` gives the config with its references replaced, anew at each start, on the connector's thread.
     Threads: one caller at a time (the herder's order of that connector); `fail` from any.
     Differs: `stop` of a connector that failed is called as well, so that it can let go of what it holds.
     """
 
-    def __init__(self, parts: ConnectorParts, config: Mapping[str, str]) -> None:
+    def __init__(self, parts: ConnectorParts, resolve: Callable[[], Resolved]) -> None:
         self._parts = parts
-        self._config = dict(config)
+        self._resolve = resolve
+        self._resolved = Resolved({})
         self._runner = ConnectorRunner(parts.name)
         self._connector: Connector | None = None
         self._must_stop = False
@@ -88,6 +92,11 @@ class HostedConnector:
     @property
     def is_running(self) -> bool:
         return self._state is _State.STARTED
+
+    @property
+    def resolved(self) -> Resolved:
+        """The config it was started with last, its references replaced; empty before the first start."""
+        return self._resolved
 
     @property
     def is_shut_down(self) -> bool:
@@ -121,7 +130,7 @@ class HostedConnector:
                 return
             self._state = _State.FAILED
         log.error("Connector %s has failed", self._parts.name, exc_info=error)
-        self._parts.on_status(RunState.FAILED, trace_of(error))
+        self._parts.on_status(RunState.FAILED, redact(trace_of(error)))
 
     def shut_down(self) -> None:
         """Stop for good; what does not stop in time is left behind. Never raises. Idempotent."""
@@ -152,9 +161,10 @@ class HostedConnector:
         self._reach(_State.STARTED, RunState.RUNNING, version)
 
     def _start_plugin(self) -> str:
+        self._resolved = self._resolve()
         connector = self._instance()
         self._must_stop = True
-        connector.start(dict(self._config))
+        connector.start(dict(self._resolved.values))
         return connector.version()
 
     def _instance(self) -> Connector:

@@ -28,7 +28,8 @@ class Orders:
         self._patience_s = patience_s
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}  # guarded by _lock
-        self._pending: dict[str, threading.Thread] = {}  # guarded by _lock: background work that has not begun its turn
+        # Guarded by _lock: work that has not begun its turn, by connector and what is to be done
+        self._pending: dict[tuple[str, str], threading.Thread] = {}
         self._running: set[threading.Thread] = set()  # guarded by _lock
         self._closed = threading.Event()
 
@@ -49,23 +50,23 @@ class Orders:
         finally:
             turn.release()
 
-    def soon(self, name: str, action: Callable[[], bool]) -> None:
+    def soon(self, name: str, action: Callable[[], bool], what: str = "tasks") -> None:
         """Run `action` in the connector's turn, on a thread; again after a while, longer each time, if it gives False.
 
-        Requests that come before the action has begun are one.
+        Requests for the same thing (`what`) that come before the action has begun are one.
         """
         with self._lock:
-            if name in self._pending or self._closed.is_set():
+            if (name, what) in self._pending or self._closed.is_set():
                 return
-            thread = threading.Thread(target=self._work, args=(name, action), name=f"orders-{name}", daemon=True)
-            self._pending[name] = thread
+            thread = threading.Thread(target=self._work, args=(name, action, what), name=f"orders-{name}", daemon=True)
+            self._pending[name, what] = thread
             self._running.add(thread)
         thread.start()
 
-    def _work(self, name: str, action: Callable[[], bool]) -> None:
+    def _work(self, name: str, action: Callable[[], bool], what: str) -> None:
         delay_s = _FIRST_DELAY_S
         try:
-            while not self._once(name, action):
+            while not self._once(name, action, what):
                 if self._closed.wait(delay_s):
                     return
                 delay_s = min(2 * delay_s, _LAST_DELAY_S)
@@ -76,13 +77,13 @@ class Orders:
         finally:
             with self._lock:
                 self._running.discard(threading.current_thread())
-                if self._pending.get(name) is threading.current_thread():
-                    del self._pending[name]
+                if self._pending.get((name, what)) is threading.current_thread():
+                    del self._pending[name, what]
 
-    def _once(self, name: str, action: Callable[[], bool]) -> bool:
+    def _once(self, name: str, action: Callable[[], bool], what: str) -> bool:
         with self.of(name):
             with self._lock:
-                self._pending.pop(name, None)  # what is asked from here on needs another round
+                self._pending.pop((name, what), None)  # what is asked from here on needs another round
             return action()
 
     def close(self, timeout_s: float) -> bool:

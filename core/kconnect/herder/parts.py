@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.api.configdef import ConfigKey
+from kconnect.config.variables import Variables
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.connector_plugins import ConnectorPlugins
 from kconnect.herder.hosted_connector import PluginTimes
@@ -36,4 +37,6 @@ class HerderParts:
     """topic.tracking.enable"""
     allows_topics_reset: bool = True
     """topic.tracking.allow.reset"""
+    variables: Variables = field(default_factory=Variables)
+    """Resolves `${..}` in connector configs; without providers they stay as they are."""
     times: PluginTimes = field(default_factory=PluginTimes)

@@ -9,10 +9,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import kconnect
+from kconnect import redaction
+from kconnect.config.variables import Resolved, has_reference, secret_values
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -40,6 +43,7 @@ from kconnect.herder.memory_status import MemoryStatus
 from kconnect.herder.offsets_admin import OffsetsAdmin
 from kconnect.herder.orders import Orders
 from kconnect.herder.parts import HerderParts
+from kconnect.herder.reloads import Reloads
 from kconnect.herder.restart import restart_plan
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.logs import LoggerLevel, LogLevels
@@ -83,6 +87,7 @@ class StandaloneHerder:
         self._config = MemoryConfig()
         self._status = MemoryStatus()
         self._orders = Orders(parts.times.call_s)
+        self._reloads = Reloads(self._look_again)
         self._offsets = OffsetsAdmin(parts.offsets, parts.groups, parts.times.call_s)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
         self._tasks = TaskRuns(parts.launcher, self._status, parts.worker_config, parts.times.stop_s)
@@ -111,6 +116,7 @@ class StandaloneHerder:
         """Stop all tasks gracefully, then the connectors. Takes no orders any more. Idempotent."""
         if not self._orders.close(timeout_s):
             return
+        self._reloads.close(timeout_s)
         self._ready = False
         ids = [task_id for entry in self._config.all() for task_id in entry.task_ids]
         self._tasks.stop(ids, timeout_s)
@@ -217,6 +223,8 @@ class StandaloneHerder:
             self._remove_tasks(name)
             self._shut_down(name)
             self._config.remove(name)
+            self._reloads.schedule(name, None)
+            redaction.forget(f"connector {name}")
             self._status.remove_connector(name)
             self._topics.forget(name)
 
@@ -322,19 +330,21 @@ class StandaloneHerder:
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         entry = self._config.get(name)
-        return self._offsets.read(name, self._kind(entry.config), entry.config)
+        return self._offsets.read(name, self._kind(entry.config), self._resolved(entry).values)
 
     def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         if not offsets:
             raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
         with self._stopped(name) as entry:
             kind = self._kind(entry.config)
-            return self._offsets.alter(name, kind, entry.config, offsets, lambda: self._new_plugin(entry.config))
+            config = self._resolved(entry).values
+            return self._offsets.alter(name, kind, config, offsets, lambda: self._new_plugin(config))
 
     def reset_connector_offsets(self, name: str) -> str:
         with self._stopped(name) as entry:
             kind = self._kind(entry.config)
-            return self._offsets.reset(name, kind, entry.config, lambda: self._new_plugin(entry.config))
+            config = self._resolved(entry).values
+            return self._offsets.reset(name, kind, config, lambda: self._new_plugin(config))
 
     # -- steps; the caller holds the connector's order ----------------------------------------------------------------
 
@@ -383,8 +393,38 @@ class StandaloneHerder:
         parts = ConnectorParts(
             name, lambda: self._new_plugin(entry.config), self._context_of(entry), self._listener(name), times
         )
-        hosted = self._hosted[name] = HostedConnector(parts, entry.config)
+        hosted = self._hosted[name] = HostedConnector(parts, lambda: self._resolved(entry))
         hosted.transition_to(entry.target_state)
+
+    def _resolved(self, entry: ConnectorEntry) -> Resolved:
+        """The config with its references replaced, to be looked at again if a provider says so. Errors: ConfigError."""
+        resolved = self._parts.variables.resolve(entry.config, f"connector {entry.name}")
+        secrets = {*secret_values(resolved.values), *resolved.references}
+        redaction.remember(f"connector {entry.name}", secrets)
+        restarts = (resolved.values.get("config.action.reload") or "restart").strip().lower() == "restart"
+        self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
+        return resolved
+
+    def _look_again(self, name: str) -> None:
+        self._orders.soon(name, lambda: self._reload(name), "reload")
+
+    def _reload(self, name: str) -> bool:
+        """Restart connector and tasks if a value they were started with has changed; gives True: it is done."""
+        entry, hosted = self._config.find(name), self._hosted.get(name)
+        if entry is None or hosted is None or not hosted.is_running:
+            return True
+        before = hosted.resolved.values
+        try:
+            if self._resolved(entry).values == before:
+                return True
+            log.info("What the config of connector %s refers to has changed: connector and tasks restart", name)
+            self._remove_tasks(name)
+            self._shut_down(name)
+            self._start_connector(name)
+        except ConnectError as err:
+            log.error("Connector %s can not be restarted with what its config refers to: %s", name, err)
+            return True
+        return self._try_update(name)
 
     def _shut_down(self, name: str) -> None:
         hosted = self._hosted.pop(name, None)
@@ -398,11 +438,14 @@ class StandaloneHerder:
             log.info("Skipping update of tasks for connector %s since it is not running", name)
             return
         try:
-            plan = hosted.task_plan(entry.max_tasks)
-            if len(plan.configs) > entry.max_tasks:
-                report_too_many_tasks(entry, len(plan.configs))
+            limits = replace(entry, config=hosted.resolved.values)
+            plan = hosted.task_plan(limits.max_tasks)
+            if len(plan.configs) > limits.max_tasks:
+                report_too_many_tasks(limits, len(plan.configs))
             task_class = self._parts.plugins.java_name(plan.task_class)
-            configs = complete_task_configs(name, entry.config, task_class, plan.configs)
+            configs = complete_task_configs(
+                name, entry.config, task_class, hosted.resolved.unresolved(entry.config, plan.configs)
+            )
         except RetriableError:
             raise
         except Exception as err:  # a plugin call
@@ -440,10 +483,17 @@ class StandaloneHerder:
     # -- plugins ------------------------------------------------------------------------------------------------------
 
     def _new_plugin(self, config: Mapping[str, str]) -> Connector:
-        return new_connector(self._parts.plugins, config)
+        return new_connector(self._parts.plugins, self._with_class(config))
 
     def _kind(self, config: Mapping[str, str]) -> ConnectorType:
-        return connector_kind(self._parts.plugins, config)
+        return connector_kind(self._parts.plugins, self._with_class(config))
+
+    def _with_class(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The config as it is, unless its `connector.class` is a reference. Errors: ConfigError."""
+        name = config.get("connector.class")
+        if name is None or not has_reference(name):
+            return config
+        return {**config, **self._parts.variables.resolve({"connector.class": name}, "a connector").values}
 
     def _context_of(self, entry: ConnectorEntry) -> Callable[[HostedConnector], ConnectorContext]:
         name, kind = entry.name, self._kind(entry.config)

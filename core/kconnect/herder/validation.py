@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from kconnect import redaction
 from kconnect.api import SourceConnector
 from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue
 from kconnect.config.client_config import consumer_config, override_error, producer_config
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
-from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector
+from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of
 from kconnect.logs import mask
 
@@ -46,8 +48,30 @@ class ConnectorValidator:
 
     plugins: PluginFinder
     worker: Mapping[str, str]
+    variables: Variables = field(default_factory=Variables)
 
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
+        """Every setting with its value, its errors and what to offer instead; references checked by their values.
+
+        Errors: as `_validate`; ConfigError for a reference to what is not there.
+        Differs: values and messages show `${..}` as written, where Java shows what was found.
+        """
+        given: Mapping[str, Any] = props  # None passes through
+        resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
+        if not resolved.references:
+            return self._validate(props)
+        owner = f"validation of {props.get('name')}"
+        redaction.remember(owner, {*secret_values(resolved.values), *resolved.references})
+        try:
+            infos = self._validate(resolved.values)
+        except ConnectError as err:
+            told = resolved.shown(str(err))
+            raise (BadRequestError(told, hint=err.hint) if told != str(err) else err) from err
+        finally:
+            redaction.forget(owner)
+        return with_references(infos, props, resolved.shown)
+
+    def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead.
 
         Errors: BadRequestError when there is no `connector.class`, or it is not to be had; what the connector's own

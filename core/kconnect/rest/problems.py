@@ -14,6 +14,7 @@ from kconnect.errors import (
     ForbiddenError,
     NotFoundError,
 )
+from kconnect.redaction import redact
 
 __all__ = ["error_body", "status_and_message"]
 
@@ -37,9 +38,9 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
     """
     for kind, status in _STATUS_OF:
         if isinstance(error, kind):
-            return status, str(error)
+            return status, redact(str(error))
     log.error("%s %s failed", method, path, exc_info=error)
-    return 500, str(error) or type(error).__name__
+    return 500, redact(str(error)) or type(error).__name__
 
 
 def error_body(status: int, message: str) -> bytes:

@@ -11,9 +11,11 @@ from kconnect import api
 
 PUBLIC = [
     "Config",
+    "ConfigData",
     "ConfigDef",
     "ConfigError",
     "ConfigKey",
+    "ConfigProvider",
     "ConfigValue",
     "ConnectError",
     "ConnectHeaders",

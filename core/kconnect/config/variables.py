@@ -1,0 +1,201 @@
+"""`${provider:path:key}` in configs: found, resolved, and put back before anything is shown.
+
+Configs are stored, sent and shown as written. Whoever needs the values resolves them where they are used: the worker
+for its own settings and for connectors, each slot for its tasks.
+Source: ConfigTransformer, WorkerConfigTransformer, AbstractHerder.reverseTransform (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kconnect.api.config_provider import ConfigProvider
+from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.config.client_security import parse_jaas
+from kconnect.config.providers import BUILTIN_PROVIDERS
+from kconnect.errors import ConfigError
+from kconnect.logs import is_secret
+
+__all__ = ["Resolved", "Variables", "has_reference", "secret_values"]
+
+log = logging.getLogger(__name__)
+
+_REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
+# Shorter values stand in a text by chance.
+_MIN_REPLACED: Final = 6
+_USUAL_NAMES: Final = frozenset({"file", "env", "dir", "directory"})
+
+
+def has_reference(text: str | None) -> bool:
+    """Whether a value refers to something else, whatever its provider."""
+    return text is not None and _REFERENCE.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A config with its references replaced. Never shown: show the raw config, and text through `shown`."""
+
+    values: Mapping[str, str] = field(repr=False)
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What stood in for each reference: value -> `${..}`."""
+    ttl_ms: int | None = None
+    """When the soonest of the providers wants to be asked again."""
+
+    def shown(self, text: str) -> str:
+        """The text with references in place of their values."""
+        for value in sorted(self.references, key=len, reverse=True):
+            if value:
+                text = text.replace(value, self.references[value])
+        return text
+
+    def unresolved(self, raw: Mapping[str, str], configs: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+        """Task configs that a connector made of the resolved config, with references put back.
+
+        Differs: Java puts a key's reference back whatever the connector made of its value, and leaves a value that
+        was copied to another key in the open.
+        """
+        return [{key: self._put_back(key, value, raw) for key, value in config.items()} for config in configs]
+
+    def _put_back(self, key: str, value: str, raw: Mapping[str, str]) -> str:
+        if not isinstance(value, str) or not self.references:
+            return value
+        if key in raw and self.values.get(key) == value:
+            return raw[key]
+        for found, reference in self.references.items():
+            if len(found) >= _MIN_REPLACED:
+                value = value.replace(found, reference)
+        return value
+
+
+class Variables:
+    """The config providers of one worker. Threads: any, as far as its providers are; ours are."""
+
+    def __init__(self, providers: Mapping[str, ConfigProvider] | None = None) -> None:
+        self._providers = dict(providers or {})
+
+    @classmethod
+    def of_worker(cls, props: Mapping[str, str]) -> Variables:
+        """Providers that `config.providers` names, made and configured.
+
+        Errors: ConfigError naming the provider. Source: Plugins.newConfigProvider.
+        """
+        names = parse_type("config.providers", props.get("config.providers", ""), ConfigDef.Type.LIST)
+        return cls({name: _provider(name, props) for name in dict.fromkeys(names)})
+
+    def resolve(self, config: Mapping[str, str], of: str) -> Resolved:
+        """The config with every reference to a provider of ours replaced; others stay as they are, as in Java.
+
+        `of` names the config in messages, such as `connector orders`. Values of None pass through.
+        Errors: ConfigError that names the reference, where it stands, its provider and what to do; never a value.
+        """
+        found: dict[str, str] = {}  # reference -> value
+        ttls: list[int] = []
+        values: dict[str, str] = {}
+        for key, text in config.items():
+            if text is None or "${" not in text:
+                values[key] = text
+                continue
+            for match in _REFERENCE.finditer(text):
+                self._look_up(match, key, of, found, ttls)
+            values[key] = _REFERENCE.sub(lambda match: found.get(match[0], match[0]), text)
+        references = {value: reference for reference, value in found.items()}
+        return Resolved(values, references, min(ttls, default=None))
+
+    def close(self) -> None:
+        for provider in self._providers.values():
+            provider.close()
+
+    def _look_up(self, match: re.Match[str], key: str, of: str, found: dict[str, str], ttls: list[int]) -> None:
+        reference, name = match[0], match[1]
+        if reference in found:
+            return
+        provider = self._providers.get(name)
+        if provider is None:
+            if name in _USUAL_NAMES:
+                log.warning(
+                    "%s in %s of %s is left as it is: config.providers of the worker does not name %s",
+                    reference,
+                    key,
+                    of,
+                    name,
+                )
+            return
+        path, colon, variable = match[2].partition(":")
+        if not colon:
+            path, variable = "", path
+        lead = f"{reference} in {key} of {of} can not be resolved by the config provider {name}"
+        try:
+            data = provider.get(path, [variable])
+        except ConfigError as err:
+            raise ConfigError(f"{lead}: {err}.", hint=(err.hint or "").replace("NAME", name) or None) from err
+        except Exception as err:  # a plugin call
+            raise ConfigError(f"{lead}: {type(err).__name__}: {err}") from err
+        if variable not in data.values:
+            where = f"there is no {variable!r} in {path}" if path else f"there is no variable {variable!r}"
+            raise ConfigError(f"{lead}: {where}.", hint=f"Add it there, or correct {key}.")
+        found[reference] = data.values[variable]
+        if data.ttl_ms is not None and data.ttl_ms >= 0:
+            ttls.append(data.ttl_ms)
+
+
+def secret_values(config: Mapping[str, str], password_keys: frozenset[str] = frozenset()) -> set[str]:
+    """Values that keys name as secrets, and passwords inside JAAS entries, to be hidden in all text."""
+    found: set[str] = set()
+    for key, value in config.items():
+        if not value or not (key in password_keys or is_secret(key)):
+            continue
+        found.add(value)
+        if key.endswith("sasl.jaas.config"):
+            found |= _jaas_secrets(value)
+    return found
+
+
+def _jaas_secrets(entry: str) -> set[str]:
+    try:
+        _, options = parse_jaas(entry)
+    except ConfigError:
+        return set()  # told where a client is made of it
+    return {value for name, value in options.items() if is_secret(name) or name.lower().endswith("secret")}
+
+
+def _provider(name: str, props: Mapping[str, str]) -> ConfigProvider:
+    prefix = f"config.providers.{name}"
+    class_name = (props.get(f"{prefix}.class") or "").strip()
+    if not class_name:
+        raise ConfigError(
+            f"config.providers names {name}, but {prefix}.class is missing.",
+            hint=f"Set {prefix}.class, for instance to org.apache.kafka.common.config.provider.FileConfigProvider.",
+        )
+    params = f"{prefix}.param."
+    settings = {key.removeprefix(params): value for key, value in props.items() if key.startswith(params)}
+    try:
+        provider = (BUILTIN_PROVIDERS.get(class_name) or _python_class(class_name, prefix))()
+        provider.configure(settings)
+    except ConfigError as err:
+        raise ConfigError(f"The config provider {name} can not be set up: {err}", hint=err.hint) from err
+    except Exception as err:  # a plugin call
+        raise ConfigError(f"The config provider {name} can not be set up: {type(err).__name__}: {err}") from err
+    return provider
+
+
+def _python_class(class_name: str, prefix: str) -> type[ConfigProvider]:
+    """A provider of the user's own, `package.module.Class`; plugin.path folders are importable by now."""
+    module_name, _, name = class_name.replace(":", ".").rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module_name), name) if module_name else None
+    except (ImportError, AttributeError) as err:
+        found, why = None, f": {err}"
+    else:
+        why = ""
+    if not (isinstance(found, type) and issubclass(found, ConfigProvider)):
+        raise ConfigError(
+            f"{prefix}.class={class_name} is no config provider{why}",
+            hint="There are FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider; a Python class is "
+            "named as package.module.Class and extends kconnect.api.ConfigProvider.",
+        )
+    return found

@@ -1,0 +1,58 @@
+"""The configs of a task with their references resolved, in the slot where it runs; and what must not be shown of them.
+
+Source: Worker.startTask, ClusterConfigState.taskConfig (Kafka 4.3), which resolve just before a task starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kconnect import redaction
+from kconnect.api.configdef import ConfigDef
+from kconnect.config.variables import Variables, secret_values
+from kconnect.errors import ConfigError, NotFoundError
+from kconnect.model import TaskSpec
+
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
+
+__all__ = ["resolved_spec"]
+
+
+def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
+    """The same task with plain configs; from now on this process hides their secrets in logs and traces.
+
+    Errors: ConfigError that names the reference, the connector or worker, and what to do.
+    """
+    variables = Variables.of_worker(spec.worker_config)
+    try:
+        worker = variables.resolve(spec.worker_config, "the worker")
+        connector = variables.resolve(spec.connector_config, f"connector {spec.id.connector}")
+        task = variables.resolve(spec.task_config, f"task {spec.id}")
+    finally:
+        variables.close()
+    passwords = _password_keys(connector.values.get("connector.class", ""), plugins)
+    redaction.remember(
+        f"task {spec.id}",
+        {
+            *secret_values(worker.values),
+            *secret_values(connector.values, passwords),
+            *secret_values(task.values, passwords),
+            *(value for resolved in (worker, connector, task) for value in resolved.references),
+        },
+    )
+    return replace(spec, worker_config=worker.values, connector_config=connector.values, task_config=task.values)
+
+
+def _password_keys(connector_class: str, plugins: PluginRegistry) -> frozenset[str]:
+    """Settings that the connector's own table types as PASSWORD."""
+    try:
+        table = plugins.connector_class(connector_class)().config()
+    except (ConfigError, NotFoundError):
+        return frozenset()  # told where the task is made
+    except Exception:  # a plugin call; the same call fails again, and is told, where the task is made
+        return frozenset()
+    if not isinstance(table, ConfigDef):
+        return frozenset()
+    return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)
