@@ -12,6 +12,7 @@ from kconnect.logs import set_log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
 from kconnect.pipeline.ports import TaskControl, TaskCounters, TaskPorts
+from kconnect.pipeline.task_secrets import resolved_spec
 
 __all__ = ["TaskLoop", "TaskThread", "failure_text"]
 
@@ -122,6 +123,7 @@ class TaskThread:
             control.await_resume()
         if control.is_stopping:
             return
+        control.spec = resolved_spec(control.spec, self._ports.plugins)
         loop = self._build(control, self._ports)
         try:
             loop.start()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kconnect.clock import Clock, SystemClock
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
@@ -169,9 +170,9 @@ class TaskControl:
         self.report(RunState.RUNNING)
 
     def report(self, state: RunState, trace: str | None = None) -> None:
-        """Tell the host a state; the same state twice is told once; nothing is told once cancelled."""
+        """Tell the host a state; the same state twice is told once; nothing is told once cancelled. Hides secrets."""
         with self._changed:
             if self._cancelled or (state is self._state and trace is None):
                 return
             self._state = state
-        self._ports.report(self.spec.id, self.spec.run, state, trace)
+        self._ports.report(self.spec.id, self.spec.run, state, None if trace is None else redact(trace))
