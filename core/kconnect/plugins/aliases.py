@@ -43,7 +43,21 @@ class BuiltinPlugin:
 _BOTH = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
 _TRANSFORMATION = (PluginType.TRANSFORMATION,)
 
-BUILTINS: tuple[BuiltinPlugin, ...] = tuple(
+# Connectors of our own, which Java does not ship: known by their Python names, and as HttpJsonSource and SqlSink.
+_OURS = (
+    BuiltinPlugin(
+        "kconnect.builtin.connectors.http_source.HttpJsonSourceConnector",
+        "kconnect.builtin.connectors.http_source:HttpJsonSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.connectors.sql_sink.SqlSinkConnector",
+        "kconnect.builtin.connectors.sql_sink:SqlSinkConnector",
+        (PluginType.SINK,),
+    ),
+)
+
+BUILTINS: tuple[BuiltinPlugin, ...] = _OURS + tuple(
     BuiltinPlugin(f"org.apache.kafka.connect.{java_name}", f"kconnect.builtin.{target}", types)
     for java_name, target, types in (
         ("file.FileStreamSinkConnector", "connectors.file_sink:FileStreamSinkConnector", (PluginType.SINK,)),

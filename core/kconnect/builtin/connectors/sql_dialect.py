@@ -1,0 +1,201 @@
+"""SQL of three databases: quoting, placeholders, statements, column types, and which errors may pass."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kconnect.api import ConfigError, Schema, Type
+
+__all__ = ["DIALECTS", "Dialect", "dialect_of", "kind_of_schema", "kind_of_value", "placeholders"]
+
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_DATE = "org.apache.kafka.connect.data.Date"
+_TIME = "org.apache.kafka.connect.data.Time"
+_TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+
+# What MySQL's drivers raise as OperationalError for lost connections, full servers, lock waits and deadlocks.
+_MYSQL_PASSING = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 2055})
+# Classes of SQLSTATE: connection lost, transaction rolled back, out of resources, lock not free, operator intervened.
+_STATE_PASSING = ("08", "40", "53", "55", "57")
+
+
+def _sqlite_passes(error: Exception) -> bool:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_CANTOPEN"))
+
+
+def _postgres_passes(error: Exception) -> bool:
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    return state is None or str(state).startswith(_STATE_PASSING)
+
+
+def _mysql_passes(error: Exception) -> bool:
+    return bool(error.args) and error.args[0] in _MYSQL_PASSING
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One database's way of speaking SQL. `passes` tells of an OperationalError whether it may pass."""
+
+    name: str
+    quote: str
+    types: dict[str, str]
+    passes: Callable[[Exception], bool]
+    keyed_text: str
+    """Type of a text column in a primary key."""
+
+    def name_of(self, dotted: str) -> str:
+        """A quoted name; dots part schema and table."""
+        return ".".join(self.column(part) for part in dotted.split("."))
+
+    def column(self, name: str) -> str:
+        if "\0" in name:
+            raise ConfigError(f"{name!r} can not be the name of a table or column")
+        return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
+
+    def insert(self, table: str, columns: Sequence[str], marks: Sequence[str]) -> str:
+        names = ", ".join(self.column(name) for name in columns)
+        return f"INSERT INTO {self.name_of(table)} ({names}) VALUES ({', '.join(marks)})"
+
+    def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], marks: Sequence[str]) -> str:
+        insert = self.insert(table, columns, marks)
+        others = [name for name in columns if name not in keys]
+        if self.name == "mysql":
+            changed = others or keys[:1]  # MySQL has no DO NOTHING: a key set to itself is one
+            sets = ", ".join(f"{self.column(name)} = VALUES({self.column(name)})" for name in changed)
+            return f"{insert} ON DUPLICATE KEY UPDATE {sets}"
+        target = f"{insert} ON CONFLICT ({', '.join(self.column(name) for name in keys)})"
+        if not others:
+            return f"{target} DO NOTHING"
+        sets = ", ".join(f"{self.column(name)} = excluded.{self.column(name)}" for name in others)
+        return f"{target} DO UPDATE SET {sets}"
+
+    def delete(self, table: str, keys: Sequence[str], marks: Sequence[str]) -> str:
+        wanted = " AND ".join(f"{self.column(name)} = {mark}" for name, mark in zip(keys, marks, strict=True))
+        return f"DELETE FROM {self.name_of(table)} WHERE {wanted}"
+
+    def create(self, table: str, columns: dict[str, str], keys: Sequence[str]) -> str:
+        """CREATE TABLE IF NOT EXISTS; `columns` are names with kinds of `kind_of_schema` or `kind_of_value`."""
+        lines = []
+        for name, kind in columns.items():
+            type_name = self.keyed_text if kind == "text" and name in keys else self.types[kind]
+            lines.append(f"{self.column(name)} {type_name}" + (" NOT NULL" if name in keys else ""))
+        if keys:
+            lines.append(f"PRIMARY KEY ({', '.join(self.column(name) for name in keys)})")
+        return f"CREATE TABLE IF NOT EXISTS {self.name_of(table)} ({', '.join(lines)})"
+
+    def adapt(self, value: Any) -> Any:
+        """A value as the driver takes it: sqlite3 knows no dates and no decimals."""
+        if self.name != "sqlite":
+            return value
+        if isinstance(value, datetime.datetime):
+            return value.isoformat(" ", "milliseconds")
+        if isinstance(value, datetime.date | datetime.time):
+            return value.isoformat()
+        return str(value) if isinstance(value, decimal.Decimal) else value
+
+
+def _types(text: str) -> dict[str, str]:
+    """One type for each kind; kinds and types stand in the order of `_KINDS`."""
+    return dict(zip(_KINDS, (name.strip() for name in text.split(";")), strict=True))
+
+
+_KINDS = "int16 int32 int64 float32 float64 bool text bytes decimal date time timestamp".split()  # noqa: SIM905 - a table
+
+DIALECTS: dict[str, Dialect] = {
+    "sqlite": Dialect(
+        "sqlite",
+        '"',
+        _types("INTEGER; INTEGER; INTEGER; REAL; REAL; BOOLEAN; TEXT; BLOB; TEXT; TEXT; TEXT; TEXT"),
+        _sqlite_passes,
+        "TEXT",
+    ),
+    "postgresql": Dialect(
+        "postgresql",
+        '"',
+        _types(
+            "SMALLINT; INTEGER; BIGINT; REAL; DOUBLE PRECISION; BOOLEAN; TEXT; BYTEA; NUMERIC; DATE; TIME; TIMESTAMPTZ"
+        ),
+        _postgres_passes,
+        "TEXT",
+    ),
+    "mysql": Dialect(
+        "mysql",
+        "`",
+        _types(
+            "SMALLINT; INT; BIGINT; FLOAT; DOUBLE; BOOLEAN; LONGTEXT; LONGBLOB; DECIMAL(65,30); DATE; TIME(3); "
+            "DATETIME(3)"
+        ),
+        _mysql_passes,
+        "VARCHAR(255)",
+    ),
+}
+
+_DRIVERS = {
+    "sqlite": ("sqlite3", "pysqlite3", "apsw"),
+    "postgresql": ("psycopg", "psycopg2", "pg8000", "pg8000.dbapi"),
+    "mysql": ("pymysql", "MySQLdb", "mysql.connector", "mariadb"),
+}
+
+
+def dialect_of(driver: str, named: str) -> Dialect:
+    """The dialect a setting names, or that of a known driver for `auto`. Errors: ConfigError."""
+    if named != "auto":
+        return DIALECTS[named]
+    for name, drivers in _DRIVERS.items():
+        if driver in drivers:
+            return DIALECTS[name]
+    raise ConfigError(
+        f"The dialect of connection.driver={driver} is not known", hint=f"Set dialect to one of {', '.join(DIALECTS)}."
+    )
+
+
+def placeholders(paramstyle: str, count: int) -> list[str]:
+    """The driver's marks for values. Errors: ConfigError for a style that is not supported."""
+    if paramstyle in ("qmark",):
+        return ["?"] * count
+    if paramstyle in ("format", "pyformat"):
+        return ["%s"] * count
+    if paramstyle == "numeric":
+        return [f":{number}" for number in range(1, count + 1)]
+    raise ConfigError(f"Drivers with paramstyle {paramstyle!r} are not supported")
+
+
+_PRIMITIVE = {
+    Type.INT8: "int16",
+    Type.INT16: "int16",
+    Type.INT32: "int32",
+    Type.INT64: "int64",
+    Type.FLOAT32: "float32",
+    Type.FLOAT64: "float64",
+    Type.BOOLEAN: "bool",
+    Type.STRING: "text",
+    Type.BYTES: "bytes",
+}
+_LOGICAL = {_DECIMAL: "decimal", _DATE: "date", _TIME: "time", _TIMESTAMP: "timestamp"}
+
+
+def kind_of_schema(schema: Schema) -> str:
+    """The kind of column a schema asks for; nested data is text (JSON)."""
+    return _LOGICAL.get(schema.name or "") or _PRIMITIVE.get(schema.type, "text")
+
+
+def kind_of_value(value: Any) -> str | None:
+    """The kind of column a schemaless value asks for; None for null."""
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (bool, "bool"),
+        (int, "int64"),
+        (float, "float64"),
+        ((bytes, bytearray), "bytes"),
+        (decimal.Decimal, "decimal"),
+        (datetime.datetime, "timestamp"),
+        (datetime.date, "date"),
+        (datetime.time, "time"),
+    )
+    if value is None:
+        return None
+    return next((kind for python_type, kind in kinds if isinstance(value, python_type)), "text")

@@ -1,0 +1,299 @@
+"""SqlSink: records as rows of a database, through any DB-API driver; with upserts each row is there once."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from kconnect.api import (
+    Config,
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    DataError,
+    RetriableError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+)
+from kconnect.builtin.connectors.sql_config import CONFIG
+from kconnect.builtin.connectors.sql_dialect import Dialect, dialect_of, placeholders
+from kconnect.builtin.connectors.sql_rows import Row, RowMaker
+from kconnect.builtin.version import KAFKA_VERSION
+
+__all__ = ["SqlSinkConnector", "SqlSinkTask"]
+
+log = logging.getLogger(__name__)
+
+ARGUMENT_PREFIX = "connection.arg."
+
+
+class SqlSinkConnector(SinkConnector):
+    """Writes rows; each task has a connection of its own."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return SqlSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props) for _ in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs beside the tasks."""
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also checks what settings say together."""
+        found = super().validate(configs)
+        by_name = {value.name: value for value in found.config_values}
+        if not any(value.error_messages for value in found.config_values):
+            for name, message in _problems(CONFIG.parse(configs)):
+                by_name[name].add_error_message(message)
+        return found
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
+        """Any offset will do: the tables know nothing of them."""
+        return True
+
+
+def _problems(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """What settings say together that makes no sense: pairs of setting and sentence."""
+    if config["insert.mode"] == "upsert" and config["pk.mode"] == "none":
+        yield "pk.mode", "insert.mode=upsert needs a primary key: set pk.mode"
+    if config["pk.mode"] == "record_value" and not config["pk.fields"]:
+        yield "pk.fields", "pk.mode=record_value needs pk.fields"
+    if config["pk.mode"] == "kafka" and len(config["pk.fields"]) not in (0, 3):
+        yield "pk.fields", "pk.mode=kafka takes three names (topic, partition, offset) or none"
+    if config["delete.enabled"] and config["pk.mode"] != "record_key":
+        yield "delete.enabled", "delete.enabled needs pk.mode=record_key: a tombstone has nothing else"
+    try:
+        importlib.import_module(config["connection.driver"])
+        dialect_of(config["connection.driver"], config["dialect"])
+    except ImportError as err:
+        yield "connection.driver", f"The module {config['connection.driver']} can not be imported: {err}"
+    except ConfigError as err:
+        yield "dialect", str(err)
+
+
+class SqlSinkTask(SinkTask):
+    """One put is one transaction: all of it is in the database when put returns, or nothing is.
+
+    Records come again after a crash between the database's commit and Connect's; with insert.mode=upsert they then
+    change their rows into what they are, so that each is there once. A record that the database refuses goes to the
+    errors' report when the connector has one, else the task fails with its place.
+    """
+
+    def __init__(self) -> None:
+        self._connection: Any = None  # the driver's
+        self._created: set[str] = set()
+        self._failures = 0
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = CONFIG.parse(props)
+        for _, message in _problems(config):
+            raise ConfigError(message)
+        self._driver: Any = importlib.import_module(config["connection.driver"])  # any DB-API module
+        self._dialect: Dialect = dialect_of(config["connection.driver"], config["dialect"])
+        self._arguments = _arguments(config, props)
+        self._rows = RowMaker(
+            config["table.name.format"],
+            config["pk.mode"],
+            config["pk.fields"],
+            config["fields.whitelist"],
+            config["delete.enabled"],
+        )
+        placeholders(self._driver.paramstyle, 1)
+
+    def put(self, records: list[SinkRecord]) -> None:
+        """Write them in one transaction. Errors: RetriableError while max.retries lasts; ConnectError, DataError."""
+        rows = list(self._made(records))
+        if not rows:
+            return
+        try:
+            self._write([row for row, _ in rows])
+        except Exception as error:  # a driver's: any class of its own
+            self._roll_back()
+            if self._may_pass(error):
+                self._retry_later(error)
+            if not isinstance(error, self._driver.Error | ValueError | TypeError | OverflowError):
+                raise
+            self._write_one_by_one(rows)
+        self._failures = 0
+
+    def stop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    # --- rows ---
+
+    def _made(self, records: Sequence[SinkRecord]) -> Iterable[tuple[Row, SinkRecord]]:
+        for record in records:
+            try:
+                yield self._rows.row(record), record
+            except DataError as error:
+                self._give_up(record, error)
+
+    def _give_up(self, record: SinkRecord, error: Exception) -> None:
+        """To the errors' report when there is one; else the task fails, with the record's place."""
+        where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        told = DataError(f"The record at {where} can not be written: {type(error).__name__}: {error}")
+        told.__cause__ = error
+        reporter = self.context.errant_record_reporter()
+        if reporter is None:
+            raise told
+        reporter.report(record, told)
+
+    def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]]) -> None:
+        """The same transaction again, each row behind a savepoint, so that only what is refused is left out."""
+        refused: list[tuple[SinkRecord, Exception]] = []
+        try:
+            cursor = self._cursor()
+            for row, record in rows:
+                cursor.execute("SAVEPOINT kconnect_row")
+                try:
+                    self._run(cursor, [row])
+                except Exception as error:  # as in put
+                    if self._may_pass(error):
+                        raise
+                    cursor.execute("ROLLBACK TO SAVEPOINT kconnect_row")
+                    if self.context.errant_record_reporter() is None:
+                        self._give_up(record, error)
+                    refused.append((record, error))
+                cursor.execute("RELEASE SAVEPOINT kconnect_row")
+            self._connection.commit()
+        except Exception as error:  # as in put
+            self._roll_back()
+            if self._may_pass(error):
+                self._retry_later(error)
+            raise
+        for record, cause in refused:
+            self._give_up(record, cause)
+
+    # --- statements ---
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        self._run(self._cursor(), rows)
+        self._connection.commit()
+
+    def _run(self, cursor: Any, rows: Sequence[Row]) -> None:
+        """Rows in order; neighbours of one shape go to the driver together."""
+        size = self._config["batch.size"]
+        for run in _runs(rows):
+            self._create(cursor, run)
+            statement = self._statement(run[0])
+            for start in range(0, len(run), size):
+                cursor.executemany(statement, [self._values(row) for row in run[start : start + size]])
+
+    def _values(self, row: Row) -> tuple[Any, ...]:
+        return tuple(self._dialect.adapt(value) for value in row.values)
+
+    def _statement(self, row: Row) -> str:
+        style = self._driver.paramstyle
+        # A % in a name must not read as a mark
+        percent = "%%" if style in ("format", "pyformat") else "%"
+        table, *columns = (name.replace("%", percent) for name in (row.table, *row.columns))
+        keys = columns[: len(row.keys)]  # key columns stand first
+        marks = placeholders(style, len(columns))
+        if row.is_delete:
+            return self._dialect.delete(table, columns, marks)
+        if self._config["insert.mode"] == "upsert":
+            return self._dialect.upsert(table, columns, keys, marks)
+        return self._dialect.insert(table, columns, marks)
+
+    def _create(self, cursor: Any, run: Sequence[Row]) -> None:
+        """Create the table of a run, once, with the columns its first row has."""
+        row = run[0]
+        if not self._config["auto.create"] or row.is_delete or row.table in self._created:
+            return
+        kinds = {
+            name: next((found.kinds[index] for found in run if found.kinds[index]), None) or "text"
+            for index, name in enumerate(row.columns)
+        }
+        cursor.execute(self._dialect.create(row.table, kinds, row.keys))
+        self._created.add(row.table)
+
+    # --- connection ---
+
+    def _cursor(self) -> Any:
+        if self._connection is None:
+            connect: Callable[..., Any] = self._driver.connect
+            positional = [self._config["connection.url"]] if self._config["connection.url"] else []
+            self._connection = connect(*positional, **self._arguments)
+            if self._dialect.name == "sqlite":
+                # Python's sqlite3 begins no transaction for SAVEPOINT and CREATE by itself
+                self._connection.isolation_level = None
+        cursor = self._connection.cursor()
+        if self._dialect.name == "sqlite":
+            cursor.execute("BEGIN IMMEDIATE")
+        return cursor
+
+    def _roll_back(self) -> None:
+        """Undo, and connect anew next time: after an error a connection may be unusable."""
+        connection, self._connection = self._connection, None
+        self._created.clear()  # a table made in this transaction is gone with it
+        if connection is not None:
+            with contextlib.suppress(self._driver.Error):  # the first error tells more
+                connection.rollback()
+            with contextlib.suppress(self._driver.Error):
+                connection.close()
+
+    def _may_pass(self, error: Exception) -> bool:
+        kinds = (self._driver.OperationalError, self._driver.InterfaceError)
+        return isinstance(error, kinds) and self._dialect.passes(error)
+
+    def _retry_later(self, error: Exception) -> NoReturn:
+        self._failures += 1
+        most = self._config["max.retries"]
+        if self._failures > most:
+            raise ConnectError(
+                f"The database failed {self._failures} times in a row (max.retries={most}): {error}"
+            ) from error
+        self.context.timeout(self._config["retry.backoff.ms"])
+        raise RetriableError(f"The database is away or busy: {type(error).__name__}: {error}") from error
+
+
+def _runs(rows: Sequence[Row]) -> Iterable[list[Row]]:
+    """Neighbouring rows of one shape."""
+    run: list[Row] = []
+    for row in rows:
+        if run and row.shape != run[0].shape:
+            yield run
+            run = []
+        run.append(row)
+    if run:
+        yield run
+
+
+def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
+    """Named arguments of connect(): numbers and true/false as such, everything else as text."""
+    found: dict[str, Any] = {
+        key[len(ARGUMENT_PREFIX) :]: _typed(value) for key, value in props.items() if key.startswith(ARGUMENT_PREFIX)
+    }
+    if config["connection.user"]:
+        found["user"] = config["connection.user"]
+    if config["connection.password"] is not None:
+        found["password"] = config["connection.password"].value
+    return found
+
+
+def _typed(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.isdecimal() else text
