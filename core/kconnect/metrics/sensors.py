@@ -44,8 +44,6 @@ class TaskCounters:
 
     records_polled: int = 0
     """Source: records that poll() gave."""
-    records_sent: int = 0
-    """Source: records that were handed to the producer. Sink: records left after the transformations."""
     records_written: int = 0
     """Source: records acknowledged by the broker."""
     records_dropped: int = 0
@@ -58,16 +56,14 @@ class TaskCounters:
     """Source: polled and not acknowledged yet. Sink: read and not committed yet. Goes up and down."""
     records_active_most: int = 0
     """The largest of these since the last look."""
-    bytes_written: int = 0
-    """Source: key and value bytes handed to the producer."""
-    bytes_read: int = 0
     commits: int = 0
     commit_failures: int = 0
     commits_skipped: int = 0
+    """Sink: answers to a commit that came after the next one had begun."""
     partitions: int = 0
     """Sink: partitions the task holds now."""
     offset_seq: int = 0
-    """Sink: a number that grows with each commit of offsets that is begun."""
+    """Sink: the number of the commit of offsets begun last."""
     batch_size: Spread = field(default_factory=Spread)
     """Records in one poll of a source, in one put of a sink."""
     poll_ms: Spread = field(default_factory=Spread)

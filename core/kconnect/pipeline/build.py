@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kconnect.api import SinkTask, SourceTask
@@ -15,6 +16,7 @@ from kconnect.config.connector_config import (
 )
 from kconnect.errors import ConfigError
 from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
+from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
 from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
 from kconnect.pipeline.inflight import InFlight
@@ -62,6 +64,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     )
     _warn(warnings)
     tolerance.report_to(_log_reporter(control, config, ports))
+    control.count_with(partial(_count_errors, tolerance, None))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     producer = RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
@@ -104,6 +107,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     tolerance.report_to([*_log_reporter(control, config, ports, originals), *([dead_letters] if dead_letters else [])])
     errant = ErrantRecords(tolerance, type(task), originals, converters.unguarded().to_kafka_record)
     context = SinkContext(consumer, lambda: spec.task_config, errant if originals.is_wanted else None)
+    control.count_with(partial(_count_errors, tolerance, dead_letters))
     return SinkLoop(
         control,
         SinkParts(
@@ -132,6 +136,17 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             dead_letters=dead_letters,
         ),
     )
+
+
+def _count_errors(tolerance: Tolerance, dead_letters: DeadLetterQueue | None, counters: TaskCounters) -> None:
+    """What the failure policy and the dead letter queue counted themselves."""
+    counts = tolerance.counts
+    counters.failures, counters.errors = counts.failures, counts.errors
+    counters.skipped, counters.retries = counts.skipped, counts.retries
+    counters.errors_logged = counts.errors if tolerance.settings.log_enable else 0
+    counters.last_error_ms = counts.last_error_ms or 0
+    if dead_letters is not None:
+        counters.dead_letters, counters.dead_letter_failures = dead_letters.requests, dead_letters.failures
 
 
 def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) -> Tolerance:

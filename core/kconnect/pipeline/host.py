@@ -126,12 +126,12 @@ class TaskHost:
     def counters(self) -> Mapping[TaskId, TaskCounters]:
         """A copy of every task's counters."""
         with self._lock:
-            return {task.id: task.counters.snapshot() for task in self._tasks.values()}
+            return {task.id: task.counted() for task in self._tasks.values()}
 
     def counters_by_run(self) -> Mapping[tuple[TaskId, int], TaskCounters]:
         """The same with the run each task is in."""
         with self._lock:
-            return {(task.id, task.spec.run): task.counters.snapshot() for task in self._tasks.values()}
+            return {(task.id, task.spec.run): task.counted() for task in self._tasks.values()}
 
     def leftovers(self) -> int:
         """How many threads of stopped tasks still run."""

@@ -68,9 +68,9 @@ class TaskThread:
         """The state reported last; UNASSIGNED before the first report."""
         return self._control.state
 
-    @property
-    def counters(self) -> TaskCounters:
-        return self._control.counters
+    def counted(self) -> TaskCounters:
+        """A copy of what it has moved so far."""
+        return self._control.counted()
 
     def start(self) -> None:
         self._thread.start()

@@ -79,6 +79,7 @@ class TaskControl:
     def __init__(self, spec: TaskSpec, ports: TaskPorts) -> None:
         self.spec = spec
         self.counters = TaskCounters()
+        self._counts: list[Callable[[TaskCounters], None]] = []
         self._ports = ports
         self._changed = threading.Condition()  # guards what stands below
         self._stopping = threading.Event()
@@ -89,6 +90,16 @@ class TaskControl:
         tracking = spec.worker_config.get("topic.tracking.enable") or "true"
         self._tracks_topics = tracking.strip().lower() != "false"
         self._told_topics: set[str] = set()  # no lock: a topic told twice does no harm
+
+    def count_with(self, count: Callable[[TaskCounters], None]) -> None:
+        """Have `count` complete the counters before each look at them; called on other threads, must be quick."""
+        self._counts.append(count)
+
+    def counted(self) -> TaskCounters:
+        """A copy of the counters, complete. Threads: one at a time."""
+        for count in self._counts:
+            count(self.counters)
+        return self.counters.snapshot()
 
     @property
     def state(self) -> RunState:

@@ -98,6 +98,7 @@ class SinkLoop:
         self._is_closing = False
 
     def start(self) -> None:
+        self._control.count_with(self._offsets.count)
         if self._parts.dead_letters is not None:
             self._parts.dead_letters.start()
         self._started = True
@@ -180,6 +181,9 @@ class SinkLoop:
             place = TopicPartition(run.topic, run.partition)
             self._waiting.append(self._convert(run, place))
             self._offsets.began(place, run.first_offset)
+        if runs:
+            waiting = sum(len(delivery.payload) for delivery in self._waiting)
+            self._control.counters.note_active(waiting + self._offsets.active())
         if len(runs) > 1:
             self._join_lists()
 
@@ -195,11 +199,15 @@ class SinkLoop:
             return
         while self._waiting and not self._control.is_cancelled:
             delivery = self._waiting[0]
+            began_s = time.monotonic()
             try:
                 self._put(delivery)
             except RetriableError as error:
                 self._await_retry(error)
                 return
+            if len(delivery.payload):
+                self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
+                self._control.counters.batch_size.note(len(delivery.payload))
             self._context.take_timeout_s()  # said for a retry that is not needed
             if self._retries:
                 self._retries = 0
@@ -237,18 +245,26 @@ class SinkLoop:
         return delivery
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
-        if self._task.supports_batches:
-            made = self._parts.converters.to_connect_batch(fetched)
-        else:
-            made = self._parts.converters.to_connect_records(fetched)
-        self._control.used_topics((fetched.topic,))
+        batch = self._parts.converters.to_connect_columns(fetched) if self._task.supports_batches else None
+        if batch is None:
+            return self._by_records(fetched)
         if not len(self._parts.transforms):
-            return made
-        if isinstance(made, RecordBatch):
-            kept = self._parts.transforms.apply_batch(made)
-        else:
-            kept = self._parts.transforms.apply_records(made)
+            return batch
+        kept = self._parts.transforms.apply_batch(batch)
         return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
+
+    def _by_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
+        """Each record through all stages before the next one, so that failures are reported in the records' order."""
+        if not len(self._parts.transforms):
+            return self._parts.converters.to_connect_records(fetched)
+        convert, transform = self._parts.converters.to_connect_record, self._parts.transforms.apply_record
+        kept: list[SinkRecord] = []
+        for index in range(len(fetched)):
+            record = convert(fetched.row(index))
+            after = None if record is None else transform(record)
+            if after is not None:
+                kept.append(after)  # type: ignore[arg-type]  # sink records in, sink records out
+        return kept
 
     def _put(self, delivery: _Delivery) -> None:
         """Give the task what is due. Errors: RetriableError; any other leads with what the task was given."""

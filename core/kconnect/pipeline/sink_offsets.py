@@ -9,6 +9,7 @@ from kconnect.api import SinkTask
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.kafka import RecordConsumer
+from kconnect.metrics import TaskCounters
 from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
@@ -73,6 +74,15 @@ class SinkOffsets:
             self._current.pop(partition, None)
             self._committed.pop(partition, None)
 
+    def active(self) -> int:
+        """Records that were put and are not committed yet, by their offsets."""
+        return sum(current - self._committed.get(place, current) for place, current in self._current.items())
+
+    def count(self, counters: TaskCounters) -> None:
+        """What only this side knows. Threads: any."""
+        counters.partitions = len(self._consumer.assignment)
+        counters.offset_seq = self._sequence
+
     def until_due_s(self) -> float:
         return max(self._due_at - self._clock.monotonic(), 0)
 
@@ -126,6 +136,7 @@ class SinkOffsets:
             with plugin_call(self._task, "close"):
                 self._task.close(list(partitions))
         if wanted and not self._control.is_cancelled:
+            began_s = self._clock.monotonic()
             self._sequence += 1  # a commit in the background that ends later is of no interest any more
             try:
                 self._consumer.commit(wanted, self._end_timeout_s)
@@ -133,7 +144,7 @@ class SinkOffsets:
                 self._control.counters.commit_failures += 1
                 log.error("The last offsets of %s were not committed: %s", self._name, error)
             else:
-                self._done(wanted)
+                self._done(wanted, began_s)
 
     def _pre_commit(self, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         with plugin_call(self._task, "pre_commit"):
@@ -160,10 +171,11 @@ class SinkOffsets:
 
         def done(error: ConnectError | None) -> None:
             if sequence != self._sequence:
+                self._control.counters.commits_skipped += 1
                 return  # an answer that came too late; a newer commit is on its way
             self._running_since = None
             if error is None:
-                self._done(offsets)
+                self._done(offsets, now)
             else:
                 self._control.counters.commit_failures += 1
                 log.error("Offsets of %s were not committed, the next commit takes them: %s", self._name, error)
@@ -173,9 +185,12 @@ class SinkOffsets:
         except ConnectError as error:
             done(error)
 
-    def _done(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self._control.counters.commits += 1
+    def _done(self, offsets: Mapping[TopicPartition, int], began_s: float) -> None:
+        counters = self._control.counters
+        counters.commits += 1
+        counters.commit_ms.note((self._clock.monotonic() - began_s) * 1000)
         self._committed.update(offsets)
+        counters.records_active = self.active()
 
     def _go_back(self, offsets: Collection[TopicPartition]) -> None:
         for partition in offsets:

@@ -144,7 +144,11 @@ class SourceLoop:
             raise ConnectError(f"{type(self._task).__name__}.poll() raised {type(error).__name__}: {error}") from error
         if polled:
             self._empty_polls = 0
-            self._control.counters.records_polled += len(polled)
+            counters = self._control.counters
+            counters.poll_ms.note((time.monotonic() - began) * 1000)
+            counters.batch_size.note(len(polled))
+            counters.records_polled += len(polled)
+            counters.note_active(counters.records_polled - counters.records_written - counters.records_dropped)
             return polled
         if time.monotonic() - began < _QUICK_POLL_S:
             self._empty_polls += 1
@@ -227,6 +231,9 @@ class SourceLoop:
                 unit.ack()
                 with self._ended:
                     counters.records_written += kept
+                    counters.records_active = (
+                        counters.records_polled - counters.records_written - counters.records_dropped
+                    )
 
         return self._producer.delivery(on_end, self._on_refused)
 

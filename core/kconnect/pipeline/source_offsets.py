@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from kconnect.errors import ConnectError
@@ -73,9 +74,11 @@ class SourceOffsetCommitter:
                 self._uncommitted[partition_key(offset.partition)] = offset
             if not self._uncommitted or self._control.is_cancelled:
                 return True
+            began_s = time.monotonic()
             self._ports.offsets.commit(self._control.spec.id.connector, list(self._uncommitted.values()))
             self._uncommitted.clear()
             self._control.counters.commits += 1
+            self._control.counters.commit_ms.note((time.monotonic() - began_s) * 1000)
             self._committed.set()
             return True
         except ConnectError as error:
