@@ -201,11 +201,15 @@ class Converters:
 
         Shape: records that the policy dropped are missing; offsets tell which. Errors: StageError with `done`.
         """
-        try:
-            batch = self._columns(fetched)
-        except Exception:
-            batch = None  # again by records below: the same error comes with the record that caused it
+        batch = self.to_connect_columns(fetched)
         return self.to_connect_records(fetched) if batch is None else batch
+
+    def to_connect_columns(self, fetched: FetchedBatch) -> RecordBatch | None:
+        """Columns of what was fetched; None when a converter has none, or when a record in it fails."""
+        try:
+            return self._columns(fetched)
+        except Exception:
+            return None  # again by records: the same error comes with the record that caused it
 
     def to_connect_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
         """As `to_connect_batch`, always as records: for a task and transforms that can not take batches."""

@@ -27,13 +27,33 @@ class Originals:
         """Whether the task itself may report records."""
         self.at_hand: Sequence[FetchedBatch] = ()
         """What is being converted or put just now."""
+        self._in_put: Sequence[SinkRecord] = ()
 
-    def attach(self, records: Sequence[SinkRecord], fetched: FetchedBatch) -> None:
-        """Let records know where they came from, if the task may ask."""
+    def put(self, records: Sequence[SinkRecord], fetched: Sequence[FetchedBatch]) -> None:
+        """These records are put next; they were made of these batches."""
+        self._in_put = records
+        self.at_hand = fetched
+        if self.is_for_task:
+            self._attach()
+
+    def expect_reports(self) -> None:
+        """The task has asked for the reporter: from now on records must know where they came from."""
         if not self.is_for_task:
-            return
-        for record in records:
-            record._origin = fetched
+            self.is_for_task = True
+            self._attach()
+
+    def _attach(self) -> None:
+        for fetched in self.at_hand:
+            first, last = fetched.offsets[0], fetched.offsets[-1]
+            for record in self._in_put:
+                if (
+                    first <= record.original_kafka_offset <= last
+                    and record.original_topic == fetched.topic
+                    and record.original_kafka_partition == fetched.partition
+                ):
+                    record._origin = fetched
+        if self._in_put:
+            self.at_hand = ()  # a record that holds on to nothing is the task's own
 
     def of(self, record: Any) -> FetchedRecord | None:
         """The record as it was read; None for one that the task itself made, or a copy of one."""

@@ -98,7 +98,6 @@ class SinkLoop:
         self._is_closing = False
 
     def start(self) -> None:
-        self._control.count_with(self._offsets.count)
         if self._parts.dead_letters is not None:
             self._parts.dead_letters.start()
         self._started = True
@@ -181,9 +180,6 @@ class SinkLoop:
             place = TopicPartition(run.topic, run.partition)
             self._waiting.append(self._convert(run, place))
             self._offsets.began(place, run.first_offset)
-        if runs:
-            waiting = sum(len(delivery.payload) for delivery in self._waiting)
-            self._control.counters.note_active(waiting + self._offsets.active())
         if len(runs) > 1:
             self._join_lists()
 
@@ -199,15 +195,11 @@ class SinkLoop:
             return
         while self._waiting and not self._control.is_cancelled:
             delivery = self._waiting[0]
-            began_s = time.monotonic()
             try:
                 self._put(delivery)
             except RetriableError as error:
                 self._await_retry(error)
                 return
-            if len(delivery.payload):
-                self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
-                self._control.counters.batch_size.note(len(delivery.payload))
             self._context.take_timeout_s()  # said for a retry that is not needed
             if self._retries:
                 self._retries = 0
@@ -240,14 +232,15 @@ class SinkLoop:
             delivery.fetched.append(fetched)
             originals.at_hand = delivery.fetched
         delivery.payload = self._transform(fetched)
-        if isinstance(delivery.payload, list):
-            originals.attach(delivery.payload, fetched)
         return delivery
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         batch = self._parts.converters.to_connect_columns(fetched) if self._task.supports_batches else None
         if batch is None:
-            return self._by_records(fetched)
+            records = self._by_records(fetched)
+            self._control.used_topics((fetched.topic,))
+            return records
+        self._control.used_topics((fetched.topic,))
         if not len(self._parts.transforms):
             return batch
         kept = self._parts.transforms.apply_batch(batch)
@@ -268,9 +261,8 @@ class SinkLoop:
 
     def _put(self, delivery: _Delivery) -> None:
         """Give the task what is due. Errors: RetriableError; any other leads with what the task was given."""
-        self._parts.originals.at_hand = delivery.fetched
         try:
-            self._put_payload(delivery.payload)
+            self._put_payload(delivery)
         except RetriableError:
             raise
         except ConnectError as error:
@@ -278,18 +270,20 @@ class SinkLoop:
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
 
-    def _put_payload(self, payload: RecordBatch | list[SinkRecord]) -> None:
+    def _put_payload(self, delivery: _Delivery) -> None:
+        payload = delivery.payload
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
+                self._parts.originals.put((), delivery.fetched)
                 with plugin_call(self._task, "put_batch"):
                     self._task.put_batch(payload)
                 self._control.counters.records_put += len(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
-            for fetched in self._parts.originals.at_hand:
-                self._parts.originals.attach(payload, fetched)  # type: ignore[arg-type]
+        records: list[SinkRecord] = list(payload)  # type: ignore[arg-type]
+        self._parts.originals.put(records, delivery.fetched)
         with plugin_call(self._task, "put"):
-            self._task.put(list(payload))  # type: ignore[arg-type]
+            self._task.put(records)
         self._control.counters.records_put += len(payload)
 
     def _await_retry(self, error: RetriableError) -> None:

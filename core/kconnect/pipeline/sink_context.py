@@ -151,7 +151,7 @@ class ErrantRecords:
 
     def expect_reports(self) -> None:
         """The task has asked for the reporter: its records must know where they came from."""
-        self._originals.is_for_task = True
+        self._originals.expect_reports()
 
     def raise_unhandled(self) -> None:
         """Raise what report() raised, in case the task swallowed it: the record was not tolerated."""
