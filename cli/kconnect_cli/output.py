@@ -91,7 +91,13 @@ def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-_STYLES = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "yellow", "UNASSIGNED": "magenta"}
+STATE_STYLES = {
+    "RUNNING": "green",
+    "FAILED": "bold red",
+    "PAUSED": "yellow",
+    "STOPPED": "yellow",
+    "UNASSIGNED": "magenta",
+}
 
 
 def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -103,7 +109,7 @@ def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     for row in rows:
         cells = [Text(_one_line(cell), overflow="fold") for cell in row]
         for cell in cells:
-            for state, style in _STYLES.items():
+            for state, style in STATE_STYLES.items():
                 cell.highlight_words([state], style)
         table.add_row(*cells)
     console = Console(file=sys.stdout)

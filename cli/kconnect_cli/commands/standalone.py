@@ -11,10 +11,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -46,6 +46,8 @@ def standalone(
         ),
     ] = None,
     broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow connector files: create, update, delete.")] = False,
+    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
     verbose: Verbose = False,
 ) -> None:
@@ -59,7 +61,7 @@ def standalone(
     if log_level.upper() not in _LEVELS:
         raise UsageProblem(f"--log-level {log_level} is none of {', '.join(_LEVELS)}")
     session_of(ctx).choose(None, None, verbose)
-    logs.configure(log_level.upper(), sys.stderr)
+    handler = logs.configure(log_level.upper(), sys.stderr)
     named = list(files or [])
     with StopSignals() as signals, ExitStack() as stack:
         with _exit_code(_EXIT_WORKER):
@@ -69,31 +71,67 @@ def standalone(
         if broker:
             with _exit_code(_EXIT_WORKER):
                 _start_broker(stack, properties, ctx)
-        _run(named[0] if named else None, properties, connectors, signals)
+        plan = _Plan(named[0] if named else None, properties, connectors)
+        show = handler if not no_live and sys.stderr.isatty() and sys.stdout.isatty() else None
+        _run(plan, signals, watched=named[1:] if watch else None, live=show)
     raise typer.Exit(signals.exit_code())
 
 
-def _run(
-    file: Path | None, properties: Mapping[str, str], connectors: Sequence[ConnectorFile], signals: StopSignals
-) -> None:
-    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code."""
+class _Plan(NamedTuple):
+    """What is to run."""
+
+    file: Path | None
+    properties: Mapping[str, str]
+    connectors: Sequence[ConnectorFile]
+
+
+def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, live: logging.Handler | None) -> None:
+    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code.
+
+    `watched`: files to follow, none for connectors.d, None to follow nothing. `live`: the log handler that the live
+    view stands for, None without a view.
+    """
     from kconnect.worker import StandaloneWorker, StartupError
 
-    worker = StandaloneWorker(properties, connectors, file=file)
+    worker = StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
     signals.stop_on_signal(worker)
-    try:
-        worker.start()
-        log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
-        if not connectors:
-            log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
-        worker.wait()
-    except StartupError as err:
-        if not signals.received:
-            raise Failure(err, err.exit_code) from err
-    except ConnectError as err:
-        raise Failure(err, _EXIT_WORKER) from err
-    finally:
-        worker.stop()
+    with _live_view(worker, plan, live):
+        try:
+            worker.start()
+            log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
+            if not plan.connectors:
+                log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
+            with _file_watch(worker, plan, watched):
+                worker.wait()
+        except StartupError as err:
+            if not signals.received:
+                raise Failure(err, err.exit_code) from err
+        except ConnectError as err:
+            raise Failure(err, _EXIT_WORKER) from err
+        finally:
+            worker.stop()
+
+
+def _live_view(
+    worker: StandaloneWorker, plan: _Plan, handler: logging.Handler | None
+) -> AbstractContextManager[object]:
+    if handler is None:
+        return nullcontext()
+    from kconnect_cli.live_view import LiveView
+
+    return LiveView(worker, handler, sys.stderr, plan.properties.get("bootstrap.servers", ""))
+
+
+def _file_watch(
+    worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None
+) -> AbstractContextManager[object]:
+    if watched is None:
+        return nullcontext()
+    from kconnect_cli.file_watch import FileWatch
+
+    folder = None if watched else DROP_INS
+    log.info("Connectors follow %s", f"the files in {DROP_INS}/" if folder else ", ".join(map(str, watched)))
+    return FileWatch(worker.herder, plan.connectors, named=watched, folder=folder)
 
 
 def worker_properties(file: Path | None) -> dict[str, str]:
