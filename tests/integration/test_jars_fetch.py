@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import multiprocessing
 import threading
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -71,6 +73,15 @@ def _use(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tmp_path / "jgo.conf"
     settings.write_text(f"[repositories]\nlocal = {url}\n")
     monkeypatch.setenv("JGO_CONFIG_FILE", str(settings))
+
+
+@pytest.fixture(autouse=True)
+def _broken_downloads_are_collected_here() -> Iterator[None]:
+    """jgo leaves the connection of a download that broke off to the garbage collector, which would warn in any test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture
