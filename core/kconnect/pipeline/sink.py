@@ -98,6 +98,7 @@ class SinkLoop:
         self._is_closing = False
 
     def start(self) -> None:
+        self._control.count_with(self._offsets.count)
         if self._parts.dead_letters is not None:
             self._parts.dead_letters.start()
         self._started = True
@@ -180,6 +181,9 @@ class SinkLoop:
             place = TopicPartition(run.topic, run.partition)
             self._waiting.append(self._convert(run, place))
             self._offsets.began(place, run.first_offset)
+        if runs:
+            waiting = sum(len(delivery.payload) for delivery in self._waiting)
+            self._control.counters.note_active(waiting + self._offsets.active())
         if len(runs) > 1:
             self._join_lists()
 
@@ -195,11 +199,15 @@ class SinkLoop:
             return
         while self._waiting and not self._control.is_cancelled:
             delivery = self._waiting[0]
+            began_s = time.monotonic()
             try:
                 self._put(delivery)
             except RetriableError as error:
                 self._await_retry(error)
                 return
+            if len(delivery.payload):
+                self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
+                self._control.counters.batch_size.note(len(delivery.payload))
             self._context.take_timeout_s()  # said for a retry that is not needed
             if self._retries:
                 self._retries = 0
