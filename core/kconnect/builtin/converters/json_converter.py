@@ -10,6 +10,7 @@ from kconnect.api import ConfigDef, Converter, DataError, Decimal, HeaderConvert
 from kconnect.builtin.converters import jackson
 from kconnect.builtin.converters.converter_config import converter_config, with_type
 from kconnect.builtin.converters.json_columns import json_column
+from kconnect.builtin.converters.json_plain import plain_json
 from kconnect.builtin.converters.json_reader import JsonReader
 from kconnect.builtin.converters.json_writer import JsonWriter
 from kconnect.builtin.version import KAFKA_VERSION
@@ -91,6 +92,10 @@ class JsonConverter(Converter, HeaderConverter):
     ) -> bytes | None:
         if schema is None and value is None:
             return None
+        if schema is None:
+            plain = plain_json(value)
+            if plain is not None:
+                return b'{"schema":null,"payload":' + plain + b"}" if self._has_envelope else plain
         text = self._writer.value(schema, value)
         if self._has_envelope:
             text = f'{{"schema":{self._writer.schema(schema)},"payload":{text}}}'
