@@ -129,7 +129,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
             "JsonConverter",
             "JsonConverter is a class (kconnect.builtin.converters.json_converter.JsonConverter), but no Connector.",
         ),
-        ("", "There are the connectors FileStreamSink, FileStreamSource. A Python class is named as"),
+        ("", "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource. A Python class is named as"),
     ],
 )
 def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, hint: str) -> None:
