@@ -1,0 +1,148 @@
+"""SqlSink into a real PostgreSQL: types, upserts, deletes, refusals, lost connections, a killed process."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from kconnect.api import RetriableError, SchemaBuilder, Struct
+from kconnect.api.logical import Date, Decimal, Timestamp
+from kconnect.testing import ManualClock, SinkHarness
+from kit.postgres import postgres
+from kit.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with postgres(tmp_path_factory.mktemp("pg")) as uri:
+        yield uri
+
+
+def sink_into(server: str, topic: str, clock: ManualClock | None = None, **more: str) -> SinkHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"topics": topic, "connection.driver": "psycopg", "connection.url": server, **settings}
+    return SinkHarness("SqlSink", {"auto.create": "true", **config}, clock=clock or ManualClock())
+
+
+def rows(server: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(server) as connection:
+        return connection.execute(query).fetchall()
+
+
+UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+
+
+def test_every_type_arrives_as_its_own(server: str) -> None:
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    builder = SchemaBuilder.struct()
+    for name, schema in (
+        ("id", SchemaBuilder.int64().build()),
+        ("price", Decimal.schema(2)),
+        ("day", Date.SCHEMA),
+        ("at", Timestamp.SCHEMA),
+        ("raw", SchemaBuilder.bytes().build()),
+        ("flag", SchemaBuilder.bool().optional().build()),
+        ("tags", SchemaBuilder.array(SchemaBuilder.string().build()).build()),
+    ):
+        builder.field(name, schema)
+    schema = builder.build()
+    cells = {
+        "id": 1 << 40,
+        "price": decimal.Decimal("9.50"),
+        "day": at.date(),
+        "at": at,
+        "raw": b"\x00\xff",
+        "tags": ["ä"],
+    }
+    with sink_into(server, "types", **UPSERT) as sink:
+        sink.put(Struct(schema, cells), schema=schema)
+    assert rows(server, 'SELECT id, price, day, at, raw, flag, tags FROM "types"') == [
+        (1 << 40, decimal.Decimal("9.50"), at.date(), at, b"\x00\xff", None, '["ä"]')
+    ]
+
+
+def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(server: str) -> None:
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    sink = sink_into(server, "keyed", **settings).start()
+    for key, value in ((1, {"n%": "a"}), (2, {"n%": "b"}), (1, {"n%": "c"}), (2, None)):
+        sink.put(value, key=key)
+    sink.crash()
+    with sink:
+        assert sink.deliver() == 4
+    assert rows(server, 'SELECT * FROM "keyed"') == [(1, "c")]
+
+
+def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(server: str) -> None:
+    with sink_into(server, "narrow", **UPSERT, errors_tolerance="all") as sink:
+        sink.put({"id": 1, "n": 1})
+        sink.put({"id": 2, "n": 2}, {"id": 3, "n": "no number"}, {"id": 4, "n": 4})
+        assert [item.record.kafka_offset for item in sink.errant] == [2]
+    assert rows(server, 'SELECT id FROM "narrow" ORDER BY 1') == [(1,), (2,), (4,)]
+
+
+def test_a_connection_that_the_server_ends_is_made_again(server: str) -> None:
+    with sink_into(server, "ended", **UPSERT) as sink:
+        sink.put({"id": 1})
+        with psycopg.connect(server, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        with pytest.raises(RetriableError, match="away or busy"):
+            sink.put({"id": 2})
+        assert sink.deliver() == 1
+    assert rows(server, 'SELECT id FROM "ended" ORDER BY 1') == [(1,), (2,)]
+
+
+_CHILD = """
+import sys
+from kconnect.testing import SinkHarness
+uri, mode = sys.argv[1:]
+key = {"upsert": {"pk.mode": "record_value", "pk.fields": "id"}, "insert": {}}[mode]
+config = {"topics": "killed_" + mode, "connection.driver": "psycopg", "connection.url": uri, "auto.create": "true",
+          "insert.mode": mode, "batch.size": "50", **key}
+with SinkHarness("SqlSink", config) as sink:
+    for start in range(0, 1_000_000, 1000):
+        sink.put(*({"id": number, "n": number * 2} for number in range(start, start + 1000)))
+"""
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert"])
+def test_a_sink_that_is_killed_in_mid_batch_and_delivers_again_has_each_row_once_by_upsert_only(
+    server: str, tmp_path: Path, mode: str
+) -> None:
+    """kill -9 between statements of a transaction; everything comes again from the last commit of offsets (none)."""
+    with (tmp_path / "err").open("w") as said:
+        child = subprocess.Popen([sys.executable, "-c", _CHILD, server, mode], stderr=said)
+    table = f'"killed_{mode}"'
+
+    def has_rows() -> bool:
+        assert child.poll() is None, (tmp_path / "err").read_text()
+        found = rows(server, f"SELECT to_regclass('{table}')")
+        return found[0][0] is not None and rows(server, f"SELECT count(*) FROM {table}")[0][0] >= 2000
+
+    try:
+        eventually(has_rows, 20, "rows of the child are in the table", pause_s=0.01)
+        time.sleep(0.005)  # into the next put
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(10)
+    others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    eventually(lambda: rows(server, others) == [(0,)], 10, "the server has noticed that the child is gone")
+    written = rows(server, f"SELECT count(*) FROM {table}")[0][0]
+    assert written % 1000 == 0, "a put is one transaction"
+    total = written + 1000
+    settings = UPSERT if mode == "upsert" else {}
+    with sink_into(server, f"killed_{mode}", **settings) as sink:
+        sink.put(*({"id": number, "n": number * 2} for number in range(total)))
+    count, distinct = rows(server, f"SELECT count(*), count(DISTINCT (id, n)) FROM {table}")[0]
+    assert distinct == total
+    assert count == (total if mode == "upsert" else total + written)
