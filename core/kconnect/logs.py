@@ -164,7 +164,7 @@ class LogLevels:
 
     def set(self, name: str, level: int) -> list[str]:
         """Give a logger, and those below it, a level; names of those that had another one, sorted."""
-        names = ["root"] if name.lower() == "root" else [name, *(_JAVA_ROOTS[name],) * (name in _JAVA_ROOTS)]
+        names = ["root"] if name.lower() == "root" else list(dict.fromkeys((name, _JAVA_ROOTS.get(name, name))))
         for asked in names:
             logging.getLogger(None if asked == "root" else asked)
         with self._lock:

@@ -180,7 +180,8 @@ def offsets_to_json(offsets: Sequence[ConnectorOffset]) -> dict[str, Any]:
 def offsets_from_json(body: object) -> list[ConnectorOffset]:
     """Read what `offsets_to_json` wrote. Errors: BadRequestError with the place that is wrong.
 
-    Shape: an element without `partition` is kept with an empty one, as Java does (`{}` is then ignored by connectors).
+    Shape: an element `{}` is kept with an empty partition, as Java does; connectors ignore it.
+    Differs: an offset without its partition, and unknown fields, Java answers with 500.
     """
     if not isinstance(body, Mapping) or not isinstance(body.get("offsets"), list):
         raise BadRequestError('Expected a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}')
@@ -188,7 +189,12 @@ def offsets_from_json(body: object) -> list[ConnectorOffset]:
     for index, item in enumerate(body["offsets"]):
         if not isinstance(item, Mapping):
             raise BadRequestError(f"offsets[{index}] must be an object with partition and offset")
-        partition, offset = item.get("partition") or {}, item.get("offset")
+        if unknown := item.keys() - {"partition", "offset"}:
+            raise BadRequestError(f'offsets[{index}]: unknown field "{min(unknown)}"; known are partition and offset')
+        partition, offset = item.get("partition"), item.get("offset")
+        if partition is None and offset is not None:
+            raise BadRequestError(f"offsets[{index}]: the partition of an offset cannot be null or missing")
+        partition = {} if partition is None else partition
         if not isinstance(partition, Mapping) or not (offset is None or isinstance(offset, Mapping)):
             raise BadRequestError(f"offsets[{index}]: partition and offset must be objects")
         found.append(ConnectorOffset(partition, offset))

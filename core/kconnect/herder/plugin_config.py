@@ -5,7 +5,8 @@ Source: AbstractHerder#connectorPluginConfig, Plugins#pluginClass (Kafka 4.3).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 from kconnect.api import (
     Converter,
@@ -23,6 +24,7 @@ from kconnect.herder.version_range import VersionRange
 
 __all__ = ["plugin_config_keys"]
 
+_VERSION: Final = "connector.plugin.version"
 _KINDS = (SinkConnector, SourceConnector, Converter, HeaderConverter, Transformation, Predicate)
 
 
@@ -58,6 +60,7 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
     for kind, table in common.items():
         if isinstance(plugin, kind):
             keys |= {key: row for key, row in table.config_keys.items() if key not in keys}
+            keys[_VERSION] = replace(keys[_VERSION], default=str(plugin.version()))
     return list(keys.values())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *admin.ENDPOINTS,
 )
 
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -238,6 +240,8 @@ def _segments(path: str) -> Sequence[str]:
 
 
 def _decoded(segment: str) -> str:
+    if _BAD_ESCAPE.search(segment):
+        raise BadRequestError(f"A % of the path is not followed by two hexadecimal digits: {segment}")
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:

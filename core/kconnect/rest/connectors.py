@@ -196,9 +196,9 @@ def _named(config: dict[str, str], name: str) -> dict[str, str]:
 def _initial_state(text: object) -> TargetState | None:
     if text is None:
         return None
-    if not isinstance(text, str) or text not in _INITIAL_STATES:
+    if not isinstance(text, str) or text.upper() not in _INITIAL_STATES:
         raise BadRequestError(f'"initial_state" must be one of {", ".join(_INITIAL_STATES)}')
-    return _INITIAL_STATES[text]
+    return _INITIAL_STATES[text.upper()]
 
 
 ENDPOINTS = (
