@@ -83,6 +83,7 @@ class KConnectSettings:
     slot_start_timeout_ms: int
     link_bind_host: str | None
     link_advertised_host: str | None
+    link_port: int
     request_timeout_ms: int
     offsets_request_timeout_ms: int
     bootstrap_timeout_ms: int
@@ -93,11 +94,11 @@ class KConnectSettings:
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:
         values = KCONNECT_CONFIG.parse(props)
         settings = cls(**{name.removeprefix("kconnect.").replace(".", "_"): value for name, value in values.items()})
-        if settings.slot_heartbeat_timeout_ms <= settings.slot_heartbeat_interval_ms:
+        if settings.slot_heartbeat_timeout_ms < 2 * settings.slot_heartbeat_interval_ms:
             raise ConfigError.invalid(
                 "kconnect.slot.heartbeat.timeout.ms",
                 settings.slot_heartbeat_timeout_ms,
-                "Value must be greater than kconnect.slot.heartbeat.interval.ms, "
+                "Must be at least twice kconnect.slot.heartbeat.interval.ms, "
                 f"which is {settings.slot_heartbeat_interval_ms}",
             )
         return settings

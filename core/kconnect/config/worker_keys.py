@@ -336,7 +336,7 @@ KCONNECT: Final[Rows] = (
         "kconnect.slot.heartbeat.interval.ms",
         LONG,
         1000,
-        Range.at_least(10),
+        Range.at_least(50),
         LOW,
         "How often a slot shows the worker that it lives.",
     ),
@@ -354,7 +354,7 @@ KCONNECT: Final[Rows] = (
         60000,
         Range.at_least(1),
         LOW,
-        "How long a slot may take to come up before it is reported.",
+        "How long Spark's JVM may take to answer, and a slot to reach the worker.",
     ),
     (
         "kconnect.link.bind.host",
@@ -373,6 +373,14 @@ KCONNECT: Final[Rows] = (
         "Address slots use to reach the worker, when it differs from the one it listens at.",
     ),
     (
+        "kconnect.link.port",
+        INT,
+        0,
+        Range.between(0, 65535),
+        LOW,
+        "Port the worker listens at for its slots; any free one if 0.",
+    ),
+    (
         "kconnect.request.timeout.ms",
         LONG,
         90000,
@@ -383,7 +391,7 @@ KCONNECT: Final[Rows] = (
     (
         "kconnect.offsets.request.timeout.ms",
         LONG,
-        5000,
+        30000,
         Range.at_least(1),
         LOW,
         "How long a task waits for the worker to read or store source offsets.",

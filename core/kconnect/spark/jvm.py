@@ -39,7 +39,6 @@ FAST_FLAGS = (
     "-Xlog:disable",
     "-Xlog:all=error:stderr",
 )
-_START_TIMEOUT_S = 60.0
 _LINE = re.compile(r"^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL) (\S+) - (.*)$")
 _LEVELS = {
     "TRACE": logging.DEBUG,
@@ -106,11 +105,11 @@ class Jvm:
         self._reader = threading.Thread(target=self._read, args=(self._process,), name="spark-jvm-log", daemon=True)
         self._reader.start()
 
-    def connect(self) -> Any:
+    def connect(self, timeout_s: float) -> Any:
         """Wait for the gateway and give py4j's end of it. Errors: EnvironmentProblemError, TimedOutError."""
         process, where = self._process, self._folder / "gateway"
         assert process is not None, "start() first"
-        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        deadline_s = time.monotonic() + timeout_s
         while not where.exists():
             try:
                 code = process.wait(timeout=0.01)
@@ -118,7 +117,8 @@ class Jvm:
                 if time.monotonic() < deadline_s:
                     continue
                 raise TimedOutError(
-                    f"Spark's JVM did not answer within {_START_TIMEOUT_S:.0f} s of its start"
+                    f"Spark's JVM did not answer within {timeout_s:g} s of its start",
+                    hint="On a slow machine raise kconnect.slot.start.timeout.ms.",
                 ) from None
             raise EnvironmentProblemError(
                 f"Spark's JVM ended with code {code} before it was ready{self._whose()}. It said: {self.last_words()}",

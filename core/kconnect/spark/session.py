@@ -164,7 +164,7 @@ class SparkApplication:
         import pyspark.java_gateway  # noqa: F401
 
         try:
-            return self._jvm.connect()
+            return self._jvm.connect(self._settings.start_timeout_s)
         except ConnectError:
             self._jvm.stop(0.1)
             raise

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kconnect.config.worker_config import KConnectSettings
 from kconnect.errors import ConfigError
 from kconnect.folders import cache_folder
 
@@ -18,14 +19,7 @@ __all__ = ["SparkSettings"]
 class SparkSettings:
     """Settings of the runtime, checked. Build with `parse`; the constructor is for tests.
 
-    | key | default | meaning |
-    |---|---|---|
-    | kconnect.slots | the cores Spark has | how many slots run tasks |
-    | kconnect.link.bind.host | 127.0.0.1 locally, else 0.0.0.0 | where the worker listens for its slots |
-    | kconnect.link.advertised.host | 127.0.0.1 locally, else spark.driver.host or this host | how slots reach it |
-    | kconnect.link.port | 0 (any) | its port |
-    | kconnect.slot.heartbeat.interval.ms | 1000 | how often both sides say that they live |
-    | kconnect.slot.heartbeat.timeout.ms | 10000 | silence after which the other side counts as lost |
+    The settings `kconnect.*` are defined, with their defaults, in kconnect.config.worker_keys.
     """
 
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
@@ -35,6 +29,8 @@ class SparkSettings:
     link_port: int = 0
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0
+    start_timeout_s: float = 60.0
+    offsets_timeout_s: float = 30.0
     plugin_path: str | None = None
     cache: Path = field(default_factory=cache_folder)
 
@@ -43,15 +39,8 @@ class SparkSettings:
         """Read worker properties. Errors: ConfigError with the key and the value that is wrong."""
         spark = {key: value.strip() for key, value in worker.items() if key.startswith("spark.")}
         local = is_local(spark.get("spark.master", "local"))
-        interval_ms = _number(worker, "kconnect.slot.heartbeat.interval.ms", 1000, at_least=50)
-        timeout_ms = _number(worker, "kconnect.slot.heartbeat.timeout.ms", 10_000, at_least=100)
-        if timeout_ms < 2 * interval_ms:
-            raise ConfigError.invalid(
-                "kconnect.slot.heartbeat.timeout.ms",
-                timeout_ms,
-                f"Must be at least twice kconnect.slot.heartbeat.interval.ms, which is {interval_ms}",
-            )
-        slots = _number(worker, "kconnect.slots", 0, at_least=1) if "kconnect.slots" in worker else None
+        ours = KConnectSettings.parse(worker)
+        slots = ours.slots
         threads = _local_threads(spark.get("spark.master", ""))
         if slots is not None and threads is not None and slots > threads:
             raise ConfigError.invalid("kconnect.slots", slots, f"spark.master={spark['spark.master']} has fewer cores")
@@ -59,11 +48,13 @@ class SparkSettings:
         return cls(
             spark=spark,
             slots=slots,
-            link_bind_host=worker.get("kconnect.link.bind.host") or ("127.0.0.1" if local else "0.0.0.0"),
-            link_advertised_host=worker.get("kconnect.link.advertised.host") or own_host,
-            link_port=_number(worker, "kconnect.link.port", 0, at_least=0),
-            heartbeat_interval_s=interval_ms / 1000,
-            heartbeat_timeout_s=timeout_ms / 1000,
+            link_bind_host=ours.link_bind_host or ("127.0.0.1" if local else "0.0.0.0"),
+            link_advertised_host=ours.link_advertised_host or own_host,
+            link_port=ours.link_port,
+            heartbeat_interval_s=ours.slot_heartbeat_interval_ms / 1000,
+            heartbeat_timeout_s=ours.slot_heartbeat_timeout_ms / 1000,
+            start_timeout_s=ours.slot_start_timeout_ms / 1000,
+            offsets_timeout_s=ours.offsets_request_timeout_ms / 1000,
             plugin_path=worker.get("plugin.path"),
         )
 
@@ -100,17 +91,6 @@ def own_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _number(worker: Mapping[str, str], key: str, default: int, *, at_least: int) -> int:
-    text = worker.get(key, str(default)).strip()
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise ConfigError.invalid(key, text, "Not a number of type INT") from error
-    if value < at_least and key in worker:
-        raise ConfigError.invalid(key, value, f"Value must be at least {at_least}")
-    return value
 
 
 def _own_host() -> str:

@@ -48,9 +48,6 @@ log = logging.getLogger(__name__)
 
 EXIT_LEFTOVERS: Final = 71
 EXIT_WORKER_LOST: Final = 72
-_CONNECT_TIMEOUT_S = 20.0
-# The offsets file or topic of the worker answers in milliseconds; this is for a broker that is away for a while.
-_OFFSETS_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +60,8 @@ class SlotSpec:
     token: bytes = field(repr=False)
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
+    start_timeout_s: float
+    offsets_timeout_s: float
     plugin_path: str | None
     log_level: int
     worker_host: str
@@ -84,7 +83,7 @@ def slot_main(spec: SlotSpec) -> None:
     and now: threads of plugins that never return, or that may already run elsewhere, go with it.
     """
     sys.path.extend(path for path in spec.import_path if path not in sys.path and os.path.exists(path))
-    link = connect(spec.host, spec.port, spec.token, _CONNECT_TIMEOUT_S)
+    link = connect(spec.host, spec.port, spec.token, spec.start_timeout_s)
     # Before the log goes over the link: looking for plugins may have something to say, and hello must come first.
     link.send(Hello(spec.slot, socket.gethostname(), os.getpid(), os.getppid()))
     root = logging.getLogger()
@@ -116,7 +115,7 @@ class _Slot:
         self._spec = spec
         self._link = link
         self._stdout = stdout
-        self._offsets = _LinkOffsets(link)
+        self._offsets = _LinkOffsets(link, spec.offsets_timeout_s)
         self._ending = threading.Event()
         self._exit_code: int | None = None
         self._told_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
@@ -218,8 +217,9 @@ class _Slot:
 class _LinkOffsets:
     """OffsetPort over the link: each call waits for the worker's answer to its own number."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, timeout_s: float) -> None:
         self._link = link
+        self._timeout_s = timeout_s
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # guards _waiting
         self._waiting: dict[int, queue.Queue[tuple[list[Mapping[str, Any] | None], str | None]]] = {}
@@ -244,10 +244,11 @@ class _LinkOffsets:
             self._waiting[number] = answer
         try:
             self._link.send(message)
-            offsets, error = answer.get(timeout=_OFFSETS_TIMEOUT_S)
+            offsets, error = answer.get(timeout=self._timeout_s)
         except queue.Empty:
             raise TimedOutError(
-                f"Offsets of connector {message.connector} were not {what}: no answer within {_OFFSETS_TIMEOUT_S:.0f} s"
+                f"Offsets of connector {message.connector} were not {what}: no answer within {self._timeout_s:g} s "
+                "(kconnect.offsets.request.timeout.ms)"
             ) from None
         finally:
             with self._lock:

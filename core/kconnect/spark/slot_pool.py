@@ -195,6 +195,8 @@ class SlotPool:
             token=self._token,
             heartbeat_interval_s=settings.heartbeat_interval_s,
             heartbeat_timeout_s=settings.heartbeat_timeout_s,
+            start_timeout_s=settings.start_timeout_s,
+            offsets_timeout_s=settings.offsets_timeout_s,
             plugin_path=settings.plugin_path,
             log_level=logging.getLogger("kconnect").getEffectiveLevel(),
             worker_host=socket.gethostname(),

@@ -37,7 +37,7 @@ def test_our_own_settings_have_defaults_and_are_parsed() -> None:
         (
             "kconnect_slot_heartbeat_timeout_ms",
             "1000",
-            "Value must be greater than kconnect.slot.heartbeat.interval.ms",
+            "Must be at least twice kconnect.slot.heartbeat.interval.ms",
         ),
     ],
 )
