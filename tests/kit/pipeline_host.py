@@ -72,12 +72,19 @@ class PipelineHost:
         self.host.close(10)
 
     def spec(
-        self, name: str, connector: str, kind: ConnectorType, *, target: TargetState = TargetState.STARTED, **more: str
+        self,
+        name: str,
+        connector: str,
+        kind: ConnectorType,
+        *,
+        task: int = 0,
+        target: TargetState = TargetState.STARTED,
+        **more: str,
     ) -> TaskSpec:
-        """A task spec. Keywords with `_` become keys with `.`; `config` may hold others."""
+        """A task spec. Keywords with `_` become keys with `.`."""
         settings = {key.replace("_", "."): value for key, value in more.items()}
         config = {"name": name, "connector.class": connector, **settings}
-        return TaskSpec(TaskId(name, 0), next(_RUNS), kind, config, config, self.worker, target)
+        return TaskSpec(TaskId(name, task), next(_RUNS), kind, config, config, self.worker, target)
 
     def start_source(self, name: str, connector: str, **more: Any) -> TaskSpec:
         spec = self.spec(name, connector, ConnectorType.SOURCE, **more)

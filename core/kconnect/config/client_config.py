@@ -164,6 +164,8 @@ def _translate(
         elif key not in SECURITY_KEYS and key not in HANDLED_ELSEWHERE:
             warnings.append(f"{full_key} has no effect: librdkafka has nothing like {key}")
     settings |= _reconnects(settings)
+    if "metadata.max.age.ms" in settings:  # Java's one setting: how old metadata gets, and how soon new topics are seen
+        settings["topic.metadata.refresh.interval.ms"] = min(settings["metadata.max.age.ms"], 3_600_000)
     security, problems = security_settings({key: value for key, (value, _) in merged.items() if key in SECURITY_KEYS})
     warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
     return {**settings, **security, **passed}, warnings
