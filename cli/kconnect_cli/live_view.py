@@ -38,7 +38,7 @@ _REDRAW_S = 0.5
 _STOP_S = 2.0
 # Counters come once a second: over five, a rate does not jump
 _RATE_WINDOW_S = 5.0
-_MOST_LOG_LINES = 200
+_MOST_LOG_ENTRIES = 100
 _DATE = re.compile(r"^\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d{3}\]")
 _LOGGER = re.compile(r" \(\S+:\d+\)$")
 # Title, blank, table head, blank, log head
@@ -89,10 +89,12 @@ def page(facts: Facts, height: int) -> RenderableType:
     rows = [row for status in facts.statuses for row in _rows(status, facts)]
     room = max(1, height - _OTHER_LINES - _LEAST_LOG_LINES)
     left_out = len(rows) - room
-    table = Table("CONNECTOR", "TASK", "STATE", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), expand=True)
+    for heading in ("CONNECTOR", "TASK", "STATE"):
+        table.add_column(heading, no_wrap=True)
     for heading in ("RECORDS/S", "RECORDS", "ERRORS"):
-        table.add_column(heading, justify="right")
-    table.add_column("WHY", no_wrap=True, overflow="ellipsis")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1, min_width=10)
     for row in _worst_first(rows)[:room]:
         table.add_row(*row)
     parts: list[RenderableType] = [title, Text(""), table]
@@ -169,7 +171,7 @@ class LiveView:
             statuses=statuses,
             counters=counters,
             rates=self._rates.add(now_s, counters),
-            log_lines=self._lines.last(),
+            log_lines=self._lines.heads(),
         )
 
 
@@ -181,16 +183,21 @@ class _LastLines(logging.Handler):
         self.setFormatter(like.formatter)
         for each in like.filters:
             self.addFilter(each)
-        self._kept: deque[str] = deque(maxlen=_MOST_LOG_LINES)
+        self._kept: deque[str] = deque(maxlen=_MOST_LOG_ENTRIES)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._kept.extend(self.format(record).splitlines())
+            self._kept.append(self.format(record))
         except Exception:  # a line that can not be written is told, as every handler does
             self.handleError(record)
 
     def last(self) -> list[str]:
+        """Whole entries, with their traces."""
         return list(self._kept)
+
+    def heads(self) -> list[str]:
+        """Their first lines: traces would push everything else off the screen."""
+        return [entry.partition("\n")[0] for entry in list(self._kept)]
 
 
 def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:

@@ -48,9 +48,10 @@ def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Format, nam
         write_object([dict(row) for row in rows], form)
 
 
-def table_text(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """The table that people see: in colours on a terminal."""
-    return _table([column.title for column in columns], [[column.text(row) for column in columns] for row in rows])
+def table_text(columns: Sequence[Column], rows: Sequence[Row], *, wrap: bool = True) -> str:
+    """The table that people see: in colours on a terminal. Without `wrap` the last column is cut at its edge."""
+    titles, cells = [column.title for column in columns], [[column.text(row) for column in columns] for row in rows]
+    return _rich_table(titles, cells, wrap) if sys.stdout.isatty() else plain_table(titles, cells)
 
 
 def write_object(value: object, form: Format) -> None:
@@ -77,10 +78,6 @@ def state_counts(states: Sequence[str]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "-"
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return _rich_table(titles, rows) if sys.stdout.isatty() else plain_table(titles, rows)
-
-
 def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns aligned with blanks, as `awk` and eyes like it."""
     lines = [list(titles), *([_one_line(cell) for cell in row] for row in rows)]
@@ -100,14 +97,17 @@ STATE_STYLES = {
 }
 
 
-def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], wrap: bool) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*titles, box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0), expand=not wrap)
+    for title in titles[:-1]:
+        table.add_column(title, no_wrap=not wrap)
+    table.add_column(titles[-1], no_wrap=not wrap, overflow="fold" if wrap else "ellipsis", ratio=None if wrap else 1)
     for row in rows:
-        cells = [Text(_one_line(cell), overflow="fold") for cell in row]
+        cells = [Text(_one_line(cell), overflow="fold" if wrap else "ellipsis") for cell in row]
         for cell in cells:
             for state, style in STATE_STYLES.items():
                 cell.highlight_words([state], style)

@@ -49,7 +49,7 @@ Context = Annotated[str | None, typer.Option("--context", help=_CONTEXT_HELP, sh
 Retry = Annotated[str | None, typer.Option("--retry", metavar="TIME", help=_RETRY_HELP, show_default=False)]
 Output = Annotated[
     Format | None,
-    typer.Option("--output", "-o", help="How data is written. [default: table]", show_default=False),
+    typer.Option("--output", "-o", help="table, json, yaml or name. [default: table]", show_default=False),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the trace of an error.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -15,7 +16,7 @@ from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.selection import STATES, Selection, chosen_names, select_names
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import CliSession, signals_raise, with_session
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
@@ -29,6 +30,9 @@ _COLUMNS = (
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", lambda row: root_cause(row.get("trace"))),
 )
+_ROOT_CAUSE = " Root cause: "
+# Title, blank, head, and the line that says how many are left out
+_SCREEN_HEAD_LINES = 4
 # While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
@@ -59,8 +63,9 @@ def status(
         write_rows(rows, _COLUMNS, session.output)
         return
     screen = _Screen(session)
-    for found in _looks(session, selection, pause_s):
-        screen.show(found)
+    with signals_raise(), screen:
+        for found in _looks(session, selection, pause_s):
+            screen.show(found)
 
 
 @with_session
@@ -122,6 +127,8 @@ def root_cause(trace: str | None) -> str:
     if not trace:
         return ""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    if _ROOT_CAUSE in lines[0]:  # our workers say it at once
+        return lines[0].partition(_ROOT_CAUSE)[2]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if caused:
         return caused[-1]
@@ -153,21 +160,37 @@ class _Screen:
     def __init__(self, session: CliSession) -> None:
         self._session = session
         self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
+        self._draws = session.output is Format.TABLE and sys.stdout.isatty()
+
+    def __enter__(self) -> Self:
+        if self._draws:
+            write_text("\x1b[?1049h\x1b[?25l")  # a screen of its own, as `less` has, and no cursor
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._draws:
+            write_text("\x1b[?25h\x1b[?1049l")
+            sys.stdout.flush()
 
     def show(self, statuses: Sequence[ConnectorStatus]) -> None:
         rows = status_rows(statuses)
-        if self._session.output is Format.TABLE and sys.stdout.isatty():
+        if self._draws:
             self._draw(rows)
         else:
             self._append(rows)
         sys.stdout.flush()
 
     def _draw(self, rows: Sequence[Row]) -> None:
-        text = table_text(_COLUMNS, rows).rstrip("\n") if rows else "No connectors."
-        when = time.strftime("%H:%M:%S")
-        lines = [f"{self._session.url}  {when}  Ctrl-C ends", "", *text.splitlines()]
+        """Over what was there: FAILED ones first, a line each, no more than the screen has."""
+        size = shutil.get_terminal_size()
+        worst_first = sorted(rows, key=lambda row: row["state"] != "FAILED")
+        room = max(1, size.lines - _SCREEN_HEAD_LINES)
+        text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else "No connectors."
+        lines = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends", "", *text.splitlines()]
+        if len(rows) > room:
+            lines.append(f".. and {len(rows) - room} more")
         # Home, each line to its end, then everything below
-        write_text("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+        write_text("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
 
     def _append(self, rows: Sequence[Row]) -> None:
         now = {(row["name"], row["task"]): row for row in rows}
