@@ -73,8 +73,25 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
 
 def topic_to_file(side: str, ground: Ground) -> Figures:
     """The records of one topic into a file."""
+    return _topic_to_file(side, ground, "topic-to-file", {})
+
+
+def dlq_idle(side: str, ground: Ground) -> Figures:
+    """The same with a dead letter queue that gets nothing: to be within 5 % of topic-to-file."""
+    more = {
+        "errors.tolerance": "all",
+        "errors.retry.timeout": "60000",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": "dead-letters",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    return _topic_to_file(side, ground, "dlq-idle", more)
+
+
+def _topic_to_file(side: str, ground: Ground, case: str, more: dict[str, str]) -> Figures:
     ground.fill_topic()
-    name = ground.next_name(side, "topic-to-file")
+    name = ground.next_name(side, case)
     target = ground.folder / f"{name}.txt"
     connector = {
         "name": name,
@@ -82,6 +99,7 @@ def topic_to_file(side: str, ground: Ground) -> Figures:
         "tasks.max": "1",
         "topics": ground.filled_topic,
         "file": str(target),
+        **more,
     }
 
     def progress() -> int:
@@ -112,6 +130,7 @@ def cold_start(side: str, ground: Ground) -> Figures:
 CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": file_to_topic,
     "topic-to-file": topic_to_file,
+    "dlq-idle": dlq_idle,
     "cold-start": cold_start,
 }
 
