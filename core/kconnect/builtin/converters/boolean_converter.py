@@ -69,7 +69,7 @@ class BooleanConverter(Converter, HeaderConverter):
 
         if not pa.types.is_boolean(column.type) or (schema is not None and schema.type is not Type.BOOLEAN):
             return NotImplemented
-        return pc.if_else(column, pa.scalar(b"\x01"), pa.scalar(b"\x00"))
+        return pc.if_else(column, pa.scalar(b"\x01", pa.binary()), pa.scalar(b"\x00", pa.binary()))
 
     def to_connect_batch(
         self, topic: str, column: pa.BinaryArray

@@ -25,6 +25,7 @@ def plain_json(value: Any) -> bytes | None:
         raw = orjson.dumps(value)
     except orjson.JSONEncodeError:  # numbers beyond 64 bits, lone surrogates, deep nests
         return None
+    raw = b"%b" % raw  # orjson leaves its 1 KB buffer behind each short text: 1.5 us a record kept, 0.1 us copied
     if b"\\u00" in raw:  # Jackson writes \u001B where orjson writes \u001b
         return None
     if not raw.isascii() and any(lead in raw for lead in _FOUR_BYTE_LEADS):

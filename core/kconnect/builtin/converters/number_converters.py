@@ -86,7 +86,7 @@ class _NumberConverter(Converter, HeaderConverter):
             return NotImplemented
         made = pa.Array.from_buffers(pa.binary(self._packer.size), len(column), [None, self._turned(column)])
         made = made.cast(pa.binary())
-        return pc.if_else(column.is_valid(), made, None) if column.null_count else made
+        return pc.if_else(column.is_valid(), made, pa.scalar(None, made.type)) if column.null_count else made
 
     def to_connect_batch(
         self, topic: str, column: pa.BinaryArray
@@ -100,7 +100,7 @@ class _NumberConverter(Converter, HeaderConverter):
         except pa.ArrowInvalid:
             return NotImplemented
         made = pa.Array.from_buffers(self._arrow_type(), len(fixed), [None, self._turned(fixed)])
-        return self.SCHEMA, pc.if_else(fixed.is_valid(), made, None) if fixed.null_count else made
+        return self.SCHEMA, pc.if_else(fixed.is_valid(), made, pa.scalar(None, made.type)) if fixed.null_count else made
 
     def close(self) -> None:
         """Nothing to let go of."""

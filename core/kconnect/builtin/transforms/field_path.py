@@ -73,6 +73,8 @@ class FieldPath:
 
     def column(self, schema: Schema, column: pa.Array, *, with_default: bool) -> pa.Array | None:
         """The column at the end of the path; None when only records can tell what is right."""
+        import pyarrow as pa
+
         for index, step in enumerate(self.steps):
             field = schema.field(step) if schema.type is Type.STRUCT else None
             if field is None:
@@ -82,7 +84,7 @@ class FieldPath:
             if column.null_count and schema.default is not None and (with_default or not is_last):
                 if outer_nulls or not is_last or schema.name is not None or not schema.type.is_primitive:
                     return None
-                column = column.fill_null(schema.default)
+                column = column.fill_null(pa.scalar(schema.default, column.type))
         return column
 
 

@@ -116,9 +116,11 @@ def kept_child(schema: Schema, child: pa.Array, replace_null: bool) -> pa.Array 
     if not child.null_count:
         return child
     if schema.default is not None and replace_null:
+        import pyarrow as pa
+
         if schema.name is not None or not schema.type.is_primitive:
             return None
-        return child.fill_null(schema.default)
+        return child.fill_null(pa.scalar(schema.default, child.type))
     return child if schema.is_optional else None
 
 
