@@ -25,6 +25,7 @@ from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery, RecordProd
 from kconnect.pipeline.conversion import Converters, KafkaBatch, KafkaRecord
 from kconnect.pipeline.inflight import InFlight, SourcePosition, partition_key
 from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.polled_lists import PolledLists
 from kconnect.pipeline.ports import OffsetPort, TaskControl
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.stages import StageError, TransformChain
@@ -76,6 +77,7 @@ class SourceLoop:
         self._task = parts.task
         self._producer = parts.producer
         self._reports_each = reports_each_record(type(parts.task))
+        self._lists = PolledLists(parts.transforms)
         self._written: deque[tuple[SourceRecord, WrittenRecord | None]] = deque()
         self._ended = threading.Lock()  # guards the two below, which deliveries change from any thread
         self._refused: ConnectError | None = None
@@ -185,6 +187,8 @@ class SourceLoop:
     # --- transforms, converters ---
 
     def _to_kafka(self, polled: Sequence[ConnectRecord] | RecordBatch) -> Payloads:
+        if not isinstance(polled, RecordBatch):
+            polled = self._lists.columns_of(polled)
         if isinstance(polled, RecordBatch):
             kept = self._parts.transforms.apply_batch(polled)
         else:
@@ -193,7 +197,7 @@ class SourceLoop:
             return []
         if isinstance(kept, RecordBatch):
             return self._parts.converters.to_kafka_batch(kept)
-        return self._parts.converters.to_kafka_records(kept)
+        return self._parts.converters.to_kafka_list(kept)
 
     def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
         """Deliver what came before the record that fails the task, so that a restart begins at that record."""

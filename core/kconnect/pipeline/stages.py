@@ -117,6 +117,10 @@ class TransformStep:
             if selected == self.negate:
                 return batch
             return self.transformation.apply_batch(batch) if self.is_columnar else NotImplemented
+        if getattr(self.transformation, "drops_all", False):
+            import pyarrow.compute as pc
+
+            return batch.filter(selected if self.negate else pc.invert(selected))
         return NotImplemented  # some rows are selected: their schema may come out different, so they part ways
 
     def close(self) -> None:
@@ -137,6 +141,11 @@ class TransformChain:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether every step takes batches."""
+        return all(step.is_columnar for step in self._steps)
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | list[ConnectRecord] | None:
         """The batch after all steps: a batch where it could stay columnar, else its records; None when nothing is left.
