@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from kconnect import redaction
 from kconnect.config import ConnectorFile, StandaloneConfig
-from kconnect.config.client_config import admin_config
+from kconnect.config.client_config import admin_config, override_error
 from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import (
     ConfigError,
@@ -229,6 +229,7 @@ class StandaloneWorker:
             variables = self._resolve_properties()
         with _exit_code(EXIT_WORKER, self._lead(), self._file):
             config = StandaloneConfig.parse(self._props, lambda name: _worker_plugin(plugins, name))
+            override_error(config.connector_client_config_override_policy, "client.id")  # an unknown one is told now
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
         with _exit_code(EXIT_WORKER, self._lead(), self._file):
             launcher = self._launcher = self._new_launcher(self._props)

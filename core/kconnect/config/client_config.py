@@ -7,7 +7,7 @@ warning that names it. `librdkafka.X` under any of these prefixes passes X on un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kconnect.api.configdef import ConfigDef, parse_type
@@ -115,21 +115,27 @@ def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) ->
     return number
 
 
-def override_error(policy: str, key: str) -> str | None:
+def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str | None:
     """Why a worker's `connector.client.config.override.policy` forbids a connector to override `key`; None if not.
 
-    Source: NoneConnectorClientConfigOverridePolicy, PrincipalConnectorClientConfigOverridePolicy (Kafka 4.3).
+    `allowlist` is `connector.client.config.override.allowlist`, for the policy Allowlist (KIP-1188).
+    Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
+    Differs: a policy of one's own, a Java class, can not run here.
     """
     match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
         case "All":
             return None
         case "Principal" if key in _PRINCIPAL_KEYS:
             return None
-        case "None" | "Principal" as name:
+        case "Allowlist" if key in allowlist:
+            return None
+        case "None" | "Principal" | "Allowlist" as name:
             return f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
         case _:
             raise ConfigError.invalid(
-                "connector.client.config.override.policy", policy, "String must be one of: All, None, Principal"
+                "connector.client.config.override.policy",
+                policy,
+                "String must be one of: All, Allowlist, None, Principal",
             )
 
 
@@ -166,7 +172,8 @@ def _translate(
     settings |= _reconnects(settings)
     if "metadata.max.age.ms" in settings:  # Java's one setting: how old metadata gets, and how soon new topics are seen
         settings["topic.metadata.refresh.interval.ms"] = min(settings["metadata.max.age.ms"], 3_600_000)
-    security, problems = security_settings({key: value for key, (value, _) in merged.items() if key in SECURITY_KEYS})
+    secured = {key: value for key, (value, _) in merged.items() if key in {*SECURITY_KEYS, "security.protocol"}}
+    security, problems = security_settings(secured)
     warnings += [f"{merged[key][1]} has no effect: {why}" for key, why in problems]
     return {**settings, **security, **passed}, warnings
 

@@ -1,11 +1,13 @@
-"""TLS and SASL settings of Java clients as librdkafka wants them: PEM and PKCS12 stores, JAAS entries."""
+"""TLS and SASL settings of Java clients as librdkafka wants them: stores as PEM, JAAS entries as single settings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from kconnect.config.key_stores import key_store, trust_store
 from kconnect.config.security_keys import SASL, SSL
 from kconnect.errors import ConfigError
 
@@ -18,34 +20,56 @@ _SAME: Final = {
     "sasl.kerberos.min.time.before.relogin": "sasl.kerberos.min.time.before.relogin",
     "sasl.kerberos.service.name": "sasl.kerberos.service.name",
     "sasl.mechanism": "sasl.mechanism",
+    **{
+        f"sasl.oauthbearer.assertion.{name}": f"sasl.oauthbearer.assertion.{name}"
+        for name in (
+            *("algorithm", "claim.aud", "claim.exp.seconds", "claim.iss", "claim.jti.include", "claim.nbf.seconds"),
+            *("claim.sub", "file", "private.key.file", "private.key.passphrase"),
+        )
+    },
+    "sasl.oauthbearer.assertion.template.file": "sasl.oauthbearer.assertion.jwt.template.file",
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
     "sasl.oauthbearer.scope": "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
     "ssl.cipher.suites": "ssl.cipher.suites",
-    "ssl.key.password": "ssl.key.password",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.truststore.certificates": "ssl.ca.pem",
 }
 _STORES: Final = frozenset(
     {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
         "ssl.keystore.location",
         "ssl.keystore.password",
         "ssl.keystore.type",
+        "ssl.truststore.certificates",
         "ssl.truststore.location",
         "ssl.truststore.password",
         "ssl.truststore.type",
     }
 )
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+_JAVA_CLASSES: Final = {
+    "sasl.login.callback.handler.class": {
+        f"{_OAUTH}OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
+    },
+    "sasl.oauthbearer.jwt.retriever.class": {
+        f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "JwtBearer")
+    },
+    "sasl.oauthbearer.jwt.validator.class": {f"{_OAUTH}{name}JwtValidator" for name in ("Default", "Client")},
+}
+"""Classes whose work librdkafka does too."""
 _JAAS_TOKEN: Final = re.compile(r"""\s*(?:([\w.$]+)(?:\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))?|(;))""")
 
 
 def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """What librdkafka needs for the `ssl.*` and `sasl.*` keys of `java`, and what can not be translated.
 
+    `java` holds `security.protocol` too: stores are opened where TLS is spoken only, as in Java.
     Shape: warnings as pairs of the key and why it has no effect.
-    Errors: ConfigError when a JAAS entry can not be read.
+    Errors: ConfigError when a JAAS entry or a store can not be read, or the own certificate has expired.
     """
     settings: dict[str, Any] = {}
     warnings: list[tuple[str, str]] = []
@@ -56,15 +80,18 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
             settings[key] = java[key].strip().lower() or "none"
         elif key == "sasl.jaas.config":
             settings |= _login(java[key])
+        elif key in _JAVA_CLASSES and java[key].strip() in _JAVA_CLASSES[key]:
+            continue  # what librdkafka does by itself
         elif key in SECURITY_KEYS and key not in _STORES:
             warnings.append((key, "librdkafka has nothing like it"))
     if "sasl.oauthbearer.token.endpoint.url" in settings:
         settings["sasl.oauthbearer.method"] = "oidc"
+    if java.get("sasl.oauthbearer.jwt.retriever.class", "").strip().endswith(".JwtBearerJwtRetriever"):
+        settings["sasl.oauthbearer.grant.type"] = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     if "ssl.cipher.suites" in settings:  # a list in Java, a text with colons in OpenSSL
         settings["ssl.cipher.suites"] = ":".join(re.split(r"\s*,\s*", settings["ssl.cipher.suites"].strip()))
-    for found, problem in (_key_store(java), _trust_store(java)):
-        settings |= found
-        warnings += problem
+    if java.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL"):
+        settings |= _stores(java)
     return settings, warnings
 
 
@@ -142,24 +169,28 @@ def _login(entry: str) -> dict[str, Any]:
     return found
 
 
-def _key_store(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    location, password = java.get("ssl.keystore.location"), java.get("ssl.keystore.password")
-    if location is None:
-        return {}, []
-    match java.get("ssl.keystore.type", "JKS").strip().upper():
-        case "PEM":  # one file with the key and the chain
-            return {"ssl.key.location": location, "ssl.certificate.location": location}, []
-        case "PKCS12":
-            return {"ssl.keystore.location": location, "ssl.keystore.password": password or ""}, []
-        case other:
-            return {}, [("ssl.keystore.location", f"a key store of type {other} must be converted to PKCS12 or PEM")]
+def _stores(java: Mapping[str, str]) -> dict[str, str]:
+    """Key and trust stores of any format as PEM in memory: nothing is written to disk. Errors: ConfigError."""
+    found: dict[str, str] = {}
+    own = key_store(java)
+    if own is not None and own.key is not None:
+        _refuse_expired(own.chain[0], java.get("ssl.keystore.location") or "ssl.keystore.certificate.chain")
+        found["ssl.key.pem"] = own.key.decode()
+        found["ssl.certificate.pem"] = b"".join(own.chain).decode()
+    trusted = trust_store(java)
+    if trusted is not None:
+        found["ssl.ca.pem"] = b"".join(trusted).decode()
+    return found
 
 
-def _trust_store(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    location = java.get("ssl.truststore.location")
-    if location is None:
-        return {}, []
-    kind = java.get("ssl.truststore.type", "JKS").strip().upper()
-    if kind == "PEM":
-        return {"ssl.ca.location": location}, []
-    return {}, [("ssl.truststore.location", f"a trust store of type {kind} must be converted to PEM")]
+def _refuse_expired(certificate: bytes, place: str) -> None:
+    """Differs: Java finds out when the broker asks for the certificate, and a broker that never asks does not mind."""
+    from cryptography.x509 import load_pem_x509_certificate
+
+    loaded = load_pem_x509_certificate(certificate)
+    if loaded.not_valid_after_utc < datetime.now(UTC):
+        raise ConfigError(
+            f"The certificate {loaded.subject.rfc4514_string()} in {place} expired on "
+            f"{loaded.not_valid_after_utc:%Y-%m-%d}.",
+            hint="Put a renewed certificate in its place.",
+        )

@@ -74,6 +74,8 @@ class DevBroker:
     The JVM runs in a session of its own, so a Ctrl-C at the terminal reaches the owner only, who stops the broker
     last. A broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
     `stop()` work.
+    `listeners` are further ones beside the plain one, security protocol -> port (`SASL_SSL`); `settings` hold what
+    they need, such as `listener.name.sasl_ssl.ssl.keystore.location`.
     Threads: one at a time.
     """
 
@@ -83,12 +85,14 @@ class DevBroker:
         data_dir: Path | str | None = None,
         *,
         settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
         jvm_options: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> None:
         self.port = port
         self.folder = BrokerFolder(Path(data_dir) if data_dir is not None else default_data_folder())
         self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
         self._jvm_options = tuple(jvm_options)
         self._progress = progress
         self._process: subprocess.Popen[bytes] | None = None
@@ -256,15 +260,17 @@ class DevBroker:
     def broker_settings(self) -> dict[str, str]:
         """Kafka's settings for this start; the controller gets a free port of its own each time."""
         controller_port = _free_port()
+        served = {"PLAINTEXT": self.port, **self._listeners}
+        shown = ",".join(f"{name}://{_HOST}:{port}" for name, port in served.items())
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(NODE_ID),
             "controller.quorum.voters": f"{NODE_ID}@{_HOST}:{controller_port}",
-            "listeners": f"PLAINTEXT://{_HOST}:{self.port},CONTROLLER://{_HOST}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self.port}",
+            "listeners": f"{shown},CONTROLLER://{_HOST}:{controller_port}",
+            "advertised.listeners": shown,
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:{name}" for name in served) + ",CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder.kafka),
             "num.partitions": "1",
             "default.replication.factor": "1",

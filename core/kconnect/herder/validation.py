@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kconnect import redaction
 from kconnect.api import SourceConnector
-from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue
+from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue, parse_type
 from kconnect.config.client_config import consumer_config, override_error, producer_config
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
@@ -26,6 +26,7 @@ __all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]
 
 log = logging.getLogger(__name__)
 
+_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _DLQ: Final = "errors.deadletterqueue.topic.name"
 
 
@@ -187,13 +188,14 @@ class ConnectorValidator:
 
     def _overrides(self, props: Mapping[str, str], prefix: str) -> ConfigInfos:
         policy = self.worker.get("connector.client.config.override.policy", "All")
+        allowlist = parse_type(_ALLOWLIST, self.worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
         infos = []
         for key, text in props.items():
             if not key.startswith(prefix):
                 continue
             java_key = key.removeprefix(prefix)
             value = ConfigValue(key, text)
-            refused = override_error(policy, java_key) or _untranslatable(prefix, java_key, text)
+            refused = override_error(policy, java_key, allowlist) or _untranslatable(prefix, java_key, text)
             if refused is not None:
                 value.add_error_message(refused)
             if refused is not None or mask({key: text})[key] != text:

@@ -69,8 +69,13 @@ class KafkaAdmin:
 
     def cluster_id(self, timeout_s: float) -> str:
         servers = self._config.get("bootstrap.servers")
-        with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
-            found: str | None = self._client.list_topics(timeout=timeout_s).cluster_id
+        try:
+            with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
+                found: str | None = self._client.list_topics(timeout=timeout_s).cluster_id
+        except ConnectError:
+            self._client.poll(0)  # brings the client's own errors, which tell more than that nothing came
+            self._log.raise_if_refused()
+            raise
         if not found:
             raise TimedOutError(f"The Kafka cluster at {servers} did not tell its id within {timeout_s:.0f} s")
         return found

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.kafka.refusals import is_refusal, refusal_error
 
 __all__ = ["ClientLog", "admin_client", "connect_error", "consumer_client", "kafka_errors", "producer_client"]
 
@@ -53,19 +54,19 @@ _LOG_EVERY_S = 30.0
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
     """A producer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
     with kafka_errors("The producer can not be built"):
-        return Producer({**PRODUCER_DEFAULTS, **config, **log.settings(), **callbacks})
+        return Producer({**PRODUCER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def consumer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Consumer:
     """A consumer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
     with kafka_errors("The consumer can not be built"):
-        return Consumer({**CONSUMER_DEFAULTS, **config, **log.settings(), **callbacks})
+        return Consumer({**CONSUMER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:
     """An admin client. Errors: ConnectError when librdkafka refuses a setting."""
     with kafka_errors("The admin client can not be built"):
-        return AdminClient({**config, **log.settings()})
+        return AdminClient({**config, **log.settings(config)})
 
 
 class ClientLog:
@@ -81,11 +82,14 @@ class ClientLog:
         self._name = name
         self._lock = threading.Lock()  # guards the two below
         self._told: dict[str, tuple[float, int]] = {}
+        self._refusal: KafkaError | None = None
+        self._ca_pem: str | None = None
         self.last_error: str | None = None
         """The newest error the client reported by itself, such as a broker that is away; for error messages."""
 
-    def settings(self) -> dict[str, Any]:
-        """What to give the client so that it logs here."""
+    def settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What to give the client of this config so that it logs here."""
+        self._ca_pem = config.get("ssl.ca.pem")
         return {"logger": self, "error_cb": self.on_error}
 
     def log(self, level: int, message: str, *args: Any) -> None:
@@ -96,7 +100,15 @@ class ClientLog:
     def on_error(self, error: KafkaError) -> None:
         """Called by the client for errors that belong to no request."""
         self.last_error = error.str()
+        if is_refusal(error):
+            self._refusal = error
         self._tell(logging.WARNING, error.name(), error.str())
+
+    def raise_if_refused(self) -> None:
+        """Errors: ConnectError when broker and client do not accept each other: wrong password or certificate."""
+        refusal = self._refusal
+        if refusal is not None:
+            raise refusal_error(self._name, refusal, self._ca_pem)
 
     def _tell(self, level: int, kind: str, text: str) -> None:
         now = time.monotonic()
@@ -121,11 +133,20 @@ def kafka_errors(doing: str) -> Iterator[None]:
 
 def connect_error(doing: str, error: KafkaError) -> ConnectError:
     """Our error for a KafkaError: TimedOutError, UnreachableError, RetriableError or plain ConnectError."""
+    if is_refusal(error):
+        return refusal_error(doing, error, None)
     text = f"{doing}: {error.str()}"
+    if "No provider for SASL mechanism" in text:
+        mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
+        return ConnectError(
+            f"{doing}: the installed librdkafka can not do SASL mechanism {mechanism} (sasl.mechanism).",
+            hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or install a confluent-kafka built with "
+            "libsasl2 (pip install --no-binary confluent-kafka confluent-kafka).",
+        )
     if error.code() in _TIMED_OUT:
         return TimedOutError(text)
     if error.code() in _UNREACHABLE:
-        return UnreachableError(text, hint="Check bootstrap.servers, and that the broker runs.")
+        return UnreachableError(text, hint="Check bootstrap.servers and security.protocol, and that the broker runs.")
     if error.retriable():
         return RetriableError(text)
     return ConnectError(text, hint=_HINTS.get(error.code()))

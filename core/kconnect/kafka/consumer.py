@@ -167,6 +167,7 @@ class RecordConsumer:
             self._raise_from_listener()
             raise connect_error("Records can not be fetched", error.args[0]) from error
         self._raise_from_listener()
+        self._log.raise_if_refused()
         return self._runs(messages) if messages else []
 
     def seek(self, partition: TopicPartition, offset: int) -> None:

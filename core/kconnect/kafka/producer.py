@@ -239,6 +239,7 @@ class RecordProducer:
             self._client.poll(timeout_s)
         except KafkaException as error:
             raise connect_error("The producer broke down", error.args[0]) from error
+        self._log.raise_if_refused()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
         """Wait until everything handed over has ended; False when time or patience ran out first."""

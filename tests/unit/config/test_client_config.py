@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,25 +201,47 @@ def test_a_broken_jaas_entry_is_refused_without_showing_it(entry: str) -> None:
     assert refused.value.hint
 
 
-def test_pem_and_pkcs12_stores_are_translated() -> None:
-    pem = {"ssl_keystore_type": "PEM", "ssl_keystore_location": "/k", "ssl_truststore_type": "PEM"}
-    settings, warnings = producer(**pem, ssl_truststore_location="/t", ssl_endpoint_identification_algorithm="")
-    assert settings["ssl.key.location"] == settings["ssl.certificate.location"] == "/k"
-    assert settings["ssl.ca.location"] == "/t"
+KEY_STORES = Path(__file__).parents[2] / "golden" / "keystores"
+
+
+@pytest.mark.parametrize("format", ["jks", "p12"])
+def test_stores_of_java_become_pem_in_memory(format: str) -> None:
+    settings, warnings = producer(
+        security_protocol="SASL_SSL",
+        ssl_keystore_location=str(KEY_STORES / f"server.{format}"),
+        ssl_keystore_password="store-pass",
+        ssl_key_password="key-pass" if format == "jks" else "store-pass",
+        ssl_truststore_location=str(KEY_STORES / f"trust.{format}"),
+        ssl_truststore_password="store-pass",
+        ssl_endpoint_identification_algorithm="",
+    )
+
+    assert settings["ssl.key.pem"].startswith("-----BEGIN PRIVATE KEY")
+    assert settings["ssl.certificate.pem"].startswith("-----BEGIN CERTIFICATE")
+    assert settings["ssl.ca.pem"] == (KEY_STORES / "server.pem").read_text()
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
+    assert not [key for key in settings if "location" in key or key.startswith("ssl.keystore")]
     assert warnings == []
 
-    settings, _ = producer(ssl_keystore_type="PKCS12", ssl_keystore_location="/k", ssl_keystore_password="s")
-    assert (settings["ssl.keystore.location"], settings["ssl.keystore.password"]) == ("/k", "s")
+
+def test_stores_stay_closed_where_no_tls_is_spoken() -> None:
+    settings, warnings = producer(ssl_keystore_location="/not/there", ssl_truststore_location="/not/there")
+
+    assert not [key for key in settings if key.startswith("ssl.")]
+    assert warnings == []
 
 
-def test_jks_stores_are_told_to_be_converted() -> None:
-    _, warnings = producer(ssl_keystore_location="/k", ssl_truststore_location="/t")
+def test_a_wrong_store_password_is_told_without_showing_it() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^ssl\.truststore\.password does not open ssl\.truststore\.location="
+    ) as told:
+        producer(
+            security_protocol="SSL",
+            ssl_truststore_location=str(KEY_STORES / "trust.jks"),
+            ssl_truststore_password="nonsense",
+        )
 
-    assert warnings == [
-        "producer.ssl.keystore.location has no effect: a key store of type JKS must be converted to PKCS12 or PEM",
-        "producer.ssl.truststore.location has no effect: a trust store of type JKS must be converted to PEM",
-    ]
+    assert "nonsense" not in f"{told.value} {told.value.hint}"
 
 
 @pytest.mark.parametrize(
@@ -228,11 +251,13 @@ def test_jks_stores_are_told_to_be_converted() -> None:
         ("None", "acks", False),
         ("Principal", "acks", False),
         ("Principal", "sasl.jaas.config", True),
+        ("Allowlist", "linger.ms", True),
+        ("Allowlist", "acks", False),
         ("org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy", "acks", False),
     ],
 )
 def test_override_policies(policy: str, key: str, is_allowed: bool) -> None:
-    assert (override_error(policy, key) is None) is is_allowed
+    assert (override_error(policy, key, ["linger.ms"]) is None) is is_allowed
 
 
 def test_an_unknown_policy_is_refused() -> None:

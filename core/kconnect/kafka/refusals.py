@@ -1,0 +1,72 @@
+"""Errors after which trying again is useless: the broker refuses the login, or one side the other's certificate.
+
+librdkafka goes on trying without end and says little about certificates. Source: AuthenticationException, which is
+fatal to Java's clients.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from typing import Final
+
+from confluent_kafka import KafkaError
+
+from kconnect.errors import ConnectError
+
+__all__ = ["is_refusal", "refusal_error"]
+
+# A broker answers a handshake in milliseconds; this one is only asked to find a better word for an error.
+_ASK_TIMEOUT_S: Final = 3.0
+_ADDRESS: Final = re.compile(r"^(?:[\w+.-]+://)?(\[[^\]]+\]|[^\s:/]+):(\d+)(?:/\w+)?: ")
+_SUFFIX: Final = re.compile(r"\s*\(after \d+ms in state \w+[^)]*\)$")
+_ALERT: Final = re.compile(r"alert ([\w ]*(?:certificate|unknown ca)[\w ]*)", re.IGNORECASE)
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """Whether credentials or a certificate are refused. A connection that merely broke is none."""
+    text = error.str()
+    if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
+        return "isconnected" not in text and "timed out" not in text
+    return "certificate verify failed" in text or _ALERT.search(text) is not None
+
+
+def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectError:
+    """One sentence on who refuses what. Asks the broker for its certificate again to tell what is wrong with it."""
+    text = _SUFFIX.sub("", error.str())
+    address = _ADDRESS.match(text)
+    where = f"the broker at {address[1]}:{address[2]}" if address else "the broker"
+    if "certificate verify failed" in text:
+        why = _verdict(address[1].strip("[]"), int(address[2]), ca_pem) if address else None
+        return ConnectError(
+            f"{lead}: the certificate of {where} is not accepted: "
+            f"{why or 'it has expired, is for another name, or its authority is not trusted'}.",
+            hint="Renew the broker's certificate, or name what signed it in ssl.truststore.location of this client.",
+        )
+    if alert := _ALERT.search(text):
+        return ConnectError(
+            f"{lead}: {where} does not accept the certificate of this client, or misses one ({alert[1].strip()}).",
+            hint="Name a key store with a certificate that the broker trusts in ssl.keystore.location of this client.",
+        )
+    said = (text[address.end() :] if address else text).removeprefix("SASL authentication error: ").rstrip(". ")
+    return ConnectError(
+        f"{lead}: {where} refuses the login: {said}.",
+        hint="Correct sasl.jaas.config and sasl.mechanism of this client: producer., consumer. or admin. of the "
+        "worker, or the connector's overrides.",
+    )
+
+
+def _verdict(host: str, port: int, ca_pem: str | None) -> str | None:
+    """What OpenSSL says about the broker's certificate; None when it can not be asked or finds nothing wrong."""
+    try:
+        context = ssl.create_default_context(cadata=ca_pem)
+        with (
+            socket.create_connection((host, port), _ASK_TIMEOUT_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return None
+    except ssl.SSLCertVerificationError as err:
+        return err.verify_message.rstrip(".")
+    except (OSError, ValueError):
+        return None
