@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-import orjson
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -25,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from kconnect.errors import BadRequestError
 from kconnect.herder.interface import Herder
 from kconnect.rest import admin, connectors, plugins_api, root
-from kconnect.rest.exchange import Answer, Call, Endpoint, Handler
+from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
 from kconnect.rest.problems import error_body, status_and_message
@@ -193,7 +192,7 @@ def _answer(handler: Handler, call: Call, method: str, path: str) -> Response:
 def _rendered(answer: Answer) -> Response:
     if answer.empty:
         return Response(status_code=answer.status, headers=dict(answer.headers))
-    return _json_response(answer.status, orjson.dumps(answer.body), dict(answer.headers))
+    return _json_response(answer.status, json_bytes(answer.body), dict(answer.headers))
 
 
 def _json_response(status: int, body: bytes, headers: dict[str, str] | None = None) -> Response:

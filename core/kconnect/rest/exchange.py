@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+import orjson
+
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.interface import Herder
 
-__all__ = ["Answer", "Call", "Endpoint", "Handler", "accepted", "no_content"]
+__all__ = ["Answer", "Call", "Endpoint", "Handler", "accepted", "json_bytes", "no_content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Call:
             raise BadRequestError(f"The body is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from None
         except RecursionError:
             raise BadRequestError("The body is nested too deeply") from None
+        except ValueError:
+            raise BadRequestError("The body holds a number with too many digits") from None
 
     def location(self, name: str) -> str:
         """URL of a connector. Differs: `/` and `%` in its name are encoded, so that the URL works."""
@@ -98,6 +102,14 @@ def no_content() -> Answer:
 
 def accepted() -> Answer:
     return Answer(status=202, empty=True)
+
+
+def json_bytes(body: Any) -> bytes:
+    """A body as JSON; numbers beyond 64 bits and halves of surrogate pairs, which callers may send, work too."""
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 Handler: TypeAlias = Callable[[Call], Answer]

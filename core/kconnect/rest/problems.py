@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-import orjson
-
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -15,6 +13,7 @@ from kconnect.errors import (
     NotFoundError,
 )
 from kconnect.redaction import redact
+from kconnect.rest.exchange import json_bytes
 
 __all__ = ["error_body", "status_and_message"]
 
@@ -44,4 +43,4 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
 
 
 def error_body(status: int, message: str) -> bytes:
-    return orjson.dumps({"error_code": status, "message": message})
+    return json_bytes({"error_code": status, "message": message})
