@@ -275,6 +275,8 @@ class SinkLoop:
             raise
         except ConnectError as error:
             raise ConnectError(f"{error} (it was given {delivery})", hint=error.hint) from error.__cause__
+        finally:
+            self._parts.originals.put((), ())  # messages held until the next fetch would cost it the CPU's cache
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
 

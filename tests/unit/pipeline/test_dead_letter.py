@@ -1,0 +1,197 @@
+"""Dead letters without a broker: their headers, how a failed record is found again, what Java calls an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kconnect.api import SinkRecord, SinkTask, TimestampType
+from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.errors import AlreadyExistsError, ConnectError, DataError, RetriableError, UnreachableError
+from kconnect.kafka import TopicInfo
+from kconnect.model import TaskId
+from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
+from kconnect.pipeline.dead_letter import DeadLetterSettings, context_headers, ensure_topic
+from kconnect.pipeline.error_texts import exception_name, exception_trace
+from kconnect.pipeline.originals import Originals
+from kconnect.pipeline.stages import Stage, StageError
+from kconnect.plugins import PluginRegistry
+
+
+def raised(error: Exception) -> Exception:
+    """The error with a trace, as a plugin gives it."""
+    try:
+        raise error
+    except Exception as caught:
+        return caught
+
+
+def fetched(*offsets: int, topic: str = "orders", partition: int = 3) -> FetchedBatch:
+    values: list[bytes | None] = [f"v{offset}".encode() for offset in offsets]
+    return FetchedBatch(topic, partition, list(offsets), None, values, None, TimestampType.NO_TIMESTAMP_TYPE, None)
+
+
+def record(offset: int, topic: str = "orders", partition: int = 3) -> SinkRecord:
+    return SinkRecord(topic, partition, None, None, None, f"value {offset}", offset)
+
+
+def test_the_headers_are_javas_in_javas_order() -> None:
+    failure = StageError(Stage.VALUE_CONVERTER, JsonConverter, fetched(7).row(0), raised(DataError("broken ü")))
+    made = context_headers(fetched(7).row(0), failure, TaskId("sink", 2), PluginRegistry.load().java_name)
+    assert [name.removeprefix("__connect.errors.") for name, _ in made] == [
+        "topic",
+        "partition",
+        "offset",
+        "connector.name",
+        "task.id",
+        "stage",
+        "class.name",
+        "exception.class.name",
+        "exception.message",
+        "exception.stacktrace",
+    ]
+    assert [value for _, value in made[:9]] == [
+        b"orders",
+        b"3",
+        b"7",
+        b"sink",
+        b"2",
+        b"VALUE_CONVERTER",
+        b"org.apache.kafka.connect.json.JsonConverter",
+        b"org.apache.kafka.connect.errors.DataException",
+        "broken ü".encode(),
+    ]
+
+
+def test_a_failed_put_is_told_of_the_class_java_names_and_an_error_without_words_has_a_null_message() -> None:
+    failure = StageError(Stage.TASK_PUT, SinkTask, fetched(7).row(0), ValueError())
+    made = dict(context_headers(fetched(7).row(0), failure, TaskId("sink", 0), lambda kind: kind.__name__))
+    assert made["__connect.errors.class.name"] == b"org.apache.kafka.connect.sink.SinkTask"
+    assert made["__connect.errors.exception.message"] is None
+
+
+def test_the_trace_begins_with_class_and_message_and_has_pythons_trace_behind() -> None:
+    text = exception_trace(raised(DataError("broken")))
+    assert text.startswith("org.apache.kafka.connect.errors.DataException: broken\nTraceback (most recent call last)")
+    assert "in raised\n    raise error" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (DataError("x"), "org.apache.kafka.connect.errors.DataException"),
+        (RetriableError("x"), "org.apache.kafka.connect.errors.RetriableException"),
+        (ConnectError("x"), "org.apache.kafka.connect.errors.ConnectException"),
+        (ValueError("x"), "ValueError"),
+        (UnreachableError("x"), "kconnect.errors.UnreachableError"),
+    ],
+)
+def test_errors_have_javas_names_where_java_has_them(error: Exception, name: str) -> None:
+    assert exception_name(error) == name
+
+
+def test_a_record_in_conversion_is_found_by_where_it_was_read_also_when_a_transform_moved_it() -> None:
+    originals = Originals(is_wanted=True)
+    originals.at_hand = [fetched(1, 2), fetched(5, 9, partition=4)]
+    moved = record(9, partition=4).new_record(topic="elsewhere", kafka_partition=0)
+    assert value_of(originals, moved) == b"v9"
+    assert value_of(originals, record(2)) == b"v2"
+    assert originals.of(record(3)) is None, "a gap"
+    assert originals.of(record(2, topic="other")) is None
+
+
+def test_a_fetched_record_is_its_own_original() -> None:
+    raw = fetched(4).row(0)
+    assert Originals(is_wanted=True).of(raw) is raw
+
+
+def test_records_of_a_task_that_reports_are_found_long_after_their_put() -> None:
+    originals = Originals(is_wanted=True)
+    originals.expect_reports()
+    kept = [record(1), record(6)]
+    originals.put(kept, [fetched(1), fetched(6)])
+    originals.put([], [])
+    assert [value_of(originals, each) for each in kept] == [b"v1", b"v6"]
+
+
+def test_a_task_may_ask_for_the_reporter_in_the_midst_of_its_first_put() -> None:
+    originals = Originals(is_wanted=True)
+    kept = [record(1)]
+    originals.put(kept, [fetched(1)])
+    originals.expect_reports()
+    originals.put([], [])
+    assert value_of(originals, kept[0]) == b"v1"
+
+
+def test_a_copy_that_a_task_made_has_no_original() -> None:
+    originals = Originals(is_wanted=True)
+    originals.expect_reports()
+    given = record(1)
+    originals.put([given], [fetched(1)])
+    assert originals.of(given.new_record(value="mine")) is None
+
+
+def test_records_of_a_batch_are_found_while_it_is_put() -> None:
+    originals = Originals(is_wanted=True)
+    originals.expect_reports()
+    originals.put((), [fetched(1, 2)])
+    assert value_of(originals, record(2)) == b"v2"
+
+
+def value_of(originals: Originals, wanted: SinkRecord) -> bytes | None:
+    found = originals.of(wanted)
+    assert isinstance(found, FetchedRecord)
+    return found.value
+
+
+class Topics:
+    """What ensure_topic asks of the admin client."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.created: list[TopicInfo] = []
+        self.create_fails: Exception | None = None
+
+    def describe_topics(self, names: list[str], timeout_s: float) -> dict[str, Any]:
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return {name: None for name in answer}
+
+    def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
+        if self.create_fails is not None:
+            raise self.create_fails
+        self.created.append(topic)
+
+
+def ensured(topics: Topics, is_stopping: Callable[[], bool] = lambda: False) -> list[TopicInfo]:
+    ensure_topic(topics, DeadLetterSettings(topic="dlq", replication_factor=2), is_stopping)  # type: ignore[arg-type]
+    return topics.created
+
+
+def test_a_topic_that_is_there_is_left_alone_and_a_missing_one_is_made() -> None:
+    assert ensured(Topics(["dlq"])) == []
+    assert ensured(Topics([])) == [TopicInfo("dlq", 1, 2)]
+
+
+def test_another_task_may_be_quicker() -> None:
+    topics = Topics([])
+    topics.create_fails = AlreadyExistsError("there")
+    assert ensured(topics) == []
+
+
+def test_a_broker_that_is_away_is_waited_for_until_the_task_is_to_stop() -> None:
+    assert ensured(Topics(UnreachableError("away"), UnreachableError("away"), ["dlq"])) == []
+    with pytest.raises(ConnectError, match="Could not initialize dead letter queue with topic=dlq: away"):
+        ensured(Topics(UnreachableError("away")), lambda: True)
+
+
+def test_a_topic_that_is_refused_is_told_with_the_setting_to_change() -> None:
+    topics = Topics([])
+    topics.create_fails = ConnectError("replication factor: 2 larger than available brokers: 1")
+    with pytest.raises(ConnectError) as error:
+        ensured(topics)
+    assert "larger than available brokers" in str(error.value)
+    assert "errors.deadletterqueue.topic.replication.factor" in (error.value.hint or "")
