@@ -15,7 +15,7 @@ from bench.meter import ProcessTree, Sample, cpu_us_per_record, sample_until, st
 from bench.sides import SIDES, Side
 from kit.topics import create_topic, delete_topic, produce_lines
 
-__all__ = ["CASES", "LINE_BYTES", "Figures", "Ground", "make_input"]
+__all__ = ["CASES", "LINE_BYTES", "ONLY_OURS", "Figures", "Ground", "make_input"]
 
 LINE_BYTES = 100
 # Java moves 0.27 M records a second on 2 cores; a run that is ten times slower than that is no result.
@@ -67,6 +67,52 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
     """A file of lines into a topic of one partition."""
     with _topic(ground, side, "file-to-topic") as topic, _end_offsets(ground.bootstrap, topic) as progress:
         connector = _source(topic, ground.input_file)
+        with _running(side, ground, topic, connector) as (worker, began):
+            return _stream(worker, began, ground, progress)
+
+
+def json_schemas(side: str, ground: Ground) -> Figures:
+    """The same through three transformations, as JSON with the schema beside each value."""
+    return _file_to_json(side, ground, "json-schemas", "true")
+
+
+def json_schemaless(side: str, ground: Ground) -> Figures:
+    """The same as JSON without schemas."""
+    return _file_to_json(side, ground, "json-schemaless", "false")
+
+
+def _file_to_json(side: str, ground: Ground, case: str, schemas: str) -> Figures:
+    with _topic(ground, side, case) as topic, _end_offsets(ground.bootstrap, topic) as progress:
+        connector = _source(topic, ground.input_file) | {
+            "topic": f"{topic}.raw",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": schemas,
+            "transforms": "hoist,insert,route",
+            "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+            "transforms.hoist.field": "line",
+            "transforms.insert.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+            "transforms.insert.static.field": "source",
+            "transforms.insert.static.value": "bench",
+            "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.route.regex": "(.*)[.]raw",
+            "transforms.route.replacement": "$1",
+        }
+        with _running(side, ground, topic, connector) as (worker, began):
+            return _stream(worker, began, ground, progress)
+
+
+def python_source(side: str, ground: Ground) -> Figures:
+    """Plain lists of SourceRecord from a custom Python source, dicts of four fields, as JSON without schemas."""
+    with _topic(ground, side, "python-source") as topic, _end_offsets(ground.bootstrap, topic) as progress:
+        connector = {
+            "name": topic,
+            "connector.class": "NumbersSource",
+            "tasks.max": "1",
+            "topic": topic,
+            "count": str(ground.lines),
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+        }
         with _running(side, ground, topic, connector) as (worker, began):
             return _stream(worker, began, ground, progress)
 
@@ -129,10 +175,16 @@ def cold_start(side: str, ground: Ground) -> Figures:
 
 CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": file_to_topic,
+    "json-schemas": json_schemas,
+    "json-schemaless": json_schemaless,
+    "python-source": python_source,
     "topic-to-file": topic_to_file,
     "dlq-idle": dlq_idle,
     "cold-start": cold_start,
 }
+
+ONLY_OURS = frozenset({"python-source"})
+"""Cases that Java Connect can not run."""
 
 
 def _stream(worker: Side, began: float, ground: Ground, progress: Callable[[], int]) -> Figures:

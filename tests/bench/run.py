@@ -25,7 +25,7 @@ sys.path.insert(0, str(_TESTS))
 
 import psutil  # noqa: E402  # after the path is set, as all below
 
-from bench.cases import CASES, LINE_BYTES, Ground, make_input  # noqa: E402
+from bench.cases import CASES, LINE_BYTES, ONLY_OURS, Ground, make_input  # noqa: E402
 from bench.compare import table  # noqa: E402
 from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
 from kit.ports import free_port  # noqa: E402
@@ -48,7 +48,8 @@ def main() -> int:
             _warm_up(broker.bootstrap)
             for case in options.cases:
                 for run in range(options.runs):
-                    for side in options.sides if run % 2 == 0 else options.sides[::-1]:
+                    sides = ["ours"] if case in ONLY_OURS else options.sides
+                    for side in sides if run % 2 == 0 else sides[::-1]:
                         _one(case, side, run, ground, results, failures)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -79,6 +79,7 @@ class OurSide:
             "bootstrap.servers": bootstrap,
             "listeners": f"http://127.0.0.1:{free_port()}",
             "offset.storage.file.filename": str(folder / "connect.offsets"),
+            "plugin.path": str(Path(__file__).parent / "plugins"),
         }
         self._files = [
             write_properties(folder / "worker.properties", settings),
