@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos
-from kconnect.herder.interface import PluginDescription, ServerInfo
+from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.restart import restart_plan
 from kconnect.logs import LoggerLevel
 from kconnect.model import (
@@ -96,6 +96,14 @@ class MemoryHerder:
     def connectors(self):
         self._called("connectors")
         return sorted(self.known)
+
+    def metrics(self):
+        self._called("metrics")
+        return []
+
+    def slots(self):
+        self._called("slots")
+        return [SlotInfo(0, True, "localhost", 1, (TaskId("a/b", 0),))]
 
     def connector_info(self, name) -> ConnectorInfo:
         self._called("connector_info", name)

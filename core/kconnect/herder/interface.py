@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from kconnect.api.configdef import ConfigKey
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.logs import LoggerLevel
-from kconnect.metrics import TaskCounters, TaskMeter
+from kconnect.metrics import Reading, TaskCounters, TaskMeter
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -34,6 +34,21 @@ class SlotInfo:
     host: str | None
     pid: int | None
     tasks: tuple[TaskId, ...]
+    job_group: str | None = None
+    """Spark's name of its job; the Spark UI and the status tracker know it."""
+    executor: str | None = None
+    """Spark's id of the executor it runs in; `driver` in local mode."""
+    cpu_seconds: float | None = None
+    """Of its whole life; with what follows a second old at most."""
+    cpu_percent: float | None = None
+    """Of one core, over the last seconds."""
+    memory_bytes: int | None = None
+    """Resident memory."""
+
+    def to_json(self) -> dict[str, Any]:
+        body = asdict(self)
+        body["tasks"] = [task_id.to_json() for task_id in self.tasks]
+        return body
 
 
 class LauncherEvents(Protocol):
@@ -197,6 +212,14 @@ class Herder(Protocol):
 
     def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting of a connector's config, with what is wrong and what to offer; creates nothing."""
+        ...
+
+    def metrics(self) -> Sequence[Reading]:
+        """All this worker measures, as it stands now."""
+        ...
+
+    def slots(self) -> Sequence[SlotInfo]:
+        """Where tasks run."""
         ...
 
     def loggers(self) -> Mapping[str, LoggerLevel]: ...

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kconnect.errors import NotFoundError
+from kconnect.metrics import Startups
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
 
 __all__ = ["MemoryStatus"]
@@ -29,6 +30,12 @@ class MemoryStatus:
         self._lock = threading.Lock()
         self._connectors: dict[str, ConnectorState] = {}  # guarded by _lock
         self._tasks: dict[TaskId, _TaskRun] = {}  # guarded by _lock
+        self.connector_starts = Startups()
+        self.task_starts = Startups()
+
+    def expect_connector(self, name: str) -> None:
+        """A connector is started: the first RUNNING or FAILED from now on says how that ended."""
+        self.connector_starts.began(name)
 
     def set_connector(self, name: str, state: RunState, trace: str | None = None, version: str | None = None) -> None:
         """A connector was seen in a state; without `version` the known one stays."""
@@ -36,6 +43,7 @@ class MemoryStatus:
             known = self._connectors.get(name)
             kept = version or (known.version if known else None)
             self._connectors[name] = ConnectorState(state, self.worker_id, trace, kept)
+        self.connector_starts.reached(name, state)
 
     def expect_task(
         self, task_id: TaskId, run: int, version: str | None, state: RunState = RunState.UNASSIGNED
@@ -44,6 +52,7 @@ class MemoryStatus:
         with self._lock:
             status = TaskState(task_id.task, state, self.worker_id, None, version)
             self._tasks[task_id] = _TaskRun(run, status)
+        self.task_starts.began((task_id, run))
 
     def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
         """A slot saw a task in a state. False: it is of an earlier run or of a removed task, and is dropped.
@@ -57,7 +66,11 @@ class MemoryStatus:
                 return False
             status = replace(known.status, state=shown, trace=trace, worker_id=self.worker_id)
             self._tasks[task_id] = _TaskRun(run, status)
-            return True
+        if state is RunState.STOPPED:
+            self.task_starts.forget((task_id, run))
+        else:
+            self.task_starts.reached((task_id, run), state)
+        return True
 
     def remove_tasks(self, ids: Collection[TaskId]) -> None:
         with self._lock:
@@ -72,11 +85,18 @@ class MemoryStatus:
 
     def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         """A connector with its tasks in order. Errors: NotFoundError."""
+        found = self.find_connector(name, kind)
+        if found is None:
+            raise NotFoundError(f"No status found for connector {name}")
+        return found
+
+    def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
+        """The same; None when there is no such connector."""
         with self._lock:
             state = self._connectors.get(name)
             tasks = [entry.status for task_id, entry in self._tasks.items() if task_id.connector == name]
         if state is None:
-            raise NotFoundError(f"No status found for connector {name}")
+            return None
         return ConnectorStatus(name, state, tuple(sorted(tasks, key=lambda task: task.id)), kind)
 
     def task(self, task_id: TaskId) -> TaskState:

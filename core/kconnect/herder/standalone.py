@@ -29,8 +29,9 @@ from kconnect.herder.connector_context import SinkHostContext, SourceHostContext
 from kconnect.herder.connector_plugins import connector_kind, new_connector
 from kconnect.herder.connector_runner import call_once
 from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector, StatusListener
-from kconnect.herder.interface import LauncherEvents, PluginDescription, ServerInfo
+from kconnect.herder.interface import LauncherEvents, PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.launcher_events import HerderEvents
+from kconnect.herder.measured import worker_readings
 from kconnect.herder.memory_config import (
     ConnectorEntry,
     MemoryConfig,
@@ -47,6 +48,7 @@ from kconnect.herder.reloads import Reloads
 from kconnect.herder.restart import restart_plan
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.logs import LoggerLevel, LogLevels
+from kconnect.metrics import Reading
 from kconnect.model import (
     CONNECT_VERSION,
     ConnectorInfo,
@@ -173,6 +175,15 @@ class StandaloneHerder:
         topics = self._topics.of(name)
         self._config.get(name)
         return topics
+
+    def metrics(self) -> Sequence[Reading]:
+        entries = self._config.all()
+        kinds = {entry.name: self._kind(entry.config) for entry in entries}
+        parts = self._parts
+        return worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+
+    def slots(self) -> Sequence[SlotInfo]:
+        return self._parts.launcher.slots()
 
     def loggers(self) -> Mapping[str, LoggerLevel]:
         return self._log_levels.all()
@@ -393,6 +404,7 @@ class StandaloneHerder:
         parts = ConnectorParts(
             name, lambda: self._new_plugin(entry.config), self._context_of(entry), self._listener(name), times
         )
+        self._status.expect_connector(name)
         hosted = self._hosted[name] = HostedConnector(parts, lambda: self._resolved(entry))
         hosted.transition_to(entry.target_state)
 

@@ -3,6 +3,27 @@
 Imports only the ground rooms: pipeline counts with it, herder, spark and rest hand it on.
 """
 
+from kconnect.metrics.catalogue import CATALOGUE, NOT_COLLECTED, Kind, Metric
+from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
+from kconnect.metrics.readings import PluginUse, Reading, WorkerView, readings_of
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
+from kconnect.metrics.startups import StartupCount, Startups
 
-__all__ = ["Spread", "TaskCounters", "TaskMeter", "TaskMeters"]
+__all__ = [
+    "CATALOGUE",
+    "CONTENT_TYPE",
+    "NOT_COLLECTED",
+    "Kind",
+    "Metric",
+    "PluginUse",
+    "Reading",
+    "Spread",
+    "StartupCount",
+    "Startups",
+    "TaskCounters",
+    "TaskMeter",
+    "TaskMeters",
+    "WorkerView",
+    "prometheus_text",
+    "readings_of",
+]

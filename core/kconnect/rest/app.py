@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from kconnect.errors import BadRequestError
 from kconnect.herder.interface import Herder
-from kconnect.rest import admin, connectors, plugins_api, root
+from kconnect.rest import admin, connectors, observe, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
@@ -39,6 +39,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *connectors.ENDPOINTS,
     *plugins_api.ENDPOINTS,
     *admin.ENDPOINTS,
+    *observe.ENDPOINTS,
 )
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -139,7 +140,7 @@ class _RawPathRoute(BaseRoute):
         handler = self._endpoint.handlers.get("GET" if method == "HEAD" else method)
         if handler is None:
             return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
-        if not _accepts_json(request.headers.get("accept")):
+        if not _accepts(request.headers.get("accept"), self._endpoint.media_type):
             return _plain_error(406, "Not Acceptable")
         try:
             body = b""
@@ -165,7 +166,8 @@ class _RawPathRoute(BaseRoute):
     async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
         job = asyncio.get_running_loop().run_in_executor(
-            self._shared.executor, partial(_answer, handler, call, request.method, request.url.path)
+            self._shared.executor,
+            partial(_answer, handler, call, request.method, request.url.path, self._endpoint.media_type),
         )
         try:
             return await asyncio.wait_for(job, deadline_s)
@@ -180,18 +182,20 @@ class _RawPathRoute(BaseRoute):
             return _json_response(500, error_body(500, message))
 
 
-def _answer(handler: Handler, call: Call, method: str, path: str) -> Response:
+def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response:
     """Runs in a pool thread: REST's error boundary."""
     try:
-        return _rendered(handler(call))
+        return _rendered(handler(call), media_type)
     except Exception as err:
         status, message = status_and_message(err, method, path)
         return _json_response(status, error_body(status, message))
 
 
-def _rendered(answer: Answer) -> Response:
+def _rendered(answer: Answer, media_type: str = "application/json") -> Response:
     if answer.empty:
         return Response(status_code=answer.status, headers=dict(answer.headers))
+    if answer.text is not None:
+        return Response(answer.text.encode(), answer.status, {**answer.headers, "content-type": media_type})
     return _json_response(answer.status, json_bytes(answer.body), dict(answer.headers))
 
 
@@ -247,13 +251,16 @@ def _decoded(segment: str) -> str:
         raise BadRequestError(f"The path holds bytes that are not UTF-8: {segment}") from None
 
 
-def _accepts_json(accept: str | None) -> bool:
+def _accepts(accept: str | None, media_type: str) -> bool:
+    """Whether the caller takes what an endpoint gives. Parameters such as a version are not compared."""
     if not accept:
         return True
+    wanted = media_type.split(";")[0]
+    group = wanted.split("/")[0]
     for choice in accept.split(","):
         kind, *params = (part.strip().lower() for part in choice.split(";"))
         refused = any(param.startswith("q=") and _is_zero(param[2:]) for param in params)
-        if kind in ("application/json", "application/*", "*/*", "*") and not refused:
+        if kind in (wanted, f"{group}/*", "*/*", "*") and not refused:
             return True
     return False
 

@@ -94,6 +94,8 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     empty: bool = False
+    text: str | None = None
+    """In place of a JSON body: what is sent as it is, of the endpoint's `media_type`."""
 
 
 def no_content() -> Answer:
@@ -125,6 +127,8 @@ class Endpoint:
     """None: the server's request timeout."""
     when_late: Handler | None = None
     """What to answer after the deadline instead of the usual 500."""
+    media_type: str = "application/json"
+    """Of its good answers; errors are JSON."""
 
 
 def _refuse_constant(text: str) -> None:

@@ -70,7 +70,7 @@ def openapi_document(endpoints: Iterable[Endpoint], version: str, *, login: bool
 
 def _path(endpoint: Endpoint) -> dict[str, Any]:
     item: dict[str, Any] = {
-        method.lower(): _operation(method, endpoint.path, handler) for method, handler in endpoint.handlers.items()
+        method.lower(): _operation(method, endpoint, handler) for method, handler in endpoint.handlers.items()
     }
     if parts := _PART.findall(endpoint.path):
         item["parameters"] = [
@@ -86,14 +86,18 @@ def _path(endpoint: Endpoint) -> dict[str, Any]:
     return item
 
 
-def _operation(method: str, path: str, handler: Handler) -> dict[str, Any]:
+def _operation(method: str, endpoint: Endpoint, handler: Handler) -> dict[str, Any]:
+    path = endpoint.path
     described = handler if isinstance(handler, Operation) else Operation(handler, f"{method} {path}")
     operation: dict[str, Any] = {
         "operationId": _operation_id(method, path),
         "summary": described.summary,
         "tags": [path.split("/")[1] or "worker"],
         "responses": {
-            **{str(status): _answer(status, schema) for status, schema in described.answers.items()},
+            **{
+                str(status): _answer(status, schema, endpoint.media_type.split(";")[0])
+                for status, schema in described.answers.items()
+            },
             "default": _ERROR,
         },
     }
@@ -109,11 +113,11 @@ def _operation_id(method: str, path: str) -> str:
     return "_".join([method.lower(), *(words or ["root"])])
 
 
-def _answer(status: int, schema: Schema | None) -> dict[str, Any]:
+def _answer(status: int, schema: Schema | None, media_type: str) -> dict[str, Any]:
     texts_of = {200: "Done", 201: "Created", 202: "Accepted, carried out after the answer", 204: "Done, nothing to say"}
     answer: dict[str, Any] = {"description": texts_of.get(status, "See the body")}
     if schema is not None:
-        answer["content"] = {"application/json": {"schema": schema}}
+        answer["content"] = {media_type: {"schema": schema}}
     return answer
 
 

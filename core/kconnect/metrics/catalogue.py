@@ -1,0 +1,197 @@
+"""Every metric of a Connect worker as data: where it belongs, what it is called, what it says.
+
+Names, groups and tags are those of Java, so that dashboards keep their meaning; the sentences are ours.
+Source: ConnectMetricsRegistry, WorkerMetricsGroup (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["BY_NAME", "CATALOGUE", "NOT_COLLECTED", "Kind", "Metric", "prometheus_name"]
+
+
+class Kind(StrEnum):
+    """How a value is to be read."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    TEXT = "text"
+    """A word: Prometheus gets 1 with the word as label `value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the catalogue. `unit` is empty for plain counts and words."""
+
+    group: str
+    name: str
+    tags: tuple[str, ...]
+    kind: Kind
+    unit: str
+    text: str
+
+    @property
+    def prometheus(self) -> str:
+        return prometheus_name(self.group, self.name)
+
+
+def prometheus_name(group: str, name: str) -> str:
+    """`kafka_connect_<group>_<metric>`; a group that begins with `connect-` does not say it twice."""
+    return f"kafka_{'' if group.startswith('connect-') else 'connect_'}{group}_{name}".replace("-", "_")
+
+
+_G, _C, _T = Kind.GAUGE, Kind.COUNTER, Kind.TEXT
+_TASK: Final = ("connector", "task")
+
+
+def _group(group: str, tags: tuple[str, ...], *rows: tuple[str, Kind, str, str]) -> tuple[Metric, ...]:
+    return tuple(Metric(group, name, tags, kind, unit, text) for name, kind, unit, text in rows)
+
+
+CATALOGUE: Final[tuple[Metric, ...]] = (
+    *_group(
+        "connect-worker-metrics",
+        (),
+        ("connector-count", _G, "", "Connectors this worker runs."),
+        ("task-count", _G, "", "Tasks this worker runs."),
+        ("connector-startup-attempts-total", _C, "", "Starts of connectors that have ended, well or not."),
+        ("connector-startup-success-total", _C, "", "Starts of connectors that went well."),
+        ("connector-startup-success-percentage", _G, "ratio", "Part of the starts of connectors that went well."),
+        ("connector-startup-failure-total", _C, "", "Starts of connectors that failed."),
+        ("connector-startup-failure-percentage", _G, "ratio", "Part of the starts of connectors that failed."),
+        ("task-startup-attempts-total", _C, "", "Starts of tasks that have ended, well or not."),
+        ("task-startup-success-total", _C, "", "Starts of tasks that went well."),
+        ("task-startup-success-percentage", _G, "ratio", "Part of the starts of tasks that went well."),
+        ("task-startup-failure-total", _C, "", "Starts of tasks that failed."),
+        ("task-startup-failure-percentage", _G, "ratio", "Part of the starts of tasks that failed."),
+    ),
+    *_group(
+        "connect-worker-metrics",
+        ("connector",),
+        ("connector-total-task-count", _G, "", "Tasks of the connector."),
+        ("connector-running-task-count", _G, "", "Tasks of the connector that are RUNNING."),
+        ("connector-paused-task-count", _G, "", "Tasks of the connector that are PAUSED."),
+        ("connector-failed-task-count", _G, "", "Tasks of the connector that are FAILED."),
+        ("connector-unassigned-task-count", _G, "", "Tasks of the connector that wait for a slot."),
+        ("connector-destroyed-task-count", _G, "", "Tasks of the connector that are being removed."),
+        ("connector-restarting-task-count", _G, "", "Tasks of the connector that are RESTARTING."),
+    ),
+    *_group(
+        "connector-metrics",
+        ("connector",),
+        ("connector-class", _T, "", "Class of the connector."),
+        ("connector-type", _T, "", "source or sink."),
+        ("connector-version", _T, "", "Version that the connector tells."),
+        ("status", _T, "", "State of the connector, in small letters."),
+    ),
+    *_group(
+        "connector-task-metrics",
+        _TASK,
+        ("status", _T, "", "State of the task, in small letters."),
+        ("running-ratio", _G, "ratio", "Part of its life that the task was RUNNING."),
+        ("pause-ratio", _G, "ratio", "Part of its life that the task was PAUSED."),
+        ("batch-size-avg", _G, "records", "Records of a poll (source) or a put (sink), the mean of a minute."),
+        ("batch-size-max", _G, "records", "The largest such batch of the last minute."),
+        ("offset-commit-avg-time-ms", _G, "ms", "How long a commit of offsets takes, the mean of a minute."),
+        ("offset-commit-max-time-ms", _G, "ms", "The longest commit of offsets in the last minute."),
+        ("offset-commit-success-percentage", _G, "ratio", "Part of the commits of the last minute that went well."),
+        ("offset-commit-failure-percentage", _G, "ratio", "Part of the commits of the last minute that failed."),
+        ("connector-class", _T, "", "Class of the task's connector."),
+        ("connector-type", _T, "", "source or sink."),
+        ("connector-version", _T, "", "Version of the task's connector."),
+        ("task-class", _T, "", "Class of the task."),
+        ("task-version", _T, "", "Version that the task tells."),
+        ("key-converter-class", _T, "", "Class of the converter of keys."),
+        ("key-converter-version", _T, "", "Version of the converter of keys."),
+        ("value-converter-class", _T, "", "Class of the converter of values."),
+        ("value-converter-version", _T, "", "Version of the converter of values."),
+        ("header-converter-class", _T, "", "Class of the converter of headers."),
+        ("header-converter-version", _T, "", "Version of the converter of headers."),
+    ),
+    *_group(
+        "connector-transform-metrics",
+        (*_TASK, "transform"),
+        ("transform-class", _T, "", "Class of a transformation of the task."),
+        ("transform-version", _T, "", "Version of a transformation of the task."),
+    ),
+    *_group(
+        "connector-predicate-metrics",
+        (*_TASK, "predicate"),
+        ("predicate-class", _T, "", "Class of a predicate of the task."),
+        ("predicate-version", _T, "", "Version of a predicate of the task."),
+    ),
+    *_group(
+        "source-task-metrics",
+        _TASK,
+        ("poll-batch-avg-time-ms", _G, "ms", "How long a poll that gave records took, the mean of a minute."),
+        ("poll-batch-max-time-ms", _G, "ms", "The longest such poll of the last minute."),
+        ("source-record-poll-rate", _G, "records/s", "Records polled each second, over a minute."),
+        ("source-record-poll-total", _C, "records", "Records polled since the task began."),
+        ("source-record-write-rate", _G, "records/s", "Records the broker acknowledged each second, over a minute."),
+        ("source-record-write-total", _C, "records", "Records the broker acknowledged since the task began."),
+        ("source-record-active-count", _G, "records", "Records polled and not acknowledged yet."),
+        ("source-record-active-count-avg", _G, "records", "The mean of these over the last minute."),
+        ("source-record-active-count-max", _G, "records", "The most of these in the last minute."),
+        ("transaction-size-avg", _G, "records", "Records of a transaction, the mean of a minute."),
+        ("transaction-size-max", _G, "records", "Records of the largest transaction."),
+        ("transaction-size-min", _G, "records", "Records of the smallest transaction."),
+    ),
+    *_group(
+        "sink-task-metrics",
+        _TASK,
+        ("sink-record-read-rate", _G, "records/s", "Records read from Kafka each second, over a minute."),
+        ("sink-record-read-total", _C, "records", "Records read from Kafka since the task began."),
+        ("sink-record-send-rate", _G, "records/s", "Records the task took in put each second, over a minute."),
+        ("sink-record-send-total", _C, "records", "Records the task took in put since it began."),
+        ("sink-record-lag-max", _G, "records", "How far the task is behind the end of its partitions."),
+        ("sink-record-active-count", _G, "records", "Records read and not committed yet."),
+        ("sink-record-active-count-avg", _G, "records", "The mean of these over the last minute."),
+        ("sink-record-active-count-max", _G, "records", "The most of these in the last minute."),
+        ("partition-count", _G, "partitions", "Partitions the task holds."),
+        ("offset-commit-seq-no", _G, "", "Number of the commit of offsets begun last."),
+        ("offset-commit-completion-rate", _G, "1/s", "Commits of offsets that went well each second, over a minute."),
+        ("offset-commit-completion-total", _C, "", "Commits of offsets that went well since the task began."),
+        ("offset-commit-skip-rate", _G, "1/s", "Commits answered too late each second, over a minute."),
+        ("offset-commit-skip-total", _C, "", "Commits answered after the next one had begun, since the task began."),
+        ("put-batch-avg-time-ms", _G, "ms", "How long a put with records took, the mean of a minute."),
+        ("put-batch-max-time-ms", _G, "ms", "The longest such put of the last minute."),
+    ),
+    *_group(
+        "task-error-metrics",
+        _TASK,
+        ("total-record-failures", _C, "", "Attempts of a stage that failed, repeated ones too."),
+        ("total-record-errors", _C, "records", "Records that failed for good."),
+        ("total-records-skipped", _C, "records", "Records dropped as errors.tolerance=all says."),
+        ("total-retries", _C, "", "Attempts made again."),
+        ("total-errors-logged", _C, "", "Failures written to the log, as errors.log.enable says."),
+        ("deadletterqueue-produce-requests", _C, "records", "Records handed to the dead letter queue."),
+        ("deadletterqueue-produce-failures", _C, "records", "Records the dead letter queue refused."),
+        ("last-error-timestamp", _G, "ms", "When a record failed last, in ms since 1970; 0 for never."),
+    ),
+    *_group(
+        "connect-worker-rebalance-metrics",
+        (),
+        ("connect-protocol", _T, "", "Protocol of the group of workers."),
+        ("leader-name", _T, "", "URL of the worker that leads the group."),
+        ("epoch", _G, "", "Generation of the group."),
+        ("completed-rebalances-total", _C, "", "Rebalances this worker has gone through."),
+        ("rebalancing", _G, "", "1 while this worker is in a rebalance."),
+        ("rebalance-avg-time-ms", _G, "ms", "How long a rebalance takes, the mean."),
+        ("rebalance-max-time-ms", _G, "ms", "The longest rebalance."),
+        ("time-since-last-rebalance-ms", _G, "ms", "Time since the last rebalance ended."),
+    ),
+)
+
+_NO_GROUP = "a standalone worker has no group of workers, as in Java"
+_NO_TRANSACTIONS = "only exactly-once sources write in transactions, and a standalone worker has none, as in Java"
+NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
+    **{(metric.group, metric.name): _NO_GROUP for metric in CATALOGUE if "rebalance" in metric.group},
+    **{(metric.group, metric.name): _NO_TRANSACTIONS for metric in CATALOGUE if "transaction" in metric.name},
+    ("sink-task-metrics", "sink-record-lag-max"): "Java names it in its catalogue and never measures it",
+}
+"""Rows that no worker of ours shows yet, by group and name, with the reason."""
+
+BY_NAME: Final[dict[tuple[str, str], Metric]] = {(metric.group, metric.name): metric for metric in CATALOGUE}

@@ -1,0 +1,56 @@
+"""Prints docs/metrics.md: `python -m kconnect.metrics.document > docs/metrics.md`."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+
+from kconnect.metrics.catalogue import CATALOGUE, NOT_COLLECTED, Kind, Metric
+
+__all__ = ["metrics_document"]
+
+_HEAD = """\
+# Metrics
+
+`GET /metrics` on every listener of a worker answers with all of its metrics as text for Prometheus. Groups, names and
+tags are those of Java's JMX metrics: `kafka.connect:type=source-task-metrics,connector=..,task=..` with the attribute
+`source-record-poll-rate` is `kafka_connect_source_task_metrics_source_record_poll_rate{connector="..",task=".."}`.
+
+```yaml
+scrape_configs:
+  - job_name: connect
+    static_configs: [{targets: ["localhost:8083"]}]
+```
+
+- Tasks count in their slots; what has changed reaches the worker once a second.
+- Rates, means and maxima go over the last minute. A mean of nothing is NaN, as in Java.
+- Totals begin at 0 with each start of a task, also when its slot was lost.
+- A word such as a status is a line with the value 1 and the word as label `value`.
+- Parts such as `..-percentage` and `..-ratio` go from 0 to 1, as in Java.
+- Differs: means and maxima of times leave out polls and puts without records; an offset commit counts when there was
+  something to commit.
+
+This page is made from the catalogue: `python -m kconnect.metrics.document > docs/metrics.md`.
+"""
+
+
+def metrics_document() -> str:
+    parts = [_HEAD]
+    for (group, tags), metrics in groupby(CATALOGUE, lambda metric: (metric.group, metric.tags)):
+        labels = ", ".join(f"`{tag}`" for tag in tags)
+        parts.append(f"## {group}{' by ' + labels if labels else ''}\n")
+        parts.append("| in Prometheus | unit | what it says |\n|---|---|---|")
+        parts += [_row(metric) for metric in metrics]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _row(metric: Metric) -> str:
+    reason = NOT_COLLECTED.get((metric.group, metric.name))
+    text = f"{metric.text} Not shown: {reason}." if reason else metric.text
+    unit = "text" if metric.kind is Kind.TEXT else metric.unit
+    return f"| `{metric.prometheus}` | {unit} | {text} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(metrics_document())

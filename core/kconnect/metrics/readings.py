@@ -1,0 +1,193 @@
+"""From what is known of a worker to readings: each a metric of the catalogue, its labels and its value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kconnect.metrics.catalogue import BY_NAME, Metric
+from kconnect.metrics.sensors import TaskMeter
+from kconnect.metrics.startups import StartupCount
+from kconnect.model import ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+
+__all__ = ["PluginUse", "Reading", "WorkerView", "readings_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value of one metric; `value` is a text for words."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    """The values of the metric's tags, in their order."""
+    value: float | int | str
+
+
+@dataclass(frozen=True, slots=True)
+class PluginUse:
+    """A plugin a task uses: `role` is connector, task, key-converter .. or transform, predicate with its `alias`."""
+
+    role: str
+    class_name: str
+    version: str | None
+    alias: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    """What is known of a worker at one moment."""
+
+    now_s: float
+    statuses: Sequence[ConnectorStatus]
+    plugins: Mapping[str, Sequence[PluginUse]]
+    """By connector."""
+    meters: Mapping[TaskId, TaskMeter]
+    connector_starts: StartupCount = field(default_factory=StartupCount)
+    task_starts: StartupCount = field(default_factory=StartupCount)
+
+
+def readings_of(view: WorkerView) -> Iterator[Reading]:
+    """All readings, those of one metric not side by side."""
+    yield from _worker(view)
+    for status in view.statuses:
+        yield from _connector(status, view.plugins.get(status.name, ()))
+        for task in status.tasks:
+            labels = (status.name, str(task.id))
+            yield from _task_state(labels, task, view.plugins.get(status.name, ()), status)
+            meter = view.meters.get(TaskId(status.name, task.id))
+            if meter is not None:
+                yield from _task(labels, meter, view.now_s)
+                yield from _COUNTS[status.type](labels, meter, view.now_s)
+
+
+def _worker(view: WorkerView) -> Iterator[Reading]:
+    group = "connect-worker-metrics"
+    yield _reading(group, "connector-count", (), len(view.statuses))
+    yield _reading(group, "task-count", (), sum(len(status.tasks) for status in view.statuses))
+    for what, starts in (("connector", view.connector_starts), ("task", view.task_starts)):
+        yield _reading(group, f"{what}-startup-attempts-total", (), starts.attempts)
+        yield _reading(group, f"{what}-startup-success-total", (), starts.successes)
+        yield _reading(group, f"{what}-startup-success-percentage", (), _part(starts.successes, starts.failures))
+        yield _reading(group, f"{what}-startup-failure-total", (), starts.failures)
+        yield _reading(group, f"{what}-startup-failure-percentage", (), _part(starts.failures, starts.successes))
+
+
+_TASK_STATES: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
+
+
+def _connector(status: ConnectorStatus, plugins: Sequence[PluginUse]) -> Iterator[Reading]:
+    labels = (status.name,)
+    states = [task.state.lower() for task in status.tasks]
+    group = "connect-worker-metrics"
+    yield _reading(group, "connector-total-task-count", labels, len(states))
+    for state in _TASK_STATES:
+        yield _reading(group, f"connector-{state}-task-count", labels, states.count(state))
+    yield _reading("connector-metrics", "status", labels, status.connector.state.lower())
+    yield _reading("connector-metrics", "connector-type", labels, str(status.type))
+    for plugin in plugins:
+        if plugin.role == "connector":
+            yield from _plugin("connector-metrics", labels, plugin)
+
+
+def _task_state(
+    labels: tuple[str, ...], task: TaskState, plugins: Sequence[PluginUse], status: ConnectorStatus
+) -> Iterator[Reading]:
+    group = "connector-task-metrics"
+    yield _reading(group, "status", labels, task.state.lower())
+    yield _reading(group, "connector-type", labels, str(status.type))
+    for plugin in plugins:
+        if plugin.alias:
+            yield from _plugin(f"connector-{plugin.role}-metrics", (*labels, plugin.alias), plugin)
+        else:
+            yield from _plugin(group, labels, plugin)
+
+
+def _plugin(group: str, labels: tuple[str, ...], plugin: PluginUse) -> Iterator[Reading]:
+    yield _reading(group, f"{plugin.role}-class", labels, plugin.class_name)
+    yield _reading(group, f"{plugin.role}-version", labels, plugin.version or "unknown")
+
+
+def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    """What sources and sinks have in common."""
+    group, counters = "connector-task-metrics", meter.latest
+    yield _reading(group, "running-ratio", labels, meter.share(now_s, RunState.RUNNING))
+    yield _reading(group, "pause-ratio", labels, meter.share(now_s, RunState.PAUSED))
+    yield from _spread(group, "batch-size-avg", "batch-size-max", labels, meter, now_s, "batch_size")
+    names = ("offset-commit-avg-time-ms", "offset-commit-max-time-ms")
+    yield from _spread(group, *names, labels, meter, now_s, "commit_ms")
+    good, bad = (meter.rate(now_s, counter) for counter in ("commits", "commit_failures"))
+    yield _reading(group, "offset-commit-success-percentage", labels, _part(good, bad))
+    yield _reading(group, "offset-commit-failure-percentage", labels, _part(bad, good))
+    for name, counter in _ERRORS.items():
+        value: int = getattr(counters, counter)
+        yield _reading("task-error-metrics", name, labels, value)
+
+
+_ERRORS: Final = {
+    "total-record-failures": "failures",
+    "total-record-errors": "errors",
+    "total-records-skipped": "skipped",
+    "total-retries": "retries",
+    "total-errors-logged": "errors_logged",
+    "deadletterqueue-produce-requests": "dead_letters",
+    "deadletterqueue-produce-failures": "dead_letter_failures",
+    "last-error-timestamp": "last_error_ms",
+}
+
+
+def _source(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    group = "source-task-metrics"
+    yield from _spread(group, "poll-batch-avg-time-ms", "poll-batch-max-time-ms", labels, meter, now_s, "poll_ms")
+    yield from _counter(group, "source-record-poll", labels, meter, now_s, "records_polled")
+    yield from _counter(group, "source-record-write", labels, meter, now_s, "records_written")
+    yield from _active(group, "source-record-active-count", labels, meter, now_s)
+
+
+def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    group = "sink-task-metrics"
+    yield from _counter(group, "sink-record-read", labels, meter, now_s, "records_read")
+    yield from _counter(group, "sink-record-send", labels, meter, now_s, "records_put")
+    yield from _active(group, "sink-record-active-count", labels, meter, now_s)
+    yield _reading(group, "partition-count", labels, meter.latest.partitions)
+    yield _reading(group, "offset-commit-seq-no", labels, meter.latest.offset_seq)
+    yield from _counter(group, "offset-commit-completion", labels, meter, now_s, "commits")
+    yield from _counter(group, "offset-commit-skip", labels, meter, now_s, "commits_skipped")
+    yield from _spread(group, "put-batch-avg-time-ms", "put-batch-max-time-ms", labels, meter, now_s, "put_ms")
+
+
+def _neither(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    """Of a class that can no longer be found it is not known what its tasks are."""
+    yield from ()
+
+
+_COUNTS: Final = {ConnectorType.SOURCE: _source, ConnectorType.SINK: _sink, ConnectorType.UNKNOWN: _neither}
+
+
+def _counter(
+    group: str, stem: str, labels: tuple[str, ...], meter: TaskMeter, now_s: float, counter: str
+) -> Iterator[Reading]:
+    total: int = getattr(meter.latest, counter)
+    yield _reading(group, f"{stem}-rate", labels, meter.rate(now_s, counter))
+    yield _reading(group, f"{stem}-total", labels, total)
+
+
+def _active(group: str, stem: str, labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    yield _reading(group, stem, labels, meter.latest.records_active)
+    yield _reading(group, f"{stem}-avg", labels, meter.mean_active(now_s))
+    yield _reading(group, f"{stem}-max", labels, meter.most_active(now_s))
+
+
+def _spread(
+    group: str, average: str, most: str, labels: tuple[str, ...], meter: TaskMeter, now_s: float, spread: str
+) -> Iterator[Reading]:
+    for name, value in ((average, meter.average(now_s, spread)), (most, meter.most(now_s, spread))):
+        yield _reading(group, name, labels, float("nan") if value is None else value)
+
+
+def _part(of: float, rest: float) -> float:
+    return of / (of + rest) if of + rest else 0.0
+
+
+def _reading(group: str, name: str, labels: tuple[str, ...], value: float | int | str) -> Reading:
+    return Reading(BY_NAME[group, name], labels, value)

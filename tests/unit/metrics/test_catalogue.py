@@ -1,0 +1,155 @@
+"""The catalogue and what is made of it: readings, and text that Prometheus reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kconnect.metrics import (
+    CATALOGUE,
+    NOT_COLLECTED,
+    PluginUse,
+    Reading,
+    Spread,
+    StartupCount,
+    Startups,
+    TaskCounters,
+    TaskMeter,
+    WorkerView,
+    prometheus_text,
+    readings_of,
+)
+from kconnect.metrics.catalogue import BY_NAME
+from kconnect.metrics.document import metrics_document
+from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+
+# One line of the exposition format, as its grammar says
+LINE = re.compile(
+    r'^(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?P<labels>\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)+\})? (?P<value>\S+)$'
+)
+
+
+def status_of(name: str, kind: ConnectorType, *states: RunState) -> ConnectorStatus:
+    tasks = tuple(TaskState(number, state, "w:1", None, "7") for number, state in enumerate(states))
+    return ConnectorStatus(name, ConnectorState(RunState.RUNNING, "w:1", None, "1.0"), tasks, kind)
+
+
+def meter_of(counters: TaskCounters) -> TaskMeter:
+    meter = TaskMeter(run=1, born_s=0.0)
+    meter.enter(0.0, RunState.RUNNING)
+    meter.add(10.0, counters)
+    return meter
+
+
+@pytest.fixture
+def view() -> WorkerView:
+    return WorkerView(
+        now_s=10.0,
+        statuses=[
+            status_of("in", ConnectorType.SOURCE, RunState.RUNNING),
+            status_of('o"ut\\', ConnectorType.SINK, RunState.RUNNING, RunState.FAILED),
+        ],
+        plugins={
+            "in": [
+                PluginUse("connector", "a.Source", "1.0"),
+                PluginUse("task", "a.SourceTask", "1.0"),
+                *(PluginUse(f"{part}-converter", "a.Converter", None) for part in ("key", "value", "header")),
+                PluginUse("transform", "a.Hoist", "2", "hoist"),
+                PluginUse("predicate", "a.Match", "2", "match"),
+            ]
+        },
+        meters={
+            TaskId("in", 0): meter_of(
+                TaskCounters(records_polled=500, records_written=400, records_active=100, poll_ms=Spread(2, 10.0, 7.0))
+            ),
+            TaskId('o"ut\\', 0): meter_of(TaskCounters(records_read=50, commits=3, commit_failures=1, partitions=4)),
+        },
+        connector_starts=StartupCount(3, 1),
+    )
+
+
+def values(readings, group, name):
+    return {reading.labels: reading.value for reading in readings if reading.metric is BY_NAME[group, name]}
+
+
+def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
+    names = [(metric.group, metric.name) for metric in CATALOGUE]
+    assert len(set(names)) == len(names) == len({metric.prometheus for metric in CATALOGUE})
+    assert set(NOT_COLLECTED) <= set(names)
+
+
+def test_every_metric_is_collected_or_says_why_not(view):
+    collected = {(reading.metric.group, reading.metric.name) for reading in readings_of(view)}
+    assert set(BY_NAME) - collected == set(NOT_COLLECTED)
+
+
+def test_readings_say_what_the_counters_hold(view):
+    readings = list(readings_of(view))
+    assert values(readings, "source-task-metrics", "source-record-poll-rate") == {("in", "0"): 50}
+    assert values(readings, "source-task-metrics", "source-record-active-count") == {("in", "0"): 100}
+    assert values(readings, "source-task-metrics", "poll-batch-avg-time-ms") == {("in", "0"): 5}
+    assert values(readings, "source-task-metrics", "poll-batch-max-time-ms") == {("in", "0"): 7}
+    assert values(readings, "sink-task-metrics", "partition-count") == {('o"ut\\', "0"): 4}
+    failures = values(readings, "connector-task-metrics", "offset-commit-failure-percentage")
+    assert failures == {("in", "0"): 0, ('o"ut\\', "0"): 0.25}
+    assert values(readings, "connector-task-metrics", "running-ratio")["in", "0"] == 1
+    worker = "connect-worker-metrics"
+    assert values(readings, worker, "connector-failed-task-count") == {("in",): 0, ('o"ut\\',): 1}
+    assert values(readings, worker, "connector-startup-attempts-total") == {(): 4}
+    assert values(readings, worker, "connector-startup-success-percentage") == {(): 0.75}
+    assert values(readings, "connector-task-metrics", "status") == {
+        ("in", "0"): "running",
+        ('o"ut\\', "0"): "running",
+        ('o"ut\\', "1"): "failed",
+    }
+
+
+def test_the_text_follows_the_grammar_of_prometheus(view):
+    text = prometheus_text(readings_of(view))
+    assert text.endswith("\n")
+    seen: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            seen.append(line.split(" ")[2])
+        elif line.startswith("# TYPE "):
+            assert line.split(" ")[2] == seen[-1]
+            assert line.split(" ")[3] in ("gauge", "counter")
+        else:
+            found = LINE.match(line)
+            assert found, line
+            assert found["name"] == seen[-1], "lines of one metric stand together, below its HELP"
+            float(found["value"])
+    assert seen == sorted(set(seen))
+    assert 'kafka_connect_source_task_metrics_source_record_poll_total{connector="in",task="0"} 500' in text
+    assert 'kafka_connect_connector_metrics_status{connector="o\\"ut\\\\",value="running"} 1' in text
+    assert "kafka_connect_worker_metrics_connector_startup_failure_total 1" in text
+    assert 'put_batch_avg_time_ms{connector="o\\"ut\\\\",task="0"} NaN' in text
+
+
+def test_no_readings_are_no_text():
+    assert prometheus_text(()) == ""
+    assert prometheus_text([Reading(BY_NAME["connect-worker-metrics", "task-count"], (), 2)]).splitlines()[-1] == (
+        "kafka_connect_worker_metrics_task_count 2"
+    )
+
+
+def test_a_start_counts_once_and_only_when_it_has_ended():
+    starts = Startups()
+    starts.began("a")
+    starts.reached("a", RunState.UNASSIGNED)
+    assert starts.count().attempts == 0
+    for state in (RunState.RUNNING, RunState.PAUSED, RunState.RUNNING, RunState.FAILED):
+        starts.reached("a", state)
+    starts.began("b")
+    starts.reached("b", RunState.FAILED)
+    starts.began("c")
+    starts.forget("c")
+    starts.reached("c", RunState.RUNNING)
+    assert starts.count() == StartupCount(1, 1)
+
+
+def test_the_list_of_metrics_in_the_docs_is_that_of_the_catalogue():
+    committed = Path(__file__).parents[3] / "docs" / "metrics.md"
+    assert committed.read_text() == metrics_document(), "make it anew: python -m kconnect.metrics.document"
