@@ -29,6 +29,8 @@ class MemoryGroups:
         self.has_members = False
         self.broken = False
         self.topics = {"t"}
+        self.partitions = 1_000
+        """How many each topic has."""
 
     def list_offsets(self, group: str) -> dict[TopicPartition, int]:
         self._check()
@@ -53,7 +55,10 @@ class MemoryGroups:
             raise ConnectError("no broker")
         if partitions and self.has_members:
             raise ConflictError("the group has members")
-        if any(partition.topic not in self.topics for partition in partitions):
+        if any(
+            not 0 <= partition.partition < self.partitions or partition.topic not in self.topics
+            for partition in partitions
+        ):
             raise ConnectError("UNKNOWN_TOPIC_OR_PARTITION")
 
 
