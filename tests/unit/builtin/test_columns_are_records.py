@@ -1,0 +1,268 @@
+"""The columnar form of every transformation, predicate and converter gives what its record form gives, to the byte."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kconnect.api import (
+    ConnectError,
+    ConnectHeaders,
+    ConnectRecord,
+    Converter,
+    Predicate,
+    RecordBatch,
+    Schema,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    Timestamp,
+    Transformation,
+    Type,
+)
+from kconnect.api.columns import column_of
+from kconnect.builtin.converters.boolean_converter import BooleanConverter
+from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
+from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.builtin.converters.number_converters import (
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+)
+from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.builtin.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from kconnect.builtin.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
+from kconnect.builtin.transforms.filter import Filter
+from kconnect.builtin.transforms.hoist_field import HoistFieldValue
+from kconnect.builtin.transforms.insert_field import InsertFieldValue
+from kconnect.builtin.transforms.mask_field import MaskFieldKey, MaskFieldValue
+from kconnect.builtin.transforms.regex_router import RegexRouter
+from kconnect.builtin.transforms.replace_field import ReplaceFieldKey, ReplaceFieldValue
+from kconnect.builtin.transforms.value_to_key import ValueToKey
+from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
+
+INNER = SchemaBuilder.struct().field("x", Schema.INT32_SCHEMA).field("y.z", Schema.OPTIONAL_STRING_SCHEMA).optional()
+ROW = (
+    SchemaBuilder.struct()
+    .name("row")
+    .field("i", Schema.INT32_SCHEMA)
+    .field("s", Schema.OPTIONAL_STRING_SCHEMA)
+    .field("d", SchemaBuilder.int64().optional().default(11).build())
+    .field("f", SchemaBuilder(Type.FLOAT64).optional().build())
+    .field("b", SchemaBuilder(Type.BOOLEAN).default(True).build())
+    .field("by", Schema.OPTIONAL_BYTES_SCHEMA)
+    .field("ts", Timestamp.builder().optional().build())
+    .field("n", INNER.build())
+    .optional()
+    .build()
+)
+TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
+    (ExtractFieldValue, {"field": "s"}),
+    (ExtractFieldValue, {"field": "d"}),
+    (ExtractFieldValue, {"field": "d", "replace.null.with.default": "false"}),
+    (ExtractFieldValue, {"field": "b"}),
+    (ExtractFieldValue, {"field": "n.`y.z`", "field.syntax.version": "V2"}),
+    (ExtractFieldValue, {"field": "n.x", "field.syntax.version": "v2"}),
+    (ExtractFieldValue, {"field": "none"}),
+    (ExtractFieldKey, {"field": "i"}),
+    (ReplaceFieldValue, {"exclude": "i,n"}),
+    (ReplaceFieldValue, {"include": "s,d", "renames": "s:t,d:e"}),
+    (ReplaceFieldValue, {"exclude": "i,s,d,f,b,by,ts,n"}),
+    (ReplaceFieldValue, {"renames": "gone:i"}),
+    (ReplaceFieldValue, {"exclude": "s", "replace.null.with.default": "false"}),
+    (ReplaceFieldKey, {"renames": "i:id"}),
+    (MaskFieldValue, {"fields": "i,s,f,b"}),
+    (MaskFieldValue, {"fields": "d"}),
+    (MaskFieldValue, {"fields": "ts"}),
+    (MaskFieldValue, {"fields": "by"}),
+    (MaskFieldValue, {"fields": "i,s,d,f", "replacement": "7"}),
+    (MaskFieldValue, {"fields": "b", "replacement": "true"}),
+    (MaskFieldValue, {"fields": "i", "replacement": "many"}),
+    (MaskFieldKey, {"fields": "s", "replacement": "***"}),
+    (ValueToKey, {"fields": "d,i"}),
+    (ValueToKey, {"fields": "n"}),
+    (ValueToKey, {"fields": "s,none"}),
+    (ValueToKey, {"fields": "d", "replace.null.with.default": "false"}),
+    (HoistFieldValue, {"field": "h"}),
+    (InsertFieldValue, {"topic.field": "t!", "static.field": "c", "static.value": "v", "timestamp.field": "at"}),
+    (RegexRouter, {"regex": "(.)opic", "replacement": "$1-other"}),
+    (Filter, {}),
+]
+PREDICATES: list[tuple[type[Predicate], dict[str, str]]] = [
+    (RecordIsTombstone, {}),
+    (HasHeaderKey, {"name": "h"}),
+    (TopicNameMatches, {"pattern": "t.*"}),
+    (TopicNameMatches, {"pattern": "other"}),
+]
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+ints = st.integers(-(1 << 31), (1 << 31) - 1)
+stamps = st.integers(-(1 << 40), 1 << 40).map(lambda millis: EPOCH + datetime.timedelta(milliseconds=millis))
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+inner = st.tuples(ints, maybe(st.text(max_size=4))).map(lambda row: Struct.from_values(INNER.build(), list(row)))
+rows = st.tuples(
+    ints,
+    maybe(st.text(max_size=5)),
+    maybe(ints),
+    maybe(st.floats()),
+    maybe(st.booleans()),
+    maybe(st.binary(max_size=3)),
+    maybe(stamps),
+    maybe(inner),
+).map(lambda row: Struct.from_values(ROW, list(row)))
+
+
+@st.composite
+def batches(draw: st.DrawFn, values: st.SearchStrategy[Any] = rows) -> list[SourceRecord]:
+    """One to four records of one topic and one schema, with or without keys, headers and times."""
+    has_keys, has_headers, stamp = draw(st.booleans()), draw(st.booleans()), draw(maybe(st.integers(0, 1 << 40)))
+    made = []
+    for number, value in enumerate(draw(st.lists(values, min_size=1, max_size=4))):
+        headers = ConnectHeaders()
+        if has_headers and draw(st.booleans()):
+            headers.add("h", number, Schema.INT32_SCHEMA)
+        made.append(
+            SourceRecord(
+                {"p": 1},
+                {"n": number},
+                "topic",
+                value,
+                value_schema=ROW,
+                key=draw(rows) if has_keys else None,
+                key_schema=ROW if has_keys else None,
+                timestamp=stamp,
+                headers=headers,
+            )
+        )
+    return made
+
+
+def kafka(records: list[ConnectRecord]) -> list[Any]:
+    """What the records are in Kafka: JSON with schemas shows every difference there can be."""
+    key, value, header = JsonConverter(), JsonConverter(), JsonConverter()
+    key.configure({}, True)
+    value.configure({}, False)
+    header.configure({}, False)
+    converters = Converters(key, value, header)
+    return [attempt(lambda record=record: converters.to_kafka_record(record)) for record in records]
+
+
+def attempt(call: Any) -> Any:
+    try:
+        return call()
+    except StageError as failure:
+        return str(failure.error)
+
+
+def outcome(chain: TransformChain, given: list[SourceRecord] | RecordBatch) -> list[Any] | str:
+    """The Kafka form of what the chain gives, or the message of the record that failed in it."""
+    try:
+        after = chain.apply_batch(given) if isinstance(given, RecordBatch) else chain.apply_records(given)
+    except StageError as failure:
+        return f"{failure.record.source_offset}: {failure.error}"
+    return kafka(list(after.to_records() if isinstance(after, RecordBatch) else after or []))
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"), TRANSFORMS, ids=[f"{kind.__name__}-{config}" for kind, config in TRANSFORMS]
+)
+@given(records=batches(maybe(rows)) | batches())
+def test_transformation_gives_by_columns_what_it_gives_by_records(
+    kind: type[Transformation], config: dict[str, str], records: list[SourceRecord]
+) -> None:
+    transform = kind()
+    transform.configure(config)
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    chain = TransformChain([TransformStep(transform)])
+    assert outcome(chain, batch) == outcome(chain, records)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"), PREDICATES, ids=[f"{kind.__name__}-{config}" for kind, config in PREDICATES]
+)
+@given(records=batches(maybe(rows)), negate=st.booleans())
+def test_predicate_gives_by_columns_what_it_gives_by_records(
+    kind: type[Predicate], config: dict[str, str], records: list[SourceRecord], negate: bool
+) -> None:
+    predicate = kind()
+    predicate.configure(config)
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    found = predicate.test_batch(batch)
+    each = [predicate.test(record) for record in records]
+    assert ([found] * len(records) if isinstance(found, bool) else found.to_pylist()) == each
+    chain = TransformChain([TransformStep(Filter(), predicate, negate)])
+    assert outcome(chain, batch) == outcome(chain, records)
+
+
+NUMBERS: list[tuple[type[Converter], Schema, st.SearchStrategy[Any]]] = [
+    (ShortConverter, Schema.OPTIONAL_INT16_SCHEMA, st.integers(-(1 << 15), (1 << 15) - 1)),
+    (IntegerConverter, Schema.OPTIONAL_INT32_SCHEMA, ints),
+    (LongConverter, Schema.OPTIONAL_INT64_SCHEMA, st.integers(-(1 << 63), (1 << 63) - 1)),
+    (FloatConverter, Schema.OPTIONAL_FLOAT32_SCHEMA, st.floats(width=32, allow_nan=False)),
+    (DoubleConverter, Schema.OPTIONAL_FLOAT64_SCHEMA, st.floats(allow_nan=False)),
+    (BooleanConverter, Schema.OPTIONAL_BOOLEAN_SCHEMA, st.booleans()),
+    (ByteArrayConverter, Schema.OPTIONAL_BYTES_SCHEMA, st.binary(max_size=5)),
+    (StringConverter, Schema.OPTIONAL_STRING_SCHEMA, st.text(max_size=5)),
+]
+
+
+@pytest.mark.parametrize(("kind", "schema", "values"), NUMBERS, ids=[kind.__name__ for kind, *_ in NUMBERS])
+@given(data=st.data())
+def test_converter_gives_by_columns_what_it_gives_by_records(
+    kind: type[Converter], schema: Schema, values: st.SearchStrategy[Any], data: st.DataObject
+) -> None:
+    converter = kind()
+    converter.configure({}, False)
+    given_values = data.draw(st.lists(maybe(values), max_size=6))
+    start = data.draw(st.integers(0, len(given_values)))
+    column = column_of(schema, given_values).slice(start)
+    by_records = [converter.from_connect_data("t", schema, value) for value in given_values[start:]]
+    made = converter.from_connect_batch("t", schema, column)
+    assert made is not NotImplemented
+    assert made.to_pylist() == by_records
+    back_schema, back = converter.to_connect_batch("t", made)  # type: ignore[misc]  # NotImplemented fails the test
+    assert back_schema == schema
+    assert back.to_pylist() == [converter.to_connect_data("t", raw).value for raw in by_records]
+
+
+@pytest.mark.parametrize("kind", [kind for kind, schema, _ in NUMBERS if schema.type not in (Type.BYTES, Type.STRING)])
+@given(raws=st.lists(maybe(st.binary(max_size=9)), min_size=1, max_size=4))
+def test_bytes_that_are_no_number_are_left_to_the_record_form(kind: type[Converter], raws: list[bytes | None]) -> None:
+    converter = kind()
+    converter.configure({}, False)
+    made = converter.to_connect_batch("t", pa.array(raws, pa.binary()))
+    if made is NotImplemented:
+        with pytest.raises(ConnectError, match="Failed to deserialize"):
+            [converter.to_connect_data("t", raw) for raw in raws]
+        return
+    _, column = made
+    assert repr(column.to_pylist()) == repr([converter.to_connect_data("t", raw).value for raw in raws])
+
+
+@given(records=batches(maybe(rows)), schemas=st.sampled_from(["true", "false"]))
+def test_json_gives_by_columns_what_it_gives_by_records(records: list[SourceRecord], schemas: str) -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": schemas}, False)
+    converters = Converters(converter, converter, converter)
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    by_columns = converters.to_kafka_batch(batch)
+    by_records = converters.to_kafka_records(records)
+    assert by_columns.values == [made.value for made in by_records if made is not None]
+    if by_columns.keys is not None:
+        assert by_columns.keys == [made.key for made in by_records if made is not None]
