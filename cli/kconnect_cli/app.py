@@ -29,6 +29,8 @@ class _Entry(NamedTuple):
     name: str
     help: str
     aliases: tuple[str, ...] = ()
+    module: str | None = None
+    """The module and its function, where the command's name is a word of Python."""
 
 
 # Every command. A module gives either `app`, a Typer group, or one function of the command's name.
@@ -42,6 +44,7 @@ _COMMANDS = (
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
     _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
+    _Entry("try", "Run one connector here, with no broker and no Spark: records stage by stage.", module="try_"),
     _Entry("broker", "Start, stop, look at a Kafka broker for development."),
     _Entry("plugins", "List, show, validate what a worker can run; make a project of your own.", ("plugin",)),
 )
@@ -68,11 +71,12 @@ class _LazyGroup(TyperGroup):
 
 
 def _load(entry: _Entry) -> Any:
-    module = import_module(f"kconnect_cli.commands.{entry.name}")
+    name = entry.module or entry.name
+    module = import_module(f"kconnect_cli.commands.{name}")
     commands = getattr(module, "app", None)
     if commands is None:
         commands = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        commands.command(entry.name)(getattr(module, entry.name))
+        commands.command(entry.name)(getattr(module, name))
     command = get_command(commands)
     command.name = entry.name
     use_plain_values(command)

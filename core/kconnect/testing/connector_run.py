@@ -13,7 +13,7 @@ from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.memory_config import complete_task_configs
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.plugin_parts import make_converters, make_steps
-from kconnect.pipeline.stages import TransformChain, TransformStep
+from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.plugins import PluginRegistry
 
@@ -53,16 +53,39 @@ class TaskStages:
         worker: Mapping[str, str],
         plugins: PluginRegistry,
         tolerance: Tolerance,
+        failures: LastFailure,
     ) -> None:
         self.steps: list[TransformStep] = make_steps(config, plugins)
         self.names = [spec.transform.alias for spec in config.transforms]
         self.tolerance = tolerance
+        self._failures = failures
         self.transforms = TransformChain(self.steps, tolerance)
         self.converters: Converters = make_converters(config, worker, plugins, tolerance)
+
+    @property
+    def last_failure(self) -> StageError | None:
+        """What a stage failed with last, tolerated or not."""
+        return self._failures.last
 
     def close(self) -> None:
         self.transforms.close()
         self.converters.close()
+
+
+class LastFailure:
+    """Keeps the last failure. Implements kconnect.pipeline.tolerance.ErrorReporter."""
+
+    def __init__(self) -> None:
+        self.last: StageError | None = None
+
+    def report(self, failure: StageError, attempts: int) -> None:
+        self.last = failure
+
+    def settle(self, timeout_s: float) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 class ConnectorRun:
@@ -138,8 +161,9 @@ class ConnectorRun:
             retry_timeout_ms=config.errors_retry_timeout_ms,
             retry_delay_max_ms=config.errors_retry_delay_max_ms,
         )
-        tolerance = Tolerance(settings, self.wait, reporters, self.clock)
-        return TaskStages(config, self.worker, self.plugins, tolerance)
+        failures = LastFailure()
+        tolerance = Tolerance(settings, self.wait, [*reporters, failures], self.clock)
+        return TaskStages(config, self.worker, self.plugins, tolerance, failures)
 
     def stop(self) -> None:
         self.stopping.set()

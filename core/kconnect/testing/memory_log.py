@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kconnect.api import SinkRecord
+from kconnect.api import SinkRecord, TimestampType
 from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import FetchedRecord
 
 __all__ = ["LogRecord", "MemoryLog"]
 
@@ -24,6 +25,23 @@ class LogRecord:
     timestamp: int | None = None
     headers: Sequence[tuple[str, bytes | None]] = field(default=())
     connect: SinkRecord | None = None
+
+    @property
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    def fetched(self) -> FetchedRecord:
+        """The record as a consumer gives it."""
+        return FetchedRecord(
+            self.topic,
+            self.partition,
+            self.offset,
+            self.key,
+            self.value,
+            self.timestamp,
+            TimestampType.CREATE_TIME,
+            list(self.headers) or None,
+        )
 
     @property
     def json(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from kconnect.api import Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
 from kconnect.clock import Clock, SystemClock
-from kconnect.errors import RetriableError
+from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.testing.connector_run import ConnectorRun
@@ -145,12 +145,25 @@ class SinkHarness:
         timestamp: int | None = None,
     ) -> None:
         """Values as they are in Kafka: through the converters and the transforms, into put()."""
+        for value in values:
+            self.take_in(value, key=key, headers=headers, topic=topic, partition=partition, timestamp=timestamp)
+        self.deliver()
+
+    def take_in(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        topic: str | None = None,
+        partition: int = 0,
+        timestamp: int | None = None,
+    ) -> LogRecord:
+        """Append one record to the log and do no more: `deliver` puts it. Gives it with its offset."""
         place = TopicPartition(topic or self._topic, partition)
         self._add_partition(place)
-        for value in values:
-            stamp = self.clock.time_ms() if timestamp is None else timestamp
-            self.log.append(place.topic, value, key=key, partition=partition, timestamp=stamp, headers=headers)
-        self.deliver()
+        stamp = self.clock.time_ms() if timestamp is None else timestamp
+        return self.log.append(place.topic, value, key=key, partition=partition, timestamp=stamp, headers=headers)
 
     def deliver(self) -> int:
         """Put everything that the tasks have not read; gives the number of records. With nothing there: put([]).
@@ -270,6 +283,15 @@ class SinkHarness:
             0,
             timestamp=self.clock.time_ms(),
             timestamp_type=TimestampType.CREATE_TIME,
+        )
+
+    def task_of(self, record: LogRecord) -> SinkTaskRun:
+        """The task that reads the record's partition, with its stages. Errors: ConnectError when none does."""
+        for task in self._tasks:
+            if record.place in task.assignment():
+                return task
+        raise ConnectError(
+            f"No task reads {record.place}: task_configs() of the connector gave {len(self._tasks)} tasks"
         )
 
     def _append(self, record: SinkRecord) -> LogRecord:

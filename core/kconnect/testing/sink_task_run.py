@@ -32,7 +32,7 @@ class SinkTaskRun:
         self.task = task
         self.config = config
         self.is_commit_requested = False
-        self._stages = stages
+        self.stages = stages
         self._log = log
         self._reporter = reporter
         self._positions: dict[TopicPartition, int] = {}
@@ -50,7 +50,7 @@ class SinkTaskRun:
         try:
             self.task.stop()
         finally:
-            self._stages.close()
+            self.stages.close()
 
     def take(self, partitions: Collection[TopicPartition], committed: Mapping[TopicPartition, int]) -> None:
         """Open partitions and read them from the committed offsets, or where the task's open() asks to."""
@@ -183,16 +183,16 @@ class SinkTaskRun:
         made: Any = [record.connect for record in run]  # Payload
         if run[0].connect is None:
             fetched = _fetched(run)
-            converters = self._stages.converters
+            converters = self.stages.converters
             made = (
                 converters.to_connect_batch(fetched)
                 if self.task.supports_batches
                 else converters.to_connect_records(fetched)
             )
         if isinstance(made, RecordBatch):
-            kept: Any = self._stages.transforms.apply_batch(made)
+            kept: Any = self.stages.transforms.apply_batch(made)
         else:
-            kept = self._stages.transforms.apply_records(made)
+            kept = self.stages.transforms.apply_records(made)
         return [] if kept is None else kept
 
 

@@ -1,0 +1,245 @@
+"""`connect try`: one connector with its transforms and converters in this process, its records stage by stage."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import ConfigError, ConnectError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.files import read_connector_file
+from kconnect_cli.output import Format, write_object, write_text
+from kconnect_cli.session import CliSession, Output, Verbose, session_of, signals_raise
+
+if TYPE_CHECKING:
+    from kconnect.config.variables import Resolved
+    from kconnect.testing.trial import InputRecord, TriedRecord
+
+__all__ = ["try_"]
+
+# Values longer than this are cut in the table; JSON has all of it.
+_MOST_SHOWN = 300
+
+
+class InputFormat(StrEnum):
+    """What a line of the input is."""
+
+    LINES = "lines"
+    RECORDS = "records"
+
+
+def try_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="CONNECTOR", help="Its file: .properties, .json, .toml; - is stdin.")],
+    input_: Annotated[
+        str | None, typer.Option("--input", metavar="FILE", help="What a sink reads; - is stdin.", show_default=False)
+    ] = None,
+    form: Annotated[
+        InputFormat,
+        typer.Option("--format", help="lines: each line is a value. records: JSON with topic, key, value, headers."),
+    ] = InputFormat.LINES,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many records.")] = 10,
+    timeout_s: Annotated[float, typer.Option("--timeout", min=0.0, help="How long to wait for a source, in s.")] = 5.0,
+    worker: Annotated[
+        Path | None,
+        typer.Option("--worker", metavar="FILE", help="A worker's file, for its converters.", show_default=False),
+    ] = None,
+    plugin_path: Annotated[
+        str | None,
+        typer.Option("--plugin-path", metavar="DIR", help="Folder of plugins, such as src.", show_default=False),
+    ] = None,
+    output: Output = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run one connector in this process, with no broker and no Spark, and show its records stage by stage.
+
+    A source gives records: connector, each transform, bytes. A sink takes those of --input: bytes, converters, each
+    transform, put. It really reads and really writes; no offset is kept. Exit code 1 when a record fails.
+    """
+    from kconnect.config import default_standalone_properties, read_properties
+    from kconnect.config.variables import Variables
+    from kconnect.testing.trial import is_source, try_sink, try_source
+
+    session = session_of(ctx)
+    session.choose(None, output, verbose)
+    properties = dict(read_properties(worker)) if worker else default_standalone_properties()
+    if plugin_path:
+        properties["plugin.path"] = plugin_path
+    variables = Variables.of_worker(properties)
+    try:
+        resolved = variables.resolve(read_connector_file(file).config, f"connector file {file}")
+        config = dict(resolved.values)
+        screen = _Screen(session, resolved)
+        with signals_raise():
+            if is_source(config, properties.get("plugin.path")):
+                if input_ is not None:
+                    raise UsageProblem(f"{file} is a source: it reads by itself", hint="Leave --input out.")
+                count = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show)
+            else:
+                given = _input(file, input_, form)
+                count = try_sink(config, properties, given, limit=limit, show=screen.show)
+    finally:
+        variables.close()
+    screen.end(count, limit, timeout_s)
+
+
+class _Screen:
+    """Shows records as they come (table), or all at the end (JSON, YAML). Secrets stay references."""
+
+    def __init__(self, session: CliSession, resolved: Resolved) -> None:
+        self._session = session
+        self._resolved = resolved
+        self._rows: list[dict[str, Any]] = []
+        self._failed: TriedRecord | None = None
+
+    def show(self, tried: TriedRecord) -> None:
+        if tried.failure is not None and not tried.failure.tolerated:
+            self._failed = tried
+        if self._session.output is Format.TABLE:
+            write_text(self._resolved.shown(_page(tried)))
+        elif self._session.output is Format.NAME:
+            write_text(f"{tried.outcome}\n")
+        else:
+            self._rows.append(_row(tried))
+
+    def end(self, count: int, limit: int, timeout_s: float) -> None:
+        """The rest of the output. Errors: ConnectError that names the record and the stage that failed."""
+        if self._session.output in (Format.JSON, Format.YAML):
+            text = self._resolved.shown(json.dumps(self._rows))
+            write_object(json.loads(text), self._session.output)
+        if self._failed is not None and self._failed.failure is not None:
+            failure = self._failed.failure
+            raise ConnectError(
+                self._resolved.shown(f"Record {self._failed.number}: {failure}"),
+                hint="errors.tolerance=all in the connector's file goes on behind it.",
+            ) from failure.error
+        more = "" if count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
+        self._session.say(f"{count} record{'' if count == 1 else 's'}{more}")
+
+
+def _row(tried: TriedRecord) -> dict[str, Any]:
+    """A record's way as JSON; its `bytes` are what `--format records` takes."""
+    row: dict[str, Any] = {
+        "record": tried.number,
+        "outcome": tried.outcome,
+        "stages": [{"stage": view.stage, "record": view.view} for view in tried.stages],
+    }
+    if tried.failure is not None:
+        failure = tried.failure
+        row["failure"] = {
+            "stage": failure.stage,
+            "plugin": failure.plugin,
+            "error": failure.why,
+            "tolerated": failure.tolerated,
+        }
+    return row
+
+
+def _page(tried: TriedRecord) -> str:
+    """A record's way as lines: all of it at first, then what each stage changed."""
+    failure = tried.failure
+    names = [view.stage for view in tried.stages] + ([failure.stage] if failure else [])
+    width = max(len(name) for name in names)
+    lines = [f"record {tried.number}: {tried.outcome}"]
+    before: Mapping[str, Any] = {}
+    for view in tried.stages:
+        lines.append(f"  {view.stage.ljust(width)}  {_changes(before, view.view, view.stage)}")
+        before = view.view or {}
+    if failure is not None:
+        said = "tolerated" if failure.tolerated else "FAILED"
+        lines.append(f"  {failure.stage.ljust(width)}  {said}: {failure.why}")
+        lines.append(f"  {''.ljust(width)}  in {failure.plugin}")
+    return "\n".join(lines) + "\n"
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any] | None, stage: str) -> str:
+    if after is None:
+        return "dropped"
+    if stage == "bytes":
+        shown = {name: after[name] for name in ("topic", "key", "value", "headers") if name in after}
+    else:
+        shown = {name: value for name, value in after.items() if name not in before or before[name] != value}
+        shown |= {name: None for name in before if name not in after and name != "offset"}
+    return "  ".join(f"{name}={_short(value)}" for name, value in shown.items()) or "unchanged"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}.. ({len(text)} characters)"
+
+
+# --- input of sinks ---
+
+
+def _input(file: str, name: str | None, form: InputFormat) -> Iterable[InputRecord]:
+    if name is None:
+        raise UsageProblem(f"{file} is a sink: it needs records", hint="Name a file of lines: --input FILE, or -.")
+    raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    if form is InputFormat.RECORDS:
+        return list(_records(raw, "stdin" if name == "-" else name))
+    return _lines(raw)
+
+
+def _lines(raw: bytes) -> Iterator[InputRecord]:
+    from kconnect.testing.trial import InputRecord
+
+    for line in raw.splitlines():
+        yield InputRecord(line)
+
+
+def _records(raw: bytes, where: str) -> Iterator[InputRecord]:
+    """Objects, one a line or in one array; what `connect try SOURCE -o json` prints is taken too."""
+    for number, item in enumerate(_objects(raw, where), 1):
+        if not isinstance(item, dict):
+            raise ConfigError(f"Record {number} of {where} is no JSON object")
+        stages = item.get("stages")
+        if isinstance(stages, list):
+            item = next((view["record"] for view in stages if view.get("stage") == "bytes"), None)
+            if item is None:
+                continue  # dropped or failed on its way
+        yield _record(item, f"record {number} of {where}")
+
+
+def _objects(raw: bytes, where: str) -> list[Any]:
+    try:
+        if raw.lstrip().startswith(b"["):
+            found = json.loads(raw)
+            return found if isinstance(found, list) else [found]
+        return [json.loads(line) for line in raw.splitlines() if line.strip()]
+    except ValueError as err:
+        raise ConfigError(f"{where} is not JSON: {err}", hint='One object a line: {{"key": .., "value": ..}}') from err
+
+
+def _record(item: Mapping[str, Any], where: str) -> InputRecord:
+    from kconnect.testing.trial import InputRecord
+
+    unknown = sorted(set(item) - {"topic", "partition", "key", "value", "headers", "timestamp", "offset"})
+    if unknown:
+        raise ConfigError(f"{where} has fields that are not known: {', '.join(unknown)}")
+    headers = [(header["key"], _bytes(header.get("value"))) for header in item.get("headers") or []]
+    return InputRecord(
+        _bytes(item.get("value")),
+        _bytes(item.get("key")),
+        item.get("topic"),
+        item.get("partition") or 0,
+        item.get("timestamp"),
+        headers,
+    )
+
+
+def _bytes(value: Any) -> bytes | None:
+    """Text as it is, {"base64": ..} decoded, other JSON as JSON text."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and set(value) == {"base64"}:
+        return base64.b64decode(value["base64"])
+    return json.dumps(value, ensure_ascii=False).encode()
