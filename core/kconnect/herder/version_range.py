@@ -78,13 +78,14 @@ def _is_within(version: list[tuple[int, int | str]], is_from: bool, low: str, hi
 def _order(version: str) -> list[tuple[int, int | str]]:
     """What versions are sorted by: numbers as numbers, 4.3 the same as 4.3.0, rc before the release."""
     parts: list[tuple[int, int | str]] = []
-    for part in _PARTS.findall(version.lower()):
+    for part in [*_PARTS.findall(version.lower()), "final"]:
         if part.isdigit():
             parts.append((2, int(part)))
-        elif part in _BEFORE_RELEASE:
+            continue
+        while parts and parts[-1] == (2, 0):
+            parts.pop()
+        if part in _BEFORE_RELEASE:
             parts.append((0, _BEFORE_RELEASE[part]))
         elif part not in _RELEASE:
             parts.append((1, part))
-    while parts and parts[-1] == (2, 0):
-        parts.pop()
     return [*parts, (1, "")]

@@ -217,7 +217,7 @@ class SourceLoop:
         """Hand one unit to the producer. Its offsets are committable once all of it is acknowledged."""
         if self._control.is_cancelled:
             return
-        delivery = self._unit(positions, polled, len(payloads))
+        delivery = self._unit(positions, polled, len(payloads), _topics(payloads))
         if isinstance(payloads, KafkaBatch):
             sent = self._producer.send_batch(payloads, delivery, self._gives_up)
         else:
@@ -225,7 +225,7 @@ class SourceLoop:
         if sent:
             delivery.seal()
 
-    def _unit(self, positions: Sequence[SourcePosition], polled: int, kept: int) -> Delivery:
+    def _unit(self, positions: Sequence[SourcePosition], polled: int, kept: int, topics: Collection[str]) -> Delivery:
         unit = self._parts.inflight.submit(positions)
         counters = self._control.counters
         counters.records_dropped += polled - kept
@@ -233,6 +233,7 @@ class SourceLoop:
         def on_end(is_acked: bool) -> None:
             if is_acked:
                 unit.ack()
+                self._control.used_topics(topics)
                 with self._ended:
                     counters.records_written += kept
                     counters.records_active = (
@@ -270,7 +271,8 @@ class SourceLoop:
             payload = None if after is None else self._parts.converters.to_kafka_record(after)
             if self._control.is_cancelled:
                 return
-            delivery = self._unit(_positions([record]), 1, payload is not None)
+            topics = () if payload is None else (payload.topic,)
+            delivery = self._unit(_positions([record]), 1, payload is not None, topics)
             if payload is None:
                 self._written.append((record, None))
             elif not self._send_record(payload, RecordDelivery(delivery, partial(self._on_written, record))):
@@ -326,7 +328,10 @@ class SourceContext:
         return None  # exactly-once sources come with the distributed worker, as in Java
 
     def wait(self, timeout_s: float) -> bool:
-        return self._control.wait(timeout_s)
+        return self._control.wait_for_work(timeout_s)
+
+    def wake(self) -> None:
+        self._control.wake()
 
 
 class _OffsetReader:
@@ -363,6 +368,13 @@ def _positions(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosit
             key = partition_key(held)
         found[key] = (held, record.source_offset)
     return list(found.values())
+
+
+def _topics(payloads: Payloads) -> Collection[str]:
+    """Topics of one unit: known before it is sent, so that no record is kept for it. 30 ns for a record of a list."""
+    if isinstance(payloads, KafkaBatch):
+        return (payloads.topic,)
+    return {payload.topic for payload in payloads if payload is not None}
 
 
 def _records(polled: list[SourceRecord] | RecordBatch) -> list[SourceRecord]:
