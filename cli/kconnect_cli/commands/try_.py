@@ -167,7 +167,9 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any] | None, stage: 
     else:
         shown = {name: value for name, value in after.items() if name not in before or before[name] != value}
         shown |= {name: None for name in before if name not in after and name != "offset"}
-    return "  ".join(f"{name}={_short(value)}" for name, value in shown.items()) or "unchanged"
+    return "  ".join(f"{name}={_short(value)}" for name, value in shown.items()) or (
+        "taken" if stage == "put" else "unchanged"
+    )
 
 
 def _short(value: Any) -> str:
