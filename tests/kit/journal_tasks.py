@@ -32,6 +32,7 @@ class JournalTask(SourceTask):
         self._enter("start")
 
     def poll(self) -> None:
+        log.debug("journal task polls")
         self._enter("poll", quiet=True)
         self.context.wait(0.05)
 

