@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kconnect.api import ConfigDef
+from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.hosted_connector import PluginTimes
@@ -96,6 +97,7 @@ def herder_bench(
     call_s: float = 5.0,
     stop_s: float = 0.3,
     validate: Callable[[Mapping[str, str]], None] | None = None,
+    variables: Variables | None = None,
 ) -> Iterator[Bench]:
     """A started herder; at the end hanging calls are let go and everything is stopped."""
     journal, launcher, offsets, groups = (
@@ -127,6 +129,7 @@ def herder_bench(
             validate=check,
             explain=lambda props: ConfigInfos(props.get("connector.class") or "", 0, (), ()),
             plugin_config=lambda plugin, version: list(_FILE_KEYS.config_keys.values()),
+            variables=variables or Variables(),
             times=PluginTimes(call_s=call_s, stop_s=stop_s),
         )
     )

@@ -1,0 +1,60 @@
+"""Secrets are replaced in whatever leaves the process."""
+
+from __future__ import annotations
+
+import logging
+
+from kconnect import redaction
+from kconnect.logs import LineFormatter
+from kconnect.redaction import Redactor
+
+
+def test_the_longest_secret_is_replaced_first() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["pass", "password-1"])
+
+    assert redactor.redact("password-1 and pass, passport") == "[hidden] and [hidden], [hidden]port"
+
+
+def test_each_owner_tells_its_secrets_anew_and_takes_them_back() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["first"])
+    redactor.remember("b", ["second"])
+    redactor.remember("a", ["third"])
+
+    assert redactor.redact("first second third") == "first [hidden] [hidden]"
+    redactor.forget("b")
+    assert redactor.redact("first second third") == "first second [hidden]"
+
+
+def test_a_secret_is_found_as_repr_and_json_spell_it() -> None:
+    secret = 'a"b\\c\nd'
+    redactor = Redactor()
+    redactor.remember("a", [secret])
+
+    shown = [redactor.redact(text) for text in (secret, repr(secret), '{"x":"a\\"b\\\\c\\nd"}')]
+
+    assert shown == ["[hidden]", "'[hidden]'", '{"x":"[hidden]"}']
+
+
+def test_what_is_too_short_to_be_a_secret_stays() -> None:
+    redactor = Redactor()
+    redactor.remember("a", ["", "1", "ab", "\n"])
+
+    assert redactor.redact("1 table") == "1 table"
+
+
+def test_log_lines_and_their_traces_hide_secrets() -> None:
+    redaction.remember("test", ["hunter-22"])
+    try:
+        try:
+            raise ValueError("login with hunter-22 failed")
+        except ValueError as err:
+            record = logging.LogRecord("x", logging.ERROR, "", 1, "tried %s", ("hunter-22",), (ValueError, err, None))
+        line = LineFormatter().format(record)
+    finally:
+        redaction.forget("test")
+
+    assert "hunter" not in line
+    assert "tried [hidden]" in line
+    assert "ValueError: login with [hidden] failed" in line

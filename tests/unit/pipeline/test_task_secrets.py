@@ -1,0 +1,63 @@
+"""A task resolves its configs where it runs, and its reports never show what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kconnect.model import RunState
+from kit.pipeline_host import RECORD_SOURCE, Behaviour, PipelineHost
+
+PROVIDERS = {"config_providers": "file", "config_providers_file_class": "FileConfigProvider"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_behaviour() -> None:
+    Behaviour.reset()
+
+
+def failing_with(text: str, key: str) -> None:
+    def poll(task: object) -> None:
+        raise RuntimeError(f"{text} {Behaviour.tasks[-1].props[key]}")
+
+    Behaviour.poll = poll
+
+
+def test_a_trace_hides_secrets_that_were_referred_to(tmp_path: Path) -> None:
+    file = tmp_path / "s.properties"
+    file.write_text("value=from-the-file\n")
+    failing_with("can not use", "some.setting")
+    with PipelineHost("127.0.0.1:1", **PROVIDERS) as host:
+        spec = host.start_source("referring", RECORD_SOURCE, some_setting=f"${{file:{file}:value}}")
+        host.await_state(spec, RunState.FAILED)
+
+    trace = host.trace(spec)
+    assert "can not use [hidden]" in trace
+    assert "from-the-file" not in trace
+
+
+def test_a_trace_hides_plain_values_of_keys_that_name_a_secret() -> None:
+    failing_with("refused:", "database.password")
+    with PipelineHost("127.0.0.1:1") as host:
+        spec = host.start_source("plain-secret", RECORD_SOURCE, database_password="tr0ub4dor")
+        host.await_state(spec, RunState.FAILED)
+
+    trace = host.trace(spec)
+    assert "refused: [hidden]" in trace
+    assert "tr0ub4dor" not in trace
+
+
+def test_a_missing_secret_fails_the_task_with_one_sentence(tmp_path: Path) -> None:
+    with PipelineHost("127.0.0.1:1", **PROVIDERS) as host:
+        spec = host.start_source("missing", RECORD_SOURCE, password=f"${{file:{tmp_path}/none:x}}")
+        host.await_state(spec, RunState.FAILED)
+
+    assert (
+        host.trace(spec)
+        .splitlines()[0]
+        .startswith(
+            f"Task missing-0 failed: ${{file:{tmp_path}/none:x}} in password of connector missing can not be resolved by "
+            f"the config provider file: the file {tmp_path}/none can not be read: No such file or directory."
+        )
+    )
