@@ -127,7 +127,6 @@ class LiveNames:
             "name": lambda _: self._connectors(),
             "words": lambda seen: self._tasks(seen[0]) if seen else self._connectors(),
             "task": lambda seen: self._tasks(seen[0]) if seen else [],
-            "key": lambda seen: self._keys(seen[0]) if seen else [],
             "keys": lambda seen: self._keys(seen[0]) if seen else [],
             "pairs": lambda seen: [Candidate(f"{key.word}=") for key in self._keys(seen[0])] if seen else [],
             "plugin": lambda _: self._plugins(),
@@ -140,7 +139,7 @@ class LiveNames:
             "shell": lambda _: [Candidate(shell) for shell in ("bash", "zsh", "fish")],
             "state": states,
         }
-        live |= dict.fromkeys(("file", "files", "paths", "more", "ca", "cert", "key_file"), files)
+        live |= dict.fromkeys(("file", "files", "paths", "more", "ca_file", "cert_file", "key_file"), files)
         return live
 
     def _connectors(self) -> list[Candidate]:

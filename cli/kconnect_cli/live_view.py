@@ -85,6 +85,8 @@ def page(facts: Facts, height: int) -> RenderableType:
         ("connect standalone", "bold"),
         f"  {facts.where}  up {_length(facts.up_s)}  {len(facts.statuses)} connectors, tasks: {state_counts(states)}",
         ("  Ctrl-C stops", "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
     )
     rows = [row for status in facts.statuses for row in _rows(status, facts)]
     room = max(1, height - _OTHER_LINES - _LEAST_LOG_LINES)

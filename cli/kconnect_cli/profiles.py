@@ -140,15 +140,15 @@ def is_open_to_others(path: Path) -> bool:
     return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
-def checked(name: str, profile: Profile) -> Profile:
-    """Refuses half-given settings. Errors: ConfigError."""
+def checked(name: str, profile: Profile, lead: str = "") -> Profile:
+    """Refuses half-given settings. Errors: ConfigError, after `lead`."""
     given = [key for key in _PASSWORDS if getattr(profile, key) is not None]
     if len(given) > 1:
-        raise ConfigError(f"Context {name} has {' and '.join(given)}", hint="Keep one of them.")
+        raise ConfigError(f"{lead}Context {name} has {' and '.join(given)}", hint="Keep one of them.")
     if given and profile.user is None:
-        raise ConfigError(f"Context {name} has a password and no user", hint="Add the user it belongs to.")
+        raise ConfigError(f"{lead}Context {name} has a password and no user", hint="Add the user it belongs to.")
     if profile.key is not None and profile.cert is None:
-        raise ConfigError(f"Context {name} has a key and no certificate", hint="Add cert, or leave key out.")
+        raise ConfigError(f"{lead}Context {name} has a key and no certificate", hint="Add cert, or leave key out.")
     return profile
 
 
@@ -162,4 +162,4 @@ def _profile(path: Path, name: str, table: object) -> Profile:
             f"{path}: [contexts.{name}] {what}",
             hint="It takes url, user, password, password_env, password_file, ca, cert, key.",
         )
-    return checked(name, Profile(**table))
+    return checked(name, Profile(**table), f"{path}: ")

@@ -120,9 +120,9 @@ def _options_everywhere(root: Any, context: Any) -> str:  # as above
     params = {param.name: param for param in group.commands["list"].params}
     rows = [_parameter_row(params[name]) for name in _EVERYWHERE]
     return _table(("Option", "Default", "What it does"), rows) + (
-        "\nThey stand before the noun or behind the verb. Which worker: `--url`, else `--context`, else `KCONNECT_URL`, "
-        "else\n`KCONNECT_CONTEXT`, else the current context, else `http://localhost:8083`. A named URL alone takes no "
-        "user and no\ncertificate from a context.\n"
+        "\nThey stand before the noun or behind the verb. Which worker: `--url`, else `--context`, else "
+        "`KCONNECT_URL`, else\n`KCONNECT_CONTEXT`, else the current context, else `http://localhost:8083`. "
+        "A named URL alone takes no user and\nno certificate from a context.\n"
     )
 
 

@@ -14,39 +14,8 @@ import pytest
 import yaml
 
 from kconnect.model import ConnectorOffset, TargetState
-from kconnect.rest import RestServer
-from kconnect_cli.app import run
-from kit.memory_herder import MemoryHerder, file_source
+from kit.memory_herder import file_source
 from kit.ports import free_port
-
-
-@pytest.fixture
-def herder():
-    herder = MemoryHerder()
-    for name in ("orders", "lines"):
-        herder.put_connector(name, file_source(name=name), replace=False)
-    return herder
-
-
-@pytest.fixture
-def url(herder):
-    with RestServer(herder, ["http://127.0.0.1:0"]) as server:
-        yield server.urls[0]
-
-
-@pytest.fixture
-def connect(url, monkeypatch, capsys):
-    """Run `connect ARGS`; gives code, stdout, stderr."""
-    monkeypatch.setenv("KCONNECT_URL", url)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-
-    def call(*args):
-        code = run(args)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def test_list_is_an_aligned_table(connect):

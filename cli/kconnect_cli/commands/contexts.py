@@ -47,9 +47,9 @@ def add(
     file: Annotated[
         str | None, typer.Option("--password-file", metavar="FILE", help="File with the password, read each time.")
     ] = None,
-    ca: Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")] = None,
-    cert: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")] = None,
+    ca_file: Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")] = None,
+    cert_file: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")] = None,
+    key_file: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")] = None,
 ) -> None:
     """Add a context, or replace it. The first one becomes the current one."""
     url = worker_url or session.given_url
@@ -66,9 +66,9 @@ def add(
         password=_password(user, ask=ask, stdin=stdin),
         password_env=env,
         password_file=_absolute(file),
-        ca=_absolute(ca),
-        cert=_absolute(cert),
-        key=_absolute(key),
+        ca=_absolute(ca_file),
+        cert=_absolute(cert_file),
+        key=_absolute(key_file),
     )
     path = contexts_path()
     profiles = load_profiles(path).with_profile(context_name, checked(context_name, profile))

@@ -1,0 +1,335 @@
+"""Selections, status and wait, tasks, plugins, loggers, topics, contexts, completion: against a herder in memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import stat
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kconnect.model import TargetState, TaskId
+from kit.memory_herder import file_source
+from kit.ports import free_port
+
+TRACE = "org.x.ConnectException: Tolerance exceeded\n\tat a.B\nCaused by: java.io.IOException: disk is full\n\tat c.D\n"
+
+
+def called(herder, method):
+    return [call[1] for call in herder.calls if call[0] == method]
+
+
+@pytest.mark.parametrize(
+    ("args", "stopped"),
+    [
+        (("--all",), ["lines", "orders"]),
+        (("-e", "l.*"), ["lines"]),
+        (("--regexp", "o.*", ".*s"), ["orders", "lines"]),
+        (("--all", "--failed"), ["orders"]),
+        (("--all", "--state", "running", "--state", "FAILED"), ["lines", "orders"]),
+        (("-e", ".*", "--state", "FAILED"), ["orders"]),
+        (("lines", "--failed"), []),
+    ],
+)
+def test_names_expressions_and_states_choose_connectors(connect, herder, args, stopped):
+    herder.traces["orders"] = TRACE
+    herder.calls.clear()
+    code, _, err = connect("connectors", "stop", *args)
+    assert (code, called(herder, "set_target_state")) == (0, stopped)
+    assert stopped or err == "No connector is FAILED.\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        ((), 2, "Missing argument 'NAME'."),
+        (("--failed",), 2, "Missing argument 'NAME'."),
+        (("--all", "orders"), 2, "--all goes with no names"),
+        (("-e", "("), 2, "( is no regular expression"),
+        (("-e", "order"), 3, "No connector matches order"),
+        (("--all", "--state", "SLEEPING"), 2, "--state SLEEPING is no state"),
+    ],
+)
+def test_a_selection_that_makes_no_sense_changes_nothing(connect, herder, args, code, said):
+    herder.calls.clear()
+    got, _, err = connect("connectors", "delete", "--yes", *args)
+    assert got == code
+    assert said in err
+    assert called(herder, "delete_connector") == []
+
+
+def test_restart_failed_all_restarts_only_what_failed(connect, herder):
+    herder.traces["orders"] = TRACE
+    herder.calls.clear()
+    assert connect("connectors", "restart", "--failed", "--all")[::2] == (0, "restarted orders\n")
+    assert [call for call in herder.calls if call[0] == "restart_by_plan"] == [
+        ("restart_by_plan", "orders", True, True)
+    ]
+    assert connect("connectors", "restart", "--failed", "--all")[::2] == (0, "No connector is FAILED.\n")
+
+
+def test_lists_are_filtered(connect, herder):
+    herder.traces["orders"] = TRACE
+    assert connect("connectors", "list", "--failed", "-o", "name")[1] == "orders\n"
+    assert connect("connectors", "list", "-e", "l.*", "-o", "name")[1] == "lines\n"
+    assert connect("connectors", "list", "line")[::2] == (3, "Unknown connector line\nHint: Did you mean lines?\n")
+
+
+def test_status_shows_connectors_tasks_and_the_root_cause(connect, herder):
+    herder.traces["orders"] = TRACE
+    assert connect("connectors", "status")[1] == (
+        "NAME     TASK   STATE     WORKER           WHY\n"
+        "lines           RUNNING   127.0.0.1:8083\n"
+        "lines    0      RUNNING   127.0.0.1:8083\n"
+        "orders          RUNNING   127.0.0.1:8083\n"
+        "orders   0      FAILED    127.0.0.1:8083   java.io.IOException: disk is full\n"
+    )
+    rows = json.loads(connect("connectors", "status", "--failed", "-o", "json")[1])
+    assert [list(row) for row in rows] == [
+        ["name", "task", "state", "worker_id"],
+        ["name", "task", "state", "worker_id", "trace"],
+    ]
+
+
+def test_wait_returns_when_the_state_is_reached(connect, herder):
+    herder.set_target_state("orders", TargetState.PAUSED)
+    timer = threading.Timer(0.3, lambda: herder.set_target_state("orders", TargetState.STARTED))
+    timer.start()
+    began = time.monotonic()
+    assert connect("connectors", "wait", "orders", "--state", "RUNNING", "--timeout", "10s")[::2] == (
+        0,
+        "orders is RUNNING\n",
+    )
+    assert time.monotonic() - began < 3
+    timer.join()
+
+
+def test_wait_gives_up_at_its_deadline_and_says_what_was_seen(connect, herder):
+    herder.set_target_state("orders", TargetState.PAUSED)
+    code, _, err = connect("connectors", "wait", "--all", "--timeout", "300ms")
+    assert code == 6
+    assert "Not RUNNING within 300ms: orders is PAUSED, task 0 PAUSED" in err
+
+
+def test_wait_does_not_wait_for_what_failed_or_is_not_there(connect, herder):
+    herder.traces["orders"] = TRACE
+    code, _, err = connect("connectors", "wait", "orders")
+    assert (code, err.splitlines()[0]) == (1, "orders task 0 FAILED: java.io.IOException: disk is full")
+    assert connect("connectors", "wait", "nobody")[0] == 3
+    assert connect("connectors", "wait", "orders", "--state", "FAILED")[0] == 0
+    assert connect("connectors", "wait", "nobody", "--state", "GONE")[0] == 0
+    assert connect("connectors", "wait", "orders", "--timeout", "soon")[0] == 2
+
+
+class Rebalancing(BaseHTTPRequestHandler):
+    """A worker in a rebalance: 409 to the first requests."""
+
+    conflicts = 2
+
+    def do_PUT(self):
+        conflict = type(self).conflicts > 0
+        type(self).conflicts -= 1
+        body = b'{"error_code": 409, "message": "Cannot complete request momentarily due to stale configuration"}'
+        self.send_response(409 if conflict else 202)
+        self.send_header("content-length", str(len(body) if conflict else 0))
+        self.end_headers()
+        if conflict:
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_rebalance_is_waited_for_as_long_as_is_asked(connect):
+    with HTTPServer(("127.0.0.1", 0), Rebalancing) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert connect("--retry", "0", "connectors", "pause", "a", "--url", url)[0] == 4
+        Rebalancing.conflicts = 2
+        assert connect("connectors", "pause", "a", "--url", url)[::2] == (0, "paused a\n")
+        Rebalancing.conflicts = 10_000
+        began = time.monotonic()
+        assert connect("connectors", "pause", "a", "--url", url, "--retry", "400ms")[0] == 4
+        assert time.monotonic() - began < 2
+        server.shutdown()
+        thread.join()
+
+
+def test_topics_are_shown_and_reset(connect, herder):
+    herder.topics["orders"] = ["t", "a"]
+    assert connect("connectors", "topics", "orders", "-o", "name")[1] == "a\nt\n"
+    assert connect("connectors", "reset-topics", "orders")[0] == 0
+    assert json.loads(connect("connectors", "topics", "orders", "-o", "json")[1]) == []
+
+
+def test_tasks_are_listed_shown_and_restarted(connect, herder):
+    herder.traces["orders"] = TRACE
+    assert connect("tasks", "list", "--failed")[1].splitlines()[1:] == [
+        "orders   0      FAILED   127.0.0.1:8083   java.io.IOException: disk is full"
+    ]
+    shown = json.loads(connect("tasks", "show", "orders", "0", "-o", "json")[1])
+    assert list(shown) == ["name", "task", "state", "worker_id", "trace", "config"]
+    assert connect("tasks", "show", "orders", "7")[0] == 3
+    herder.calls.clear()
+    assert connect("tasks", "restart", "--failed", "--all")[::2] == (0, "restarted orders task 0\n")
+    assert connect("task", "restart", "lines", "0")[0] == 0
+    assert called(herder, "restart_task") == [TaskId("orders", 0), TaskId("lines", 0)]
+    assert connect("tasks", "restart", "lines", "9")[0] == 3
+    assert connect("tasks", "restart", "lines", "orders")[0] == 2
+
+
+def test_plugins_are_listed_and_described(connect):
+    assert connect("plugins", "list", "-o", "name")[1] == "kconnect.FileStreamSource\n"
+    assert "kconnect.StringConverter" in connect("plugins", "list", "--type", "converter")[1]
+    table = connect("plugins", "show", "FileStreamSource")[1]
+    assert "\ntopic             string     required   high         Topic to write to.\n" in table
+    code, _, err = connect("plugins", "show", "FileStreamSorce")
+    assert code == 3
+    assert "Did you mean kconnect.FileStreamSource?" in err
+
+
+def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_path):
+    path = tmp_path / "c.properties"
+    path.write_text("name=c\nconnector.class=FileStreamSource\nbatch.size=0\npin=1234\n")
+    code, out, err = connect("plugins", "validate", str(path))
+    assert code == 1
+    assert out.startswith("c\nSETTING")
+    assert "topic" in out
+    assert "Value must be at least 1" in out
+    assert "1234" not in out + err
+    problems = json.loads(connect("plugins", "validate", str(path), "-o", "json")[1])
+    assert {problem["setting"] for problem in problems} == {"topic", "batch.size"}
+    path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\n")
+    assert connect("plugins", "validate", str(path))[::2] == (0, "c is valid\n")
+    assert "c" not in herder.known
+
+
+def test_loggers_are_listed_and_set(connect, herder):
+    assert connect("loggers", "list")[1] == "LOGGER   LEVEL   CHANGED\nroot     INFO    -\n"
+    assert json.loads(connect("loggers", "get", "root", "-o", "json")[1]) == {
+        "name": "root",
+        "level": "INFO",
+        "last_modified": None,
+    }
+    assert connect("loggers", "set", "kconnect", "debug", "-o", "name")[:2] == (0, "kconnect\n")
+    assert connect("loggers", "set", "kconnect", "debug", "--scope", "cluster")[0] == 0
+    assert [call[3] for call in herder.calls if call[0] == "set_logger"] == [False, True]
+    assert connect("loggers", "get", "kconect")[::2] == (3, "Logger kconect not found.\nHint: Did you mean kconnect?\n")
+    assert connect("loggers", "set", "kconnect", "LOUD")[0] == 2
+
+
+def test_contexts_choose_the_worker_and_their_file_is_the_owners(connect, url, monkeypatch, tmp_path):
+    monkeypatch.delenv("KCONNECT_URL")
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    assert connect("contexts", "add", "here", url)[2] == "added here, the current context\n"
+    assert connect("contexts", "add", "away", nowhere)[2] == "added away\n"
+    file = tmp_path / "config" / "kconnect" / "contexts.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert connect("connectors", "list")[0] == 0
+    assert connect("connectors", "list", "--context", "away")[0] == 5
+    monkeypatch.setenv("KCONNECT_CONTEXT", "away")
+    assert connect("connectors", "list")[0] == 5
+    assert connect("--context", "here", "connectors", "list")[0] == 0
+    monkeypatch.setenv("KCONNECT_URL", url)
+    assert connect("connectors", "list")[0] == 0
+    monkeypatch.delenv("KCONNECT_URL")
+    monkeypatch.delenv("KCONNECT_CONTEXT")
+    assert connect("contexts", "use", "away")[0] == 0
+    assert connect("connectors", "list")[0] == 5
+    assert connect("contexts", "list", "-o", "name")[1] == "away\nhere\n"
+    assert connect("contexts", "use", "hre")[::2] == (3, "There is no context hre\nHint: Did you mean here?\n")
+    assert connect("contexts", "remove", "away")[0] == 0
+    assert json.loads(connect("contexts", "list", "-o", "json")[1]) == [{"name": "here", "current": False, "url": url}]
+
+
+def test_a_contexts_password_is_never_shown(connect, url, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n"))
+    assert connect("contexts", "add", "guarded", url, "--user", "ann", "--password-stdin")[0] == 0
+    assert "s3cret" in (tmp_path / "config" / "kconnect" / "contexts.toml").read_text()
+    for form in ("table", "json", "yaml"):
+        code, out, err = connect("contexts", "show", "guarded", "-o", form)
+        assert code == 0
+        assert "[hidden]" in out
+        assert "s3cret" not in out + err
+    assert "s3cret" not in connect("contexts", "list", "-o", "json")[1]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "No URL given"),
+        (("ftp://x",), "is no URL of a worker"),
+        (("http://ann:pw@h:1",), "The URL has a user in it"),
+        (("http://h", "--password-env", "X", "--password-file", "/etc/hosts"), "Only one of"),
+        (("http://h", "--password-env", "X"), "has a password and no user"),
+        (("https://h", "--ca", "/no/ca.pem"), "/no/ca.pem is not a file"),
+        (("https://h", "--key", "/etc/hosts"), "has a key and no certificate"),
+        (("http://h", "--user", "ann", "--password"), "no terminal to ask"),
+    ],
+)
+def test_a_context_that_makes_no_sense_is_refused(connect, args, said):
+    code, _, err = connect("contexts", "add", "x", *args)
+    assert code in (1, 2)
+    assert said in err
+    assert "pw" not in err.replace("--password", "")
+    assert connect("contexts", "list", "-o", "json")[1] == "[]\n"
+
+
+def complete(connect, *words):
+    return [line.partition("\t")[0] for line in connect("complete", "--", *words)[1].splitlines()]
+
+
+def test_completion_offers_commands_options_and_live_names(connect, herder):
+    herder.put_connector("or der", file_source(), replace=False)
+    assert complete(connect, "conn") == ["connectors"]
+    assert "apply" in complete(connect, "connectors", "")
+    assert complete(connect, "connectors", "pause", "") == ["lines", "or der", "orders"]
+    assert complete(connect, "connectors", "pause", "orders", "l") == ["lines"]
+    assert complete(connect, "-o", "json", "connectors", "show", "o") == ["or der", "orders"]
+    assert complete(connect, "connectors", "list", "--fai") == ["--failed"]
+    assert complete(connect, "connectors", "list", "-o", "") == ["table", "json", "yaml", "name"]
+    assert complete(connect, "tasks", "restart", "orders", "") == ["0"]
+    assert complete(connect, "config", "get", "orders", "to") == ["topic"]
+    assert complete(connect, "config", "set", "orders", "to") == ["topic="]
+    assert complete(connect, "loggers", "set", "root", "DE") == ["DEBUG"]
+    assert complete(connect, "connectors", "apply", "-f", "x") == [":files"]
+    assert complete(connect, "nonsense", "x") == []
+
+
+def test_completion_is_silent_and_quick_when_nobody_answers(connect, monkeypatch):
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(1)
+        monkeypatch.setenv("KCONNECT_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        began = time.monotonic()
+        assert connect("complete", "--", "connectors", "pause", "")[::2] == (0, "")
+        assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_printed_for_each_shell(connect, shell):
+    code, out, _ = connect("completion", shell)
+    assert code == 0
+    assert "connect complete --" in out
+    assert connect("completion", "tcsh")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("task", "lst"), "Did you mean 'list'?"),
+        (("contxts",), "Did you mean 'contexts'?"),
+        (("connectors", "list", "--regxp"), "--regexp"),
+        (("plugins", "lst"), "Did you mean 'list'?"),
+    ],
+)
+def test_wrong_words_have_suggestions(connect, args, said):
+    code, _, err = connect(*args)
+    assert code == 2
+    assert said in err

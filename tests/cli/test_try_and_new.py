@@ -1,0 +1,196 @@
+"""`connect try` and `connect plugins new`, as a user runs them: no broker, no Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kit.cli import cli_env, cli_run
+
+JSON = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+def write(path: Path, **settings: str) -> str:
+    lines = {**JSON, **{key.replace("__", "."): value for key, value in settings.items()}}
+    path.write_text("name=tried\n" + "".join(f"{key}={value}\n" for key, value in lines.items()))
+    return str(path)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
+    return write(
+        tmp_path / "source.properties",
+        connector__class="FileStreamSource",
+        file=str(tmp_path / "in.txt"),
+        topic="lines",
+        transforms="wrap",
+        transforms__wrap__type="HoistField$Value",
+        transforms__wrap__field="line",
+    )
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> str:
+    return write(
+        tmp_path / "sink.properties",
+        connector__class="SqlSink",
+        topics="orders",
+        connection__driver="sqlite3",
+        connection__url=str(tmp_path / "orders.db"),
+        auto__create="true",
+        transforms="route",
+        transforms__route__type="RegexRouter",
+        transforms__route__regex="(.*)",
+        transforms__route__replacement="$1_copy",
+    )
+
+
+def test_a_source_is_shown_stage_by_stage_within_a_second_and_a_half(source: str, home: Path) -> None:
+    cli_run("try", source, "--limit", "1", home=home, expect=0)  # compiles what is not compiled
+    began = time.monotonic()
+    done = cli_run("try", source, "--limit", "2", home=home, expect=0)
+    assert time.monotonic() - began < 1.5 * (1 + os.getloadavg()[0] / (os.cpu_count() or 1))
+    lines = done.stdout.splitlines()
+    assert lines[0] == "record 1: written"
+    assert 'value="one"' in lines[1]
+    assert lines[2].strip().startswith('transform wrap  value={"line": "one"}')
+    assert lines[3].strip() == 'bytes           topic="lines"  key=null  value="{\\"line\\":\\"one\\"}"'
+    assert lines[4] == "record 2: written"
+    assert "2 records" in done.stderr
+
+
+def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, home: Path, tmp_path: Path) -> None:
+    done = cli_run("try", source, "--timeout", "0.2", "-o", "json", home=home, expect=0)
+    assert [row["outcome"] for row in done.json] == ["written"] * 3
+    assert [view["stage"] for view in done.json[0]["stages"]] == ["connector", "transform wrap", "bytes"]
+    put = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin=done.stdout, expect=0)
+    assert put.stdout.count(": put") == 3
+    assert 'topic="lines_copy"' in put.stdout
+    connection = sqlite3.connect(tmp_path / "orders.db")
+    assert connection.execute("SELECT line FROM lines_copy").fetchall() == [("one",), ("two",), ("three",)]
+    connection.close()
+
+
+def test_the_record_and_the_stage_that_fail_are_named(sink: str, home: Path) -> None:
+    failed = cli_run("try", sink, "--input", "-", home=home, stdin='{"id": 1}\n{oops\n{"id": 3}\n', expect=1)
+    assert "Record 2: value.converter failed" in failed.stderr
+    assert "JSONDecodeError" in failed.stderr
+    assert "record 3" not in failed.stdout
+    put = cli_run("try", sink, "--input", "-", home=home, stdin='{"id": 4}\n"text"\n', expect=1)
+    assert "Record 2: put failed (kconnect.builtin.connectors.sql_sink.SqlSinkTask)" in put.stderr
+    rows = cli_run("try", sink, "--input", "-", "-o", "json", home=home, stdin="{oops\n", expect=1).json
+    assert rows[0]["failure"]["stage"] == "value.converter"
+    assert rows[0]["failure"]["tolerated"] is False
+
+
+def test_a_tolerated_failure_is_shown_and_the_rest_goes_on(sink: str, home: Path) -> None:
+    with Path(sink).open("a") as file:
+        file.write("errors.tolerance=all\n")
+    done = cli_run("try", sink, "--input", "-", home=home, stdin='{oops\n{"id": 3}\n"text"\n', expect=0)
+    assert [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("record")] == [
+        "failed",
+        "put",
+        "failed",
+    ]
+    assert done.stdout.count("tolerated") == 2
+
+
+def test_a_failing_transform_is_named_by_its_alias(source: str, home: Path) -> None:
+    with Path(source).open("a") as file:
+        file.write("transforms=bad\ntransforms.bad.type=InsertField$Value\n")
+        file.write("transforms.bad.static.field=a\ntransforms.bad.static.value=b\n")
+    failed = cli_run("try", source, home=home, expect=1)
+    assert "Record 1: transform bad failed" in failed.stderr
+
+
+def test_secrets_are_resolved_and_stay_references_on_the_screen(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "worker.properties").write_text(
+        "bootstrap.servers=nowhere:1\nkey.converter=StringConverter\nvalue.converter=StringConverter\n"
+        "config.providers=env\nconfig.providers.env.class=EnvVarConfigProvider\n"
+    )
+    (tmp_path / "in.txt").write_text("hello\n")
+    connector = write(
+        tmp_path / "s.properties",
+        connector__class="FileStreamSource",
+        file=str(tmp_path / "in.txt"),
+        topic="lines",
+        transforms="stamp",
+        transforms__stamp__type="HoistField$Value",
+        transforms__stamp__field="${env:FIELD_NAME}",
+    )
+    worker = str(tmp_path / "worker.properties")
+    done = cli_run(
+        "try", connector, "--worker", worker, "--limit", "1", home=home, env={"FIELD_NAME": "s3cr3t-name"}, expect=0
+    )
+    assert "${env:FIELD_NAME}" in done.stdout
+    assert "s3cr3t-name" not in done.stdout + done.stderr
+
+
+def test_calls_that_can_not_work_are_told(source: str, sink: str, home: Path, tmp_path: Path) -> None:
+    assert "--input" in cli_run("try", sink, home=home, expect=2).stderr
+    assert "is a source" in cli_run("try", source, "--input", "x", home=home, expect=2).stderr
+    cli_run("try", sink, "--input", str(tmp_path / "missing"), home=home, expect=3)
+    bad = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin='{"vale": 1}', expect=1)
+    assert "record 1 of stdin has fields that are not known: vale" in bad.stderr
+    wrong = write(tmp_path / "w.properties", connector__class="SqlSink", topics="t")
+    assert "connection.driver" in cli_run("try", wrong, "--input", "-", home=home, expect=1).stderr
+
+
+def test_a_new_project_passes_its_tests_and_checks_as_made(tmp_path: Path, home: Path) -> None:
+    done = cli_run("plugins", "new", "kconnect-Weather_now", home=home, cwd=tmp_path, expect=0)
+    folder = tmp_path / "kconnect-Weather_now"
+    assert done.stdout == "kconnect-Weather_now\n"
+    python = [sys.executable, "-m"]
+    for command in (
+        [*python, "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
+        [*python, "ruff", "check", "--no-cache", "."],
+        [*python, "ruff", "format", "--no-cache", "--check", "."],
+    ):
+        env = cli_env(home, {"PYTHONPATH": "src"})
+        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    tried = cli_run(
+        "try",
+        "source.properties",
+        "--plugin-path",
+        "src",
+        "--limit",
+        "3",
+        "-o",
+        "json",
+        home=home,
+        cwd=folder,
+        expect=0,
+    )
+    values = [json.loads(row["stages"][-1]["record"]["value"]) for row in tried.json]
+    assert values[2] == {"number": 3, "square": 9}
+    cli_run(
+        "try",
+        "sink.properties",
+        "--plugin-path",
+        "src",
+        "--input",
+        "tests/records.jsonl",
+        home=home,
+        cwd=folder,
+        expect=0,
+    )
+    assert (folder / "numbers.jsonl").read_text().splitlines() == ['{"number": 1}', '{"number": 2}']
+
+
+def test_a_project_is_not_made_over_another_or_with_a_name_that_is_none(tmp_path: Path, home: Path) -> None:
+    cli_run("plugins", "new", "mine", home=home, cwd=tmp_path, expect=0)
+    taken = cli_run("plugins", "new", "mine", home=home, cwd=tmp_path, expect=4)
+    assert "not empty" in taken.stderr
+    cli_run("plugins", "new", "../evil", home=home, cwd=tmp_path, expect=2)

@@ -1,0 +1,187 @@
+"""Decisions of the command line without a worker: durations, targets, contexts' file, selections, changes."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kconnect.config.dropins import ConnectorFile, load_connector_files
+from kconnect.errors import ConfigError, ConnectError, NotFoundError
+from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
+from kconnect_cli.changes import change_text, change_to_json, config_change, plan_changes
+from kconnect_cli.commands.connectors_status import root_cause
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.profiles import Profile, Profiles, is_open_to_others, load_profiles, save_profiles
+from kconnect_cli.selection import Selection, select_names
+from kconnect_cli.target import DEFAULT_URL, find_target
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("60s", 60), ("2m", 120), ("1.5h", 5400), ("7", 7)])
+def test_lengths_of_time(text, seconds):
+    assert seconds_of(text, "--timeout") == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1s", "1 day", "1e3"])
+def test_what_is_no_length_of_time_names_the_option(text):
+    with pytest.raises(UsageProblem, match="--timeout"):
+        seconds_of(text, "--timeout")
+
+
+@pytest.fixture
+def contexts(tmp_path, monkeypatch):
+    """Two contexts, `prod` is the current one."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    prod = Profile("https://prod:8083", user="ann", password_env="PW", ca="/ca.pem")
+    path = tmp_path / "kconnect" / "contexts.toml"
+    save_profiles(path, Profiles({"prod": prod, "dev": Profile("http://dev:8083")}, "prod"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("url", "context", "environ", "expected"),
+    [
+        (None, None, {}, ("https://prod:8083", "prod")),
+        ("http://x:1", None, {}, ("http://x:1", None)),
+        (None, "dev", {"KCONNECT_URL": "http://e:1"}, ("http://dev:8083", "dev")),
+        (None, None, {"KCONNECT_URL": "http://e:1", "KCONNECT_CONTEXT": "dev"}, ("http://e:1", None)),
+        (None, None, {"KCONNECT_CONTEXT": "dev"}, ("http://dev:8083", "dev")),
+        ("http://x:1", None, {"KCONNECT_CONTEXT": "prod"}, ("http://x:1", None)),
+        ("http://x:1", "prod", {}, ("http://x:1", "prod")),
+    ],
+)
+@pytest.mark.usefixtures("contexts")
+def test_which_worker_is_meant(url, context, environ, expected):
+    target = find_target(url, context, environ, print)
+    assert (target.url, target.context) == expected
+    assert (target.profile is None) == (expected[1] is None)
+
+
+def test_without_any_context_it_is_localhost(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert find_target(None, None, {}, print).url == DEFAULT_URL
+
+
+def test_a_password_stays_with_its_worker_and_comes_from_where_the_context_says(contexts, tmp_path):
+    target = find_target(None, None, {}, print)
+    assert target.access({"PW": "s3cret"}).password == "s3cret"
+    with pytest.raises(ConnectError, match="environment variable PW, which is not set"):
+        target.access({})
+    assert find_target("http://x:1", None, {}, print).access({}) is None
+    (tmp_path / "pw").write_text("from file\n")
+    profile = Profile("http://h", user="ann", password_file=str(tmp_path / "pw"))
+    assert profile.secret({}) == "from file"
+
+
+def test_a_user_in_the_url_is_used_and_never_shown():
+    target = find_target("http://ann:p%40ss@h:1", None, {}, print)
+    assert target.url == "http://h:1"
+    assert (target.access({}).user, target.access({}).password) == ("ann", "p@ss")
+
+
+def test_an_open_file_with_a_password_is_warned_about(contexts):
+    save_profiles(contexts, Profiles({"a": Profile("http://a", user="u", password="s3cret")}, "a"))
+    assert not is_open_to_others(contexts)
+    os.chmod(contexts, 0o644)
+    said = []
+    find_target(None, None, {}, said.append)
+    assert said == [f"{contexts} holds a password and others may read it: chmod 600 {contexts}"]
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@given(name=_TEXT, url=_TEXT, user=_TEXT, password=_TEXT)
+def test_contexts_come_back_as_they_were_written(tmp_path_factory, name, url, user, password):
+    path = tmp_path_factory.getbasetemp() / "contexts.toml"
+    profiles = Profiles({name: Profile(url, user=user, password=password)}, name)
+    save_profiles(path, profiles)
+    assert load_profiles(path) == profiles
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert tomllib.loads(path.read_text())["current"] == name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("current = ", "is not valid TOML"),
+        ("contexts = 1", "expected current"),
+        ('[contexts.a]\nuser = "x"', r"\[contexts\.a\] has no url"),
+        ('[contexts.a]\nurl = "x"\ntoken = "y"', "does not know token"),
+        ('[contexts.a]\nurl = "x"\npassword = "y"', "a password and no user"),
+        ("[contexts.a]\nurl = 1", "must hold strings only"),
+    ],
+)
+def test_a_damaged_contexts_file_is_named_with_the_place(tmp_path, text, said):
+    path = tmp_path / "contexts.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_profiles(path)
+    assert str(path) in str(caught.value)
+
+
+def status(name, state, *tasks):
+    parts = tuple(TaskState(number, task, "w") for number, task in enumerate(tasks))
+    return ConnectorStatus(name, ConnectorState(state, "w"), parts, ConnectorType.SINK)
+
+
+def test_a_state_is_that_of_the_connector_or_of_a_task():
+    found = {
+        "a": status("a", RunState.RUNNING, RunState.RUNNING, RunState.FAILED),
+        "b": status("b", RunState.RUNNING, RunState.RUNNING),
+        "c": status("c", RunState.FAILED),
+    }
+    assert select_names(Selection.of(None, False, True, True, None), found) == ["a", "c"]
+    assert select_names(Selection.of(["b|c"], True, False, False, ["running"]), found) == ["b"]
+    assert select_names(Selection.of(["x", "b"], False, False, True, None), found) == ["x"]
+    with pytest.raises(NotFoundError):
+        select_names(Selection.of(["d.*"], True, False, False, None), found)
+
+
+def test_changes_are_what_differs_and_keep_masked_secrets():
+    live = {"a": {"name": "a", "x": "1", "password": "s"}, "b": {"name": "b"}}
+    file = ConnectorFile(Path("f.json"), "a", {"name": "a", "x": "2", "password": "[hidden]"})
+    update, delete = plan_changes([file], live, prune=True)
+    assert (update.action, update.keys, update.new["password"]) == ("update", ["x"], "s")
+    assert (delete.action, delete.name) == ("delete", "b")
+    assert plan_changes([file], live, prune=False) == [update]
+    assert change_to_json(update, dict)["settings"] == [{"key": "x", "old": "1", "new": "2"}]
+    assert change_text(update, dict, colour=False) == "update a\n  - x = 1\n  + x = 2\n"
+    assert "\x1b[31m  - x = 1\x1b[0m" in change_text(update, dict, colour=True)
+
+
+def test_a_patch_sets_and_takes_away():
+    change = config_change("a", {"x": "1", "y": "2"}, {"x": None, "z": "3"})
+    assert (change.new, change.keys) == ({"y": "2", "z": "3"}, ["x", "z"])
+
+
+def test_a_json_array_holds_several_connectors(tmp_path):
+    path = tmp_path / "all.json"
+    path.write_text('[{"name": "a", "config": {"k": 1}}, {"name": "b", "config": {}}]')
+    assert [(file.name, file.config) for file in load_connector_files(path)] == [
+        ("a", {"k": "1", "name": "a"}),
+        ("b", {"name": "b"}),
+    ]
+    for text, said in (("[1]", "must hold JSON objects"), ("[{", "not valid JSON")):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=said):
+            load_connector_files(path)
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause"),
+    [
+        (None, ""),
+        ("a.B: outer\n\tat x\nCaused by: c.D: inner\n\tat y\nCaused by: e.F: root\n\t... 3 more", "e.F: root"),
+        ("a.B: alone\n\tat x", "a.B: alone"),
+        ("Traceback (most recent call last):\n  File x\nValueError: no", "ValueError: no"),
+        ("Task a-0 failed: x. Root cause: OSError: full\n\nTraceback ..", "OSError: full"),
+    ],
+)
+def test_the_root_cause_of_a_trace_is_one_line(trace, cause):
+    assert root_cause(trace) == cause

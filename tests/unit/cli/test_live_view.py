@@ -1,0 +1,65 @@
+"""The page of the live view, and the rates in it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kconnect.metrics import TaskCounters
+from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+from kconnect_cli.live_view import Facts, Rates, page
+
+TASK = TaskId("lines", 0)
+
+
+def status(name, state=RunState.RUNNING, trace=None):
+    return ConnectorStatus(
+        name, ConnectorState(RunState.RUNNING, "w"), (TaskState(0, state, "w", trace),), ConnectorType.SOURCE
+    )
+
+
+def drawn(facts, height=20, width=100):
+    console = Console(file=io.StringIO(), width=width, height=height)
+    console.print(page(facts, height))
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    return [line.rstrip() for line in lines]
+
+
+def test_a_row_has_state_rate_sum_and_errors():
+    counted = TaskCounters(records_written=1234567, errors=2)
+    facts = Facts("http://w:1", 3725, [status("lines")], {TASK: counted}, {TASK: 98765.4})
+    lines = drawn(facts)
+    assert lines[0].startswith("connect standalone  http://w:1  up 1:02:05  1 connectors, tasks: 1 RUNNING")
+    assert lines[3].split() == ["lines", "0", "RUNNING", "98,765", "1,234,567", "2"]
+
+
+def test_a_task_that_has_not_reported_has_dashes():
+    assert drawn(Facts("w", 0, [status("lines", RunState.UNASSIGNED)]))[3].split()[2:] == ["UNASSIGNED", "-", "-", "-"]
+
+
+def test_a_long_reason_does_not_push_the_columns_away():
+    facts = Facts("w", 0, [status("lines", RunState.FAILED, "java.io.IOException: " + "x" * 300)])
+    assert drawn(facts, width=60)[3].startswith("lines      0     FAILED")
+
+
+def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
+    many = [*(status(f"c{number}") for number in range(200)), status("bad", RunState.FAILED, "boom")]
+    entry = "[2026-01-31 12:00:00,123] ERROR [bad|task-0] it broke (kconnect.pipeline:42)"
+    lines = drawn(Facts("w", 0, many, log_lines=["older", entry]))
+    assert lines[3].split()[:3] == ["bad", "0", "FAILED"]
+    assert ".. and 191 more: connect connectors status" in lines
+    assert lines[-1] == "12:00:00 ERROR [bad|task-0] it broke"
+
+
+def test_rates_go_over_the_last_seconds_and_never_below_zero():
+    rates = Rates()
+    assert rates.add(0.0, {TASK: TaskCounters(records_put=0)}) == {}
+    assert rates.add(1.0, {TASK: TaskCounters(records_put=100)})[TASK] == pytest.approx(100)
+    for second in range(2, 20):
+        seen = rates.add(float(second), {TASK: TaskCounters(records_put=100)})
+    assert seen[TASK] == 0
+    assert rates.add(20.0, {TASK: TaskCounters(records_put=3)})[TASK] == 0, "a new run counts from zero"
