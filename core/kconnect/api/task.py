@@ -120,7 +120,14 @@ class SourceTaskContext(Protocol):
     def wait(self, timeout_s: float) -> bool:
         """Wait that long, or until the task must stop or pause; True when it must stop.
 
-        For an idle poll: `if self.context.wait(0.1): return None`. Call it on the task's thread.
+        For an idle poll: `if self.context.wait(0.1): return None`. Call it on the task's thread. `wake` ends it early.
+        """
+        ...
+
+    def wake(self) -> None:
+        """There is something to poll: end the `wait` that runs now or comes next. From any thread; never blocks.
+
+        For sources that hear of news on a thread of their own, such as a listener's.
         """
         ...
 

@@ -83,6 +83,7 @@ class TaskControl:
         self._ports = ports
         self._changed = threading.Condition()  # guards what stands below
         self._stopping = threading.Event()
+        self._woken = False
         self._cancelled = False
         self._target = spec.target_state
         self._state = RunState.UNASSIGNED
@@ -153,6 +154,22 @@ class TaskControl:
             target = self._target
             self._changed.wait_for(lambda: self._stopping.is_set() or self._target is not target, timeout_s)
             return self._stopping.is_set()
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        """As `wait`, and `wake` ends it too, also one that came since the last time."""
+        with self._changed:
+            target = self._target
+            self._changed.wait_for(
+                lambda: self._woken or self._stopping.is_set() or self._target is not target, timeout_s
+            )
+            self._woken = False
+            return self._stopping.is_set()
+
+    def wake(self) -> None:
+        """There is work. Threads: any."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
 
     def await_resume(self) -> bool:
         """Block while paused. False when the task must stop instead of going on."""

@@ -342,6 +342,9 @@ class _TaskContext:
     def wait(self, timeout_s: float) -> bool:
         return self._harness._run.wait(timeout_s)
 
+    def wake(self) -> None:
+        """Nothing to cut short: the harness polls again as soon as a wait on its clock is over."""
+
 
 class _OffsetReader:
     def __init__(self, harness: SourceHarness) -> None:

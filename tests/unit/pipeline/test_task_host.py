@@ -192,3 +192,17 @@ class TestHousekeeping:
         eventually(lambda: len(names) == 20, 5, "all called")
         house.stop(2)
         assert {thread for _, thread in names} == {"housekeeping"}
+
+
+def test_a_wake_ends_the_wait_for_work_that_runs_or_comes_next_and_no_other_wait() -> None:
+    spec = TaskSpec(TaskId("woken", 0), 1, ConnectorType.SOURCE, {}, {}, {})
+    control = TaskControl(spec, cast("TaskPorts", None))
+    control.wake()
+    began = time.monotonic()
+    assert control.wait_for_work(5.0) is False
+    threading.Timer(0.05, control.wake).start()
+    assert control.wait_for_work(5.0) is False
+    assert time.monotonic() - began < 2
+    control.wake()
+    assert control.wait(0.05) is False
+    assert time.monotonic() - began > 0.1

@@ -11,6 +11,7 @@ from typing import Any
 
 from kconnect.api import ConfigDef, ExactlyOnceSupport, RecordBatch, Schema, SourceConnector, SourceTask
 from kconnect.builtin.connectors.file_tail import FileTail, StreamTail, Tail
+from kconnect.builtin.connectors.file_watch import FileWatch, watch_file
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.errors import ConnectError
 
@@ -56,6 +57,8 @@ CONFIG = (
 # costs 4 us of CPU (measured), so at 100 ms what counts is the wake-up of the thread.
 IDLE_FIRST_S = 0.002
 IDLE_LAST_S = 0.1
+# The longest wait where the system tells of changes: only writes over a network file system come unheard.
+IDLE_WATCHED_S = 0.5
 
 
 class FileStreamSourceConnector(SourceConnector):
@@ -137,6 +140,7 @@ class FileStreamSourceTask(SourceTask):
         self._tail: Tail | None = None
         self._ready: RecordBatch | None = None
         self._idle_s = IDLE_FIRST_S
+        self._watch: FileWatch | None = None
 
     def version(self) -> str:
         return KAFKA_VERSION
@@ -152,11 +156,13 @@ class FileStreamSourceTask(SourceTask):
         self._tail = StreamTail(self._stdin_fd) if self._file is None else None
 
     def poll(self) -> RecordBatch | None:
-        """The next lines, or None after a wait that grows from 2 to 100 ms while there are none."""
+        """The next lines, or None after a wait while there are none.
+
+        The wait ends when the file changes; where the system does not tell of that, it grows from 2 to 100 ms.
+        """
         batch = self._ready or self._read()
         if batch is None:
-            self.context.wait(self._idle_s)
-            self._idle_s = min(self._idle_s * 2, IDLE_LAST_S)
+            self._await_lines()
             return None
         self._idle_s = IDLE_FIRST_S
         self._ready = None
@@ -167,9 +173,20 @@ class FileStreamSourceTask(SourceTask):
         return batch
 
     def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         if self._tail is not None:
             self._tail.close()
             self._tail = None
+
+    def _await_lines(self) -> None:
+        if self._watch is None and self._file is not None:
+            self._watch = watch_file(self._file, self.context.wake)
+            if self._watch is not None:
+                return  # what came since the last look is not told any more: look once again
+        self.context.wait(self._idle_s)
+        self._idle_s = min(self._idle_s * 2, IDLE_LAST_S if self._watch is None else IDLE_WATCHED_S)
 
     def _read(self) -> RecordBatch | None:
         tail = self._tail

@@ -1,0 +1,176 @@
+"""Tells when files may have changed, by inotify: one thread and one descriptor for all tasks of a process.
+
+Three calls of libc, made here: of the libraries watchfiles can not take new paths while it runs, watchdog holds events
+back for half a second, and inotify_simple is these same three calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import select
+import struct
+import threading
+import time
+from collections.abc import Callable
+
+__all__ = ["FileWatch", "watch_file"]
+
+log = logging.getLogger(__name__)
+
+_MODIFY, _CREATE, _MOVED_TO, _ATTRIB = 0x2, 0x100, 0x80, 0x4
+_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_ONLY_FOLDERS = 0x0100_0000
+_HEADER = struct.Struct("iIII")
+# After a look at events the thread rests this long, so that a file under constant writes costs 500 looks a second,
+# 0.4 % of a core, and not one for each write.
+_REST_S = 0.002
+
+
+class FileWatch:
+    """What `watch_file` gives. `close` ends the calls; idempotent."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+
+    def close(self) -> None:
+        self._close()
+
+
+def watch_file(path: str, changed: Callable[[], None]) -> FileWatch | None:
+    """Have `changed` called, from another thread, when the file is made, written, truncated or replaced.
+
+    `changed` must be quick and must not raise. It may be called for nothing; on network file systems, for writes of
+    other machines, it is not called at all: poll beside it, seldom.
+    None where there is no such service: no Linux, no such folder yet, or the system's limit of watches is reached.
+    """
+    with _make_lock:
+        watcher = _watcher()
+        if watcher is None:
+            return None
+        key = watcher.add(path, changed)
+        if key is None and watcher.is_idle:
+            _end(watcher)
+    return None if key is None else FileWatch(lambda: _end_with_last(watcher, key))
+
+
+class _Watcher:
+    """Watches folders, not files: so a file that is made or replaced is seen, and a hundred in one cost one watch.
+
+    Its thread begins with it and ends by `end`.
+    """
+
+    def __init__(self, libc: ctypes.CDLL, descriptor: int) -> None:
+        self.pid = os.getpid()
+        self._libc = libc
+        self._descriptor = descriptor
+        self._lock = threading.Lock()  # guards the two below
+        self._folders: dict[int, dict[object, tuple[bytes, Callable[[], None]]]] = {}
+        self._places: dict[object, list[int]] = {}
+        self._ending = os.eventfd(0, os.EFD_CLOEXEC)
+        self._thread = threading.Thread(target=self._run, name="file-watch", daemon=True)
+        self._thread.start()
+
+    def add(self, path: str, changed: Callable[[], None]) -> object | None:
+        """Watch the name and, if it is a link, what it leads to."""
+        key = object()
+        names = {os.path.abspath(path), os.path.realpath(path)}
+        with self._lock:
+            places = []
+            for name in names:
+                folder, base = os.path.split(os.fsencode(name))
+                place = self._libc.inotify_add_watch(
+                    self._descriptor, folder, _MODIFY | _CREATE | _MOVED_TO | _ATTRIB | _ONLY_FOLDERS
+                )
+                if place < 0:
+                    log.debug("No events for %s: %s", name, os.strerror(ctypes.get_errno()))
+                    continue
+                places.append(place)
+                self._folders.setdefault(place, {})[(key, base)] = (base, changed)
+            if not places:
+                return None
+            self._places[key] = places
+        return key
+
+    def remove(self, key: object) -> None:
+        with self._lock:
+            for place in self._places.pop(key, []):
+                watched = self._folders.get(place, {})
+                for mine in [other for other in watched if other[0] is key]:  # type: ignore[index]  # (key, name)
+                    del watched[mine]
+                if not watched and self._folders.pop(place, None) is not None:
+                    self._libc.inotify_rm_watch(self._descriptor, place)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._places
+
+    def end(self) -> None:
+        os.eventfd_write(self._ending, 1)
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        while True:
+            ready, _, _ = select.select([self._descriptor, self._ending], [], [])
+            if self._ending in ready:
+                os.close(self._descriptor)
+                os.close(self._ending)
+                return
+            for changed in self._called_for(os.read(self._descriptor, 65536)):
+                with contextlib.suppress(Exception):  # a task that ends meanwhile
+                    changed()
+            time.sleep(_REST_S)
+
+    def _called_for(self, events: bytes) -> set[Callable[[], None]]:
+        calls: set[Callable[[], None]] = set()
+        at = 0
+        with self._lock:
+            while at < len(events):
+                place, mask, _, length = _HEADER.unpack_from(events, at)
+                name = events[at + _HEADER.size : at + _HEADER.size + length].rstrip(b"\0")
+                at += _HEADER.size + length
+                if mask & _OVERFLOW:
+                    calls.update(call for watched in self._folders.values() for _, call in watched.values())
+                elif mask & _IGNORED:  # the folder is gone; polling goes on
+                    self._folders.pop(place, None)
+                else:
+                    watched = self._folders.get(place, {})
+                    calls.update(call for base, call in watched.values() if base == name)
+        return calls
+
+
+_make_lock = threading.Lock()
+_made: _Watcher | None = None
+
+
+def _watcher() -> _Watcher | None:
+    """The one of this process, under _make_lock; a process that was forked makes its own."""
+    global _made
+    if _made is None or _made.pid != os.getpid():
+        _made = _new_watcher()
+    return _made
+
+
+def _end_with_last(watcher: _Watcher, key: object) -> None:
+    """Take a watch away, and the thread with the last one."""
+    with _make_lock:
+        watcher.remove(key)
+        if watcher is _made and watcher.is_idle:
+            _end(watcher)
+
+
+def _end(watcher: _Watcher) -> None:
+    global _made
+    _made = None
+    watcher.end()
+
+
+def _new_watcher() -> _Watcher | None:
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = libc.inotify_init1(os.O_CLOEXEC)
+    except (OSError, AttributeError):  # not on Linux
+        return None
+    return _Watcher(libc, descriptor) if descriptor >= 0 else None

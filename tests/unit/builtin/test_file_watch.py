@@ -1,0 +1,72 @@
+"""Events of files: what wakes a source, and what leaves it alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kconnect.builtin.connectors.file_watch import watch_file
+
+
+def append(file: Path, text: str = "x\n") -> None:
+    with file.open("a") as stream:
+        stream.write(text)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "made": append,
+    "appended to": lambda file: (append(file), append(file)),
+    "truncated": lambda file: (append(file), os.truncate(file, 0)),
+    "replaced": lambda file: (file.with_suffix(".new").write_text("n\n"), file.with_suffix(".new").rename(file)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_is(change: str, tmp_path: Path) -> None:
+    heard = threading.Event()
+    watch = watch_file(str(tmp_path / "in.txt"), heard.set)
+    assert watch is not None
+    CHANGES[change](tmp_path / "in.txt")
+    assert heard.wait(5)
+    watch.close()
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    real = tmp_path / "b" / "real.txt"
+    append(real)
+    (tmp_path / "a" / "in.txt").symlink_to(real)
+    heard = threading.Event()
+    watch = watch_file(str(tmp_path / "a" / "in.txt"), heard.set)
+    assert watch is not None
+    append(real)
+    assert heard.wait(5)
+    watch.close()
+
+
+def test_other_files_of_the_folder_and_closed_watches_wake_nobody(tmp_path: Path) -> None:
+    mine, others = threading.Event(), threading.Event()
+    watch = watch_file(str(tmp_path / "in.txt"), mine.set)
+    closed = watch_file(str(tmp_path / "other.txt"), mine.set)
+    last = watch_file(str(tmp_path / "other.txt"), others.set)
+    assert watch is not None
+    assert closed is not None
+    assert last is not None
+    closed.close()
+    closed.close()
+    append(tmp_path / "other.txt")
+    assert others.wait(5)
+    assert not mine.is_set()
+    append(tmp_path / "in.txt")
+    assert mine.wait(5)
+    watch.close()
+    last.close()
+
+
+def test_a_folder_that_is_not_there_has_no_events(tmp_path: Path) -> None:
+    assert watch_file(str(tmp_path / "later" / "in.txt"), lambda: None) is None
