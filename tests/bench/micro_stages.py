@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kconnect.api import RecordBatch, TimestampType
+from kconnect.api import RecordBatch, Schema, SchemaBuilder, SourceRecord, Struct, TimestampType
 from kconnect.builtin.connectors.file_sink import FileStreamSinkTask
 from kconnect.builtin.connectors.file_source import FileStreamSourceTask
 from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
@@ -26,6 +26,7 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.insert_field import InsertFieldValue
 from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.polled_lists import PolledLists
 from kconnect.pipeline.stages import TransformChain, TransformStep
 
 JSON = {"schemas.enable": "true"}
@@ -104,6 +105,8 @@ def cases(file: Path, lines: int) -> list[tuple[str, Callable[[], int]]]:
             "records: poll + Hoist + Insert + Json with schema",
             lambda: source(file, smt, converters(JsonConverter, JSON), by_records=True),
         ),
+        ("lists: dicts + Json", lambda: lists(lines, dict_of, converters(JsonConverter, PLAIN_JSON))),
+        ("lists: structs + Json with schema", lambda: lists(lines, struct_of, converters(JsonConverter, JSON))),
         ("String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}))),
         ("ByteArray + sink file", lambda: sink(sunk, texts, converters(ByteArrayConverter, {}))),
         ("records: String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}), by_records=True)),
@@ -146,6 +149,42 @@ def source(
         to_kafka.to_kafka_batch(after)
     task.stop()
     return count
+
+
+def lists(lines: int, value_of: Callable[[int], Any], to_kafka: Converters) -> int:
+    """What a custom source gives: a thousand SourceRecords at a time, made by it, through the source loop's way."""
+    chain = TransformChain([])
+    polled_lists = PolledLists(chain)
+    for first in range(0, lines, 1000):
+        records = []
+        for number in range(first, min(first + 1000, lines)):
+            value = value_of(number)
+            schema = ROW if isinstance(value, Struct) else None
+            records.append(SourceRecord({"s": 1}, {"n": number}, "t", value, value_schema=schema))
+        given = polled_lists.columns_of(records)
+        if isinstance(given, RecordBatch):
+            to_kafka.to_kafka_batch(given)
+        else:
+            to_kafka.to_kafka_list(given)
+    return lines
+
+
+def dict_of(number: int) -> dict[str, Any]:
+    return {"id": number, "name": f"name {number}", "ok": True, "price": number * 0.25}
+
+
+def struct_of(number: int) -> Struct:
+    return Struct.from_values(ROW, [number, f"name {number}", True, number * 0.25])
+
+
+ROW = (
+    SchemaBuilder.struct()
+    .field("id", Schema.INT64_SCHEMA)
+    .field("name", Schema.STRING_SCHEMA)
+    .field("ok", Schema.BOOLEAN_SCHEMA)
+    .field("price", Schema.FLOAT64_SCHEMA)
+    .build()
+)
 
 
 def sink(file: Path, texts: list[bytes], to_connect: Converters, by_records: bool = False) -> int:

@@ -157,7 +157,7 @@ _UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, K
 _HINTS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this topic.",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this consumer group.",
-    KafkaError.MSG_SIZE_TOO_LARGE: "Raise message.max.bytes of the topic and producer.override.max.request.size.",
+    KafkaError.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic and producer.override.max.request.size.",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "Create the topic, or let the broker create it (auto.create.topics.enable).",
     KafkaError._UNKNOWN_TOPIC: "Create the topic, or let the broker create it (auto.create.topics.enable).",
     KafkaError._UNKNOWN_PARTITION: "The record names a partition the topic does not have.",

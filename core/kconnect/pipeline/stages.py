@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import ConnectRecord, Predicate, RecordBatch, Transformation
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,9 +101,12 @@ class TransformStep:
         return bool(getattr(self.transformation, "supports_batches", False))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        if self.predicate is None or self.predicate.test(record) != self.negate:
-            return self.transformation.apply(record)
-        return record
+        if self.predicate is not None and self.predicate.test(record) == self.negate:
+            return record
+        after = self.transformation.apply(record)
+        if after is not None and not isinstance(after, ConnectRecord):
+            raise _no_answer(self.transformation, "apply", after, "a record or None")
+        return after
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
         """The batch after this step, None when nothing is left, NotImplemented when only records will do."""
@@ -182,6 +185,8 @@ class TransformChain:
                 after = NotImplemented  # replayed below: the same error comes again, with the record that caused it
             if after is NotImplemented:
                 return self._detour(batch.to_records(), index)
+            if after is not None and not isinstance(after, RecordBatch):
+                raise _no_answer(step.transformation, "apply_batch", after, "a RecordBatch, None or NotImplemented")
             if after is None or not len(after):
                 return None
             batch = after
@@ -230,6 +235,11 @@ class TransformChain:
             if current is None:
                 return None
         return current
+
+
+def _no_answer(transformation: Transformation, method: str, given: Any, wanted: str) -> DataError:
+    name = f"{type(transformation).__qualname__}.{method}()"
+    return DataError(f"{name} gave a {type(given).__qualname__}; it has to give {wanted}")
 
 
 def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray:

@@ -228,3 +228,23 @@ def test_every_step_is_closed_also_when_one_raises() -> None:
     with pytest.raises(OSError, match="stuck"):
         TransformChain([TransformStep(Stubborn()), TransformStep(last)]).close()
     assert last.closed == 1
+
+
+def test_a_columnar_form_that_gives_what_is_no_batch_is_told() -> None:
+    class GivesText(Transformation):
+        supports_batches = True
+
+        def configure(self, configs: Mapping[str, Any]) -> None: ...
+
+        def apply(self, record: Any) -> Any:
+            return record
+
+        def apply_batch(self, batch: RecordBatch) -> Any:
+            return "no batch"
+
+        def config(self) -> ConfigDef:
+            return ConfigDef()
+
+    batch = RecordBatch("t", value=pa.array(["a"]), value_schema=Schema.STRING_SCHEMA)
+    with pytest.raises(DataError, match=r"GivesText\.apply_batch\(\) gave a str; it has to give a RecordBatch"):
+        TransformChain([TransformStep(GivesText())]).apply_batch(batch)
