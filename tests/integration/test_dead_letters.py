@@ -156,7 +156,7 @@ def test_a_topic_that_can_not_be_made_fails_the_task_with_what_to_change(
         spec = host.start_sink(topic_for(request), SINK, topics=topic, errors_deadletterqueue_topic_name=dlq)
         line = await_failed(host, spec)
     assert f"Could not initialize dead letter queue with topic={dlq}" in line
-    assert "replication factor" in line.lower()
+    assert "errors.deadletterqueue.topic.replication.factor is 3 and must not exceed the number of brokers" in line
     assert Behaviour.calls == [], "the plugin is not started"
 
 

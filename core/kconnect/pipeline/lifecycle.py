@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
+from kconnect.errors import ConnectError
 from kconnect.logs import set_log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
@@ -134,7 +135,7 @@ class TaskThread:
 
 
 def failure_text(task_id: TaskId, failure: BaseException) -> str:
-    """The trace REST shows: a sentence with the root cause, then Python's traceback."""
+    """The trace REST shows: one line with what, where, the root cause and what to do, then Python's traceback."""
     root = failure
     while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
         root = earlier
@@ -142,4 +143,6 @@ def failure_text(task_id: TaskId, failure: BaseException) -> str:
     cause = f"{type(root).__name__}: {root}"
     because = "" if root is failure or cause in message else f" Root cause: {cause}"
     head = f"Task {task_id} failed: {message}{'' if message.endswith('.') else '.'}{because}"
+    if isinstance(failure, ConnectError) and failure.hint:
+        head += f" {failure.hint}"
     return head + "\n" + "".join(traceback.format_exception(failure))
