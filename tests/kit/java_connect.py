@@ -37,7 +37,7 @@ JVM_OPTIONS = (
     "-Djava.awt.headless=true",
 )
 # In plugin.path, a folder each; everything else is on the class path, as in the release.
-_PLUGINS = ("connect-file", "connect-basic-auth-extension")
+_PLUGINS = ("connect-file",)
 _LOG_SETTINGS = """\
 status = error
 appender.out.type = Console
