@@ -50,6 +50,9 @@ class Context:
         self.ended = True
         return True
 
+    def wake(self) -> None:
+        """The file does not grow while it is measured."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
