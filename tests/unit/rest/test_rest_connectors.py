@@ -86,7 +86,7 @@ def test_initial_state_is_taken(rest, state, expected):
         (b'{"name": {}, "config": {}}', '"name" must be a text'),
         (b'{"name": "a", "config": {"x": {}}}', 'The value of "x" must be a text, a number or a boolean'),
         (b'{"name": "a", "config": {"x": null}}', "Connector configuration is invalid and contains"),
-        (b'{"name": "a", "config": {}, "initial_state": "paused"}', '"initial_state" must be one of RUNNING'),
+        (b'{"name": "a", "config": {}, "initial_state": "banana"}', '"initial_state" must be one of RUNNING'),
         (b'{"name": "a", "config": {"name": "b"}}', "Connector name configuration (b) doesn't match"),
     ],
 )
