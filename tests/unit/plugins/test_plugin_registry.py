@@ -129,7 +129,10 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
             "JsonConverter",
             "JsonConverter is a class (kconnect.builtin.converters.json_converter.JsonConverter), but no Connector.",
         ),
-        ("", "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource. A Python class is named as"),
+        (
+            "",
+            "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource. A Python class is named as",
+        ),
     ],
 )
 def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, hint: str) -> None:
@@ -143,7 +146,7 @@ def test_the_list_has_javas_names_types_versions_and_order(registry: PluginRegis
     entries = (json.loads(line) for line in [json.dumps(e) for e in _transcript()] if "connectorsOnly=false" in line)
     java = next(json.loads(e["response_body"]) for e in entries if e.get("status") == 200 and e["method"] == "GET")
     shipped = [plugin for plugin in java if plugin in ours]
-    assert ours == shipped
+    assert [plugin for plugin in ours if not plugin["class"].startswith("kconnect.")] == shipped
     assert len(ours) == sum(len(plugin.types) for plugin in BUILTINS)
 
 
