@@ -53,11 +53,7 @@ def test_a_missing_secret_fails_the_task_with_one_sentence(tmp_path: Path) -> No
         spec = host.start_source("missing", RECORD_SOURCE, password=f"${{file:{tmp_path}/none:x}}")
         host.await_state(spec, RunState.FAILED)
 
-    assert (
-        host.trace(spec)
-        .splitlines()[0]
-        .startswith(
-            f"Task missing-0 failed: ${{file:{tmp_path}/none:x}} in password of connector missing can not be resolved by "
-            f"the config provider file: the file {tmp_path}/none can not be read: No such file or directory."
-        )
-    )
+    where = f"${{file:{tmp_path}/none:x}} in password of connector missing"
+    why = f"the file {tmp_path}/none can not be read: No such file or directory."
+    told = f"Task missing-0 failed: {where} can not be resolved by the config provider file: {why}"
+    assert host.trace(spec).startswith(told)
