@@ -131,7 +131,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         ),
         (
             "",
-            "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource. A Python class is named as",
+            "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource. A Python class",
         ),
     ],
 )
