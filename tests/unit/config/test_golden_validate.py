@@ -26,19 +26,25 @@ OWN = {
     "TopicCreationConfig": topic_creation_table("default"),
 }
 PLUGINS = {
+    "ExtractField": "transformation",
     "FileStreamSink": "connector_class",
     "FileStreamSource": "connector_class",
+    "HasHeaderKey": "predicate",
     "HoistField": "transformation",
     "InsertField": "transformation",
     "JsonConverterConfig": "converter",
+    "MaskField": "transformation",
     "RegexRouter": "transformation",
+    "ReplaceField": "transformation",
     "StringConverterConfig": "converter",
     "TopicNameMatches": "predicate",
+    "ValueToKey": "transformation",
 }
+OF_KEY_OR_VALUE = {"ExtractField", "HoistField", "InsertField", "MaskField", "ReplaceField"}
 # Their plugins come later.
 NOT_YET = {
-    *("Cast", "DropHeaders", "ExtractField", "Flatten", "HasHeaderKey", "HeaderFrom", "InsertHeader", "MaskField"),
-    *("ReplaceField", "SetSchemaMetadata", "TimestampConverter", "TimestampRouter", "ValueToKey"),
+    *("Cast", "DropHeaders", "Flatten", "HeaderFrom", "InsertHeader"),
+    *("SetSchemaMetadata", "TimestampConverter", "TimestampRouter"),
 }
 # Only a JVM has these lists of algorithms.
 ALGORITHMS = "the supported algorithms are: ["
@@ -57,7 +63,7 @@ def table_of(name: str) -> ConfigDef:
     if name in OWN:
         return OWN[name]
     alias = {"JsonConverterConfig": "JsonConverter", "StringConverterConfig": "StringConverter"}.get(name, name)
-    alias += "$Value" if name in ("HoistField", "InsertField") else ""
+    alias += "$Value" if name in OF_KEY_OR_VALUE else ""
     plugin: Any = getattr(PluginRegistry.load(), PLUGINS[name])(alias)
     definition: ConfigDef = plugin().config()
     return definition
