@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import socket
 import string
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -217,11 +217,15 @@ def test_bytes_that_are_no_http_do_no_harm():
 def _exchange(address: tuple[str | None, int | None], sent: bytes) -> bytes:
     """What comes back until the server closes; it may reset a connection whose bytes it does not want to read."""
     answer = b""
-    with socket.create_connection(address, timeout=ANSWER_S) as sock, suppress(ConnectionError):
-        sock.sendall(sent)
-        sock.shutdown(socket.SHUT_WR)
-        while chunk := sock.recv(65536):
-            answer += chunk
+    with socket.create_connection(address, timeout=ANSWER_S) as sock:
+        try:
+            sock.sendall(sent)
+            sock.shutdown(socket.SHUT_WR)
+            while chunk := sock.recv(65536):
+                answer += chunk
+        except OSError as err:
+            if err.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):  # a hang is none of these
+                raise
     return answer
 
 
