@@ -16,8 +16,17 @@ from kit.ports import is_listening
 
 _ROOT = Path(__file__).parents[2]
 _README = (_ROOT / "README.md").read_text("utf-8")
-_BLOCKS = re.findall(r"^```bash\n(.*?)^```$", _README, re.MULTILINE | re.DOTALL)
-_MAKE, *_SESSION = _BLOCKS
+_BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", _README, re.MULTILINE | re.DOTALL)
+_MAKE = _BLOCKS[0][1]
+
+
+def _session() -> str:
+    """All blocks after the first as one script; a Python block is a file whose name is its first line."""
+    steps = []
+    for language, text in _BLOCKS[1:]:
+        name = text.splitlines()[0].removeprefix("# ").strip()
+        steps.append(text if language == "bash" else f"cat > {name} <<'END-OF-PYTHON'\n{text}END-OF-PYTHON\n")
+    return "\n".join(steps)
 
 
 def _run(script: str, folder: Path, home: Path, timeout_s: float) -> str:
@@ -49,9 +58,10 @@ def test_the_session_of_the_readme_runs_from_its_first_line_to_its_last(tmp_path
     taken = [port for port in (9092, 8083) if is_listening(port)]
     assert not taken, f"the README's session needs the usual ports; taken: {taken}"
     (tmp_path / ".venv").symlink_to(_ROOT / ".venv")
-    output = _run("\n".join(_SESSION), tmp_path, home, timeout_s=150)
+    output = _run(_session(), tmp_path, home, timeout_s=150)
     assert "lines-in" in output
     assert "The broker is stopped" in output
+    assert output.count("transform wrap") == 2
     assert (tmp_path / "try" / "out.txt").read_text().splitlines()[0] == "hello, Connect"
     assert not is_listening(8083)
     assert not is_listening(9092)
