@@ -41,6 +41,7 @@ _COMMANDS = (
     _Entry("tasks", "List, show, restart tasks of connectors.", ("task",)),
     _Entry("config", "Get, set, unset, edit settings of connectors."),
     _Entry("offsets", "Show, alter, reset offsets of connectors.", ("offset",)),
+    _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
     _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),

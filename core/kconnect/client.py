@@ -244,6 +244,10 @@ class ConnectClient:
         """
         return self._read("PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", _as_object, dict(config))
 
+    def slots(self) -> list[dict[str, Any]]:
+        """Where tasks run; NotFoundError from a worker that has no slots, such as Java's."""
+        return self._read("GET", "/admin/slots", _as_list)
+
     def loggers(self) -> dict[str, dict[str, Any]]:
         """Loggers of the worker that have a level of their own: name -> level, last_modified (epoch ms or None)."""
         return self._read("GET", "/admin/loggers", _as_object)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,10 @@ LINE_BYTES = 100
 # Java moves 0.27 M records a second on 2 cores; a run that is ten times slower than that is no result.
 _SLOWEST_PER_S = 27_000
 _START_S = 60.0
+# Lines of the latency case; with 200 the 99th percentile is the third largest
+_APPENDS, _WARMING = 200, 10
+# The idle case: compilers and consumers calm down, then the seconds that count
+_SETTLE_S, _QUIET_S = 10.0, 10.0
 
 Figures: TypeAlias = dict[str, float]
 
@@ -173,6 +179,84 @@ def cold_start(side: str, ground: Ground) -> Figures:
         return {"first_record_s": samples[-1].at_s - began, "cpu_s": samples[-1].cpu_s, "pss_mb": tree.pss_mb()}
 
 
+def latency(side: str, ground: Ground) -> Figures:
+    """From the append of a line to its arrival at a consumer of the topic, a line at a time, milliseconds."""
+    with _topic(ground, side, "latency") as topic:
+        file = ground.folder / f"{topic}.txt"
+        file.write_text("")
+        with _running(side, ground, topic, _source(topic, file)), _last_record(ground.bootstrap, topic) as next_value:
+            taken = sorted(_times_of_appends(file, next_value))
+    return {"p50_ms": taken[len(taken) // 2], "p99_ms": taken[len(taken) * 99 // 100], "most_ms": taken[-1]}
+
+
+def _times_of_appends(file: Path, next_value: Callable[[], bytes | None]) -> Iterator[float]:
+    """Lines at uneven moments, so that they meet no timer's beat; the first ones warm up."""
+    for number in range(_APPENDS + _WARMING):
+        time.sleep(0.02 + (number * 37 % 100) / 1000)
+        began = time.monotonic()
+        with file.open("a") as stream:
+            stream.write(f"line {number}\n")
+        deadline = began + _START_S
+        while next_value() != f"line {number}".encode():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"line {number} did not arrive within {_START_S} s")
+        if number >= _WARMING:
+            yield (time.monotonic() - began) * 1000
+
+
+@contextlib.contextmanager
+def _last_record(bootstrap: str, topic: str) -> Iterator[Callable[[], bytes | None]]:
+    settings = {"bootstrap.servers": bootstrap, "group.id": f"bench-{topic}", "fetch.wait.max.ms": 10, "log_level": 2}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def next_value() -> bytes | None:
+        message = consumer.poll(1.0)
+        return None if message is None or message.error() else message.value()
+
+    try:
+        yield next_value
+    finally:
+        consumer.close()
+
+
+def idle_100(side: str, ground: Ground) -> Figures:
+    """A hundred sources whose files do not grow: start, memory, CPU of ten quiet seconds, stop."""
+    name = ground.next_name(side, "idle-100")
+    connectors = []
+    for number in range(100):
+        file = ground.folder / f"{name}-{number}.txt"
+        file.write_text("")
+        connectors.append(_source(f"{name}-{number}", file))
+    with _running(side, ground, name, *connectors) as (worker, began):
+        wait = time.monotonic() + _START_S * 2
+        while not _all_run(worker.url, len(connectors)):
+            if not worker.is_alive() or time.monotonic() > wait:
+                raise RuntimeError("a hundred connectors were not RUNNING in time")
+            time.sleep(0.1)
+        running_s = time.monotonic() - began
+        time.sleep(_SETTLE_S)
+        tree = ProcessTree(worker.pid)
+        before, at = tree.cpu_s(), time.monotonic()
+        time.sleep(_QUIET_S)
+        cpu = (tree.cpu_s() - before) / (time.monotonic() - at)
+        pss = tree.pss_mb()
+        stop_began = time.monotonic()
+        worker.stop()
+        stop_s = time.monotonic() - stop_began
+    return {"running_s": running_s, "pss_mb": pss, "cpu_percent": cpu * 100, "stop_s": stop_s}
+
+
+def _all_run(url: str, count: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/connectors?expand=status", timeout=10) as answer:
+            known = json.load(answer)
+    except (OSError, ValueError):
+        return False
+    tasks = [task["state"] for one in known.values() for task in one["status"]["tasks"]]
+    return len(tasks) == count and set(tasks) == {"RUNNING"}
+
+
 CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": file_to_topic,
     "json-schemas": json_schemas,
@@ -181,6 +265,8 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "topic-to-file": topic_to_file,
     "dlq-idle": dlq_idle,
     "cold-start": cold_start,
+    "latency": latency,
+    "idle-100": idle_100,
 }
 
 ONLY_OURS = frozenset({"python-source"})
@@ -231,8 +317,8 @@ def _end_offsets(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
 
 
 @contextlib.contextmanager
-def _running(side: str, ground: Ground, name: str, connector: dict[str, str]) -> Iterator[tuple[Side, float]]:
-    worker = SIDES[side](ground.folder / name, ground.bootstrap, connector)
+def _running(side: str, ground: Ground, name: str, *connectors: dict[str, str]) -> Iterator[tuple[Side, float]]:
+    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors)
     try:
         yield worker, worker.start()
     except (RuntimeError, TimeoutError) as err:

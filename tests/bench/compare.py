@@ -26,6 +26,12 @@ _FIGURES = {
     "total_s": ("start to last record, s", "{:.1f}", False),
     "cpu_s": ("CPU s until first record", "{:.1f}", False),
     "pss_mb": ("memory (PSS) MB", "{:,.0f}", False),
+    "p50_ms": ("append to topic, ms, p50", "{:.1f}", False),
+    "p99_ms": ("append to topic, ms, p99", "{:.1f}", False),
+    "most_ms": ("append to topic, ms, most", "{:.1f}", False),
+    "running_s": ("all RUNNING after s", "{:.1f}", False),
+    "cpu_percent": ("CPU, % of a core", "{:.1f}", False),
+    "stop_s": ("stopped after s", "{:.1f}", False),
 }
 
 

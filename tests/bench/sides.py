@@ -27,6 +27,8 @@ _WORKER = {
 class Side(Protocol):
     """A worker that can be started once."""
 
+    url: str
+
     def start(self) -> float:
         """Start it; gives the moment of the start."""
         ...
@@ -46,8 +48,9 @@ class Side(Protocol):
 class JavaSide:
     """Java Connect with the JVM options of its release."""
 
-    def __init__(self, folder: Path, bootstrap: str, connector: Mapping[str, str]) -> None:
-        self._worker = JavaConnect(folder, bootstrap, worker=_WORKER, connectors=[connector])
+    def __init__(self, folder: Path, bootstrap: str, *connectors: Mapping[str, str]) -> None:
+        self._worker = JavaConnect(folder, bootstrap, worker=_WORKER, connectors=connectors)
+        self.url = self._worker.url
 
     def start(self) -> float:
         self._worker.prepare()
@@ -72,18 +75,22 @@ class JavaSide:
 class OurSide:
     """Our worker, by the command a user types."""
 
-    def __init__(self, folder: Path, bootstrap: str, connector: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, bootstrap: str, *connectors: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        self.url = f"http://127.0.0.1:{free_port()}"
         settings = _WORKER | {
             "bootstrap.servers": bootstrap,
-            "listeners": f"http://127.0.0.1:{free_port()}",
+            "listeners": self.url,
             "offset.storage.file.filename": str(folder / "connect.offsets"),
             "plugin.path": str(Path(__file__).parent / "plugins"),
         }
         self._files = [
             write_properties(folder / "worker.properties", settings),
-            write_properties(folder / "connector.properties", connector),
+            *(
+                write_properties(folder / f"connector-{number}.properties", connector)
+                for number, connector in enumerate(connectors)
+            ),
         ]
         self._log = folder / "connect.log"
         self._process: subprocess.Popen[bytes] | None = None

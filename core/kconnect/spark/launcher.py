@@ -18,6 +18,8 @@ from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark.messages import (
     ForgetTopics,
+    Heartbeat,
+    Hello,
     Message,
     OffsetsAck,
     OffsetsCommit,
@@ -35,7 +37,7 @@ from kconnect.spark.messages import (
 )
 from kconnect.spark.placement import moves
 from kconnect.spark.processes import await_end, birth, session_members
-from kconnect.spark.session import SparkApplication
+from kconnect.spark.session import SparkApplication, slot_group
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.train import Training
@@ -176,23 +178,28 @@ class SparkLauncher:
         return self._meters.meters()
 
     def slots(self) -> Sequence[SlotInfo]:
-        hellos = self._pool.attached()
+        hellos, beats = self._pool.attached(), self._pool.beats()
         with self._lock:
             tasks: dict[int, list[TaskId]] = defaultdict(list)
             for task_id, task in sorted(self._tasks.items()):
                 if task.slot is not None:
                     tasks[task.slot].append(task_id)
             numbers = sorted({*self._down_since_s, *self._attached})
-        return [
-            SlotInfo(
-                slot,
-                slot in hellos,
-                hellos[slot].host if slot in hellos else None,
-                hellos[slot].pid if slot in hellos else None,
-                tuple(tasks[slot]),
-            )
-            for slot in numbers
-        ]
+        return [self._describe(slot, hellos.get(slot), beats.get(slot), tuple(tasks[slot])) for slot in numbers]
+
+    def _describe(self, slot: int, hello: Hello | None, beat: Heartbeat | None, tasks: tuple[TaskId, ...]) -> SlotInfo:
+        return SlotInfo(
+            slot,
+            hello is not None,
+            hello.host if hello is not None else None,
+            hello.pid if hello is not None else None,
+            tasks,
+            job_group=slot_group(slot),
+            executor=self._app.executor_of(slot) if hello is not None else None,
+            cpu_seconds=round(beat.cpu_s, 2) if beat is not None else None,
+            cpu_percent=beat.cpu_percent if beat is not None else None,
+            memory_bytes=beat.memory_bytes if beat is not None else None,
+        )
 
     def failure(self) -> str | None:
         with self._lock:

@@ -220,9 +220,12 @@ class Quit:
 # Both ways.
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """I live. A slot tells how many threads of stopped tasks it still carries; a worker has none."""
+    """I live. A slot tells how many threads of stopped tasks it still carries, and what it uses; a worker has none."""
 
     leftovers: int = 0
+    cpu_s: float = 0.0
+    cpu_percent: float = 0.0
+    memory_bytes: int = 0
 
 
 Message = (
@@ -386,6 +389,9 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "offsets_reply": (OffsetsReply, {"request": _INT, "offsets": _many(_A_MAP_OR_NONE), "error": _TEXT_OR_NONE}),
     "offsets_ack": (OffsetsAck, {"request": _INT, "error": _TEXT_OR_NONE}),
     "quit": (Quit, {"timeout_ms": _INT}),
-    "heartbeat": (Heartbeat, {"leftovers": _INT}),
+    "heartbeat": (
+        Heartbeat,
+        {"leftovers": _INT, "cpu_s": _FLOAT, "cpu_percent": _FLOAT, "memory_bytes": _INT},
+    ),
 }
 _BY_CLASS: Final = {cls: (name, fields) for name, (cls, fields) in _BY_NAME.items()}

@@ -93,6 +93,26 @@ class SparkApplication:
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
 
+    def executor_of(self, slot: int) -> str | None:
+        """Spark's id of the executor a slot runs in; None while that is not known."""
+        context = self._context
+        if context is None:
+            return None
+        try:
+            tracker = context._jsc.sc().statusTracker()
+            store = context._jsc.sc().statusStore()
+            for job in tracker.getJobIdsForGroup(slot_group(slot)):
+                found = tracker.getJobInfo(job)
+                for stage in found.get().stageIds() if found.isDefined() else ():
+                    tasks = store.taskList(stage, 0, 1)
+                    running = [tasks.apply(index) for index in range(tasks.size())]
+                    executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
+                    if executors:
+                        return executors[0]
+        except Exception as error:  # py4j's and Spark's errors share no root; it is a figure for the eye only
+            log.debug("The executor of slot %d is not known: %s", slot, error)
+        return None
+
     def claim_archive(self) -> AbstractContextManager[bool]:
         """Whether this process is to make the class archive. Call before start."""
         self._find_archive()

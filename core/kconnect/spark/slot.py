@@ -118,6 +118,7 @@ class _Slot:
         self._offsets = _LinkOffsets(link, spec.offsets_timeout_s)
         self._ending = threading.Event()
         self._exit_code: int | None = None
+        self._usage = _Usage()
         self._told_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
         self._host = TaskHost(
             report=self._report,
@@ -186,7 +187,7 @@ class _Slot:
 
     def _beat(self) -> None:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
-            self._send(Heartbeat(self._host.leftovers()))
+            self._send(self._usage.heartbeat(self._host.leftovers()))
             self._tell_counters()
 
     def _tell_counters(self) -> None:
@@ -212,6 +213,21 @@ class _Slot:
         except LinkError as error:
             # The reading thread sees the broken link too, and ends the slot.
             log.debug("%s was not sent: %s", type(message).__name__, error)
+
+
+class _Usage:
+    """CPU time and memory of this process; of one thread, the one that beats."""
+
+    def __init__(self) -> None:
+        import psutil
+
+        self._process = psutil.Process()
+        self._process.cpu_percent()  # the first call only begins the interval
+
+    def heartbeat(self, leftovers: int) -> Heartbeat:
+        times = self._process.cpu_times()
+        percent, memory = self._process.cpu_percent(), self._process.memory_info().rss
+        return Heartbeat(leftovers, times.user + times.system, percent, memory)
 
 
 class _LinkOffsets:

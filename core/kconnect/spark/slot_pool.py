@@ -69,9 +69,14 @@ class _Attached:
     link: Link
     outbox: queue.SimpleQueue[Message | None]
     """What its sender thread sends next; unbounded, but a slot that takes nothing is given up after seconds."""
-    leftovers: int = 0
+    beat: Heartbeat | None = None
+    """What it told last of itself."""
     reason: str = ""
     """Why we broke the link, when it was us."""
+
+    @property
+    def leftovers(self) -> int:
+        return self.beat.leftovers if self.beat is not None else 0
 
 
 class SlotPool:
@@ -111,6 +116,11 @@ class SlotPool:
         """The slots that are up."""
         with self._changed:
             return {slot: attached.hello for slot, attached in self._attached.items()}
+
+    def beats(self) -> dict[int, Heartbeat]:
+        """What each slot that is up told last of itself."""
+        with self._changed:
+            return {slot: attached.beat for slot, attached in self._attached.items() if attached.beat is not None}
 
     def failure(self) -> str | None:
         """Why no slot comes up, once that has been tried often enough; None while there is hope."""
@@ -257,8 +267,8 @@ class SlotPool:
 
     def _take(self, mine: _Attached, message: Message) -> None:
         match message:
-            case Heartbeat(leftovers):
-                mine.leftovers = leftovers
+            case Heartbeat():
+                mine.beat = message
             case LogLine():
                 replay_log_line(message, mine.hello.slot)
             case Console(text):

@@ -34,7 +34,7 @@ EVERY_KIND = [
     m.OffsetsReply(2, ({"position": 4}, None), None),
     m.OffsetsAck(3, "the disk is full"),
     m.Quit(10),
-    m.Heartbeat(2),
+    m.Heartbeat(2, 1.5, 20.0, 4096),
     m.TaskTopic(TASK, "lines"),
     m.TaskMetrics(((TASK, 7, TaskCounters(records_read=5, put_ms=Spread(2, 3.5, 2.25))), (TASK, 8, TaskCounters()))),
     m.ForgetTopics("orders"),

@@ -1,0 +1,62 @@
+"""`connect slots`: where tasks run, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect_cli.output import Column, Format, Row, write_object, write_rows
+from kconnect_cli.session import CliSession, with_session
+
+__all__ = ["slots"]
+
+
+@with_session
+def slots(session: CliSession) -> None:
+    """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory."""
+    found = session.client.slots()
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(found, session.output)
+        return
+    rows: list[Row] = [{**slot, "name": str(slot["slot"])} for slot in found]
+    write_rows(rows, _COLUMNS, session.output)
+    if not rows:
+        session.say("The worker has no slots yet: Spark is starting.")
+
+
+def _text(key: str) -> Column:
+    return Column(key.replace("_", " ").upper(), lambda slot: _shown(slot.get(key)))
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _tasks(slot: Mapping[str, Any]) -> str:
+    return " ".join(f"{task['connector']}-{task['task']}" for task in slot["tasks"]) or "-"
+
+
+def _memory(slot: Mapping[str, Any]) -> str:
+    size = slot.get("memory_bytes")
+    return "-" if size is None else f"{size / 2**20:.0f} MiB"
+
+
+def _number(key: str, form: str) -> Column:
+    return Column(
+        {"cpu_seconds": "CPU S", "cpu_percent": "CPU %"}[key],
+        lambda slot: "-" if slot.get(key) is None else format(slot[key], form),
+    )
+
+
+_COLUMNS = [
+    _text("slot"),
+    Column("STATE", lambda slot: "up" if slot["attached"] else "starting"),
+    _text("job_group"),
+    _text("executor"),
+    _text("host"),
+    _text("pid"),
+    _number("cpu_seconds", ".1f"),
+    _number("cpu_percent", ".1f"),
+    Column("MEMORY", _memory),
+    Column("TASKS", _tasks),
+]
