@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from kconnect.errors import ConnectError, TimedOutError
+from kconnect.logs import set_log_context
 
 __all__ = ["ConnectorRunner", "call_once", "trace_of"]
 
@@ -89,6 +90,7 @@ class ConnectorRunner:
         return True
 
     def _run(self) -> None:
+        set_log_context(self._name)
         while (item := self._calls.get()) is not None:
             future, action = item
             if not future.set_running_or_notify_cancel():

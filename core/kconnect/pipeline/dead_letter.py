@@ -18,6 +18,7 @@ from kconnect.errors import (
     UnreachableError,
 )
 from kconnect.kafka import DeliveryFailure, KafkaAdmin, RecordProducer, TopicInfo
+from kconnect.logs import set_log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.error_texts import class_name, exception_name, exception_trace
 from kconnect.pipeline.originals import Originals
@@ -172,6 +173,7 @@ class DeadLetterQueue:
             self._server.start()
 
     def _serve(self) -> None:
+        set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
         while not self._is_closing.is_set():
             self._producer.serve(_SERVE_S)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
+from kconnect.logs import log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.lifecycle import TaskThread
 from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts, tell_nobody
@@ -83,7 +84,8 @@ class TaskHost:
         left = [task for task in tasks if not task.join(deadline - self._clock.monotonic())]
         for task in left:
             task.cancel()
-            log.warning("Task %s did not stop within %.1f s and is left behind", task.id, timeout_s)
+            with log_context(task.id.connector, task.id.task):
+                log.warning("Task %s did not stop within %.1f s and is left behind", task.id, timeout_s)
         with self._lock:
             self._left = [task for task in self._left if not task.join(0)] + left
         return {task.id for task in left}

@@ -9,6 +9,7 @@ from kconnect.api import SinkTask
 from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.kafka import RecordConsumer
+from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_call import plugin_call
@@ -55,6 +56,7 @@ class SinkOffsets:
         self._due_at = clock.monotonic() + interval_s
         self._sequence = 0
         self._name = str(control.spec.id)
+        self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
         self._running_since: float | None = None
 
     def began(self, partition: TopicPartition, offset: int) -> None:
@@ -89,6 +91,10 @@ class SinkOffsets:
     def commit_if_due(self) -> bool:
         """Begin a commit when it is time or asked for. True when the task must read again from the last commit."""
         now = self._clock.monotonic()
+        with log_context(*self._log_place):
+            return self._commit_if_due(now)
+
+    def _commit_if_due(self, now: float) -> bool:
         if self._running_since is not None:
             if now - self._running_since < self._timeout_s:
                 return False
@@ -126,6 +132,10 @@ class SinkOffsets:
 
         Source: WorkerSinkTask.commitOffsets with closing=true: awaitFutures, preCommit, close, commitSync.
         """
+        with log_context(*self._log_place):
+            self._close(partitions)
+
+    def _close(self, partitions: Collection[TopicPartition]) -> None:
         offsets = {partition: self._current[partition] for partition in partitions if partition in self._current}
         wanted: Mapping[TopicPartition, int] = {}
         try:

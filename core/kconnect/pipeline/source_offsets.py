@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from kconnect.errors import ConnectError
+from kconnect.logs import log_context
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.inflight import InFlight, PartitionKey, partition_key
 from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
@@ -35,6 +36,7 @@ class SourceOffsetCommitter:
         self._committed = threading.Event()
         self._ticket: Ticket | None = None
         self._is_over = False
+        self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
 
     def begin(self, interval_s: float) -> None:
         """Commit each `interval_s` from now on."""
@@ -42,7 +44,8 @@ class SourceOffsetCommitter:
 
     def tick(self) -> None:
         """One commit, if there is something to commit. Never raises: a failure is logged and tried again next time."""
-        self._commit(0, is_last=False)
+        with log_context(*self._log_place):
+            self._commit(0, is_last=False)
 
     def take_committed(self) -> bool:
         """Whether something was committed since the last call; then the task's commit() hook is due."""
@@ -60,8 +63,9 @@ class SourceOffsetCommitter:
     def finish(self, wait_s: float) -> None:
         """The last commit, after waiting that long for one that runs. Nothing is committed once cancelled."""
         self.abandon()
-        if not self._commit(max(wait_s, 0), is_last=True):
-            log.warning("The last offsets of %s could not be committed in time", self._control.spec.id)
+        with log_context(*self._log_place):
+            if not self._commit(max(wait_s, 0), is_last=True):
+                log.warning("The last offsets of %s could not be committed in time", self._control.spec.id)
 
     def _commit(self, wait_s: float, *, is_last: bool) -> bool:
         if not self._lock.acquire(timeout=wait_s):
