@@ -26,6 +26,13 @@ __all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]
 
 log = logging.getLogger(__name__)
 
+# Settings of other plugins, which have tables of their own
+_PLUGIN_PREFIXES: Final = ("transforms.", "predicates.", "key.converter", "value.converter", "header.converter")
+# Whatever stands there belongs to clients, topics or converters, and is checked or warned of by them
+_FREE_PREFIXES: Final = (
+    *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
+    *("header.converter.", "key.converter.", "value.converter."),
+)
 _ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _DLQ: Final = "errors.deadletterqueue.topic.name"
 
@@ -50,6 +57,8 @@ class ConnectorValidator:
     plugins: PluginFinder
     worker: Mapping[str, str]
     variables: Variables = field(default_factory=Variables)
+    told: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
 
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead; references checked by their values.
@@ -110,6 +119,7 @@ class ConnectorValidator:
         """Refuse a config that has errors. Errors: InvalidConnectorError with Java's message, BadRequestError."""
         infos = self.validate(props)
         if infos.error_count == 0:
+            self._warn_of_unknown_keys(props, infos)
             return
         lines = "\n".join(infos.errors)
         problems = tuple(
@@ -124,6 +134,22 @@ class ConnectorValidator:
             "`/connector-plugins/{connectorType}/config/validate`",
             problems,
         )
+
+    def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
+        """Tell once of each setting that neither Connect nor the connector lists: most of them are misspelled.
+
+        A connector without any table may read what it likes. Differs: Java says nothing.
+        """
+        known = {info.key.name for info in infos.configs if info.key is not None}
+        own = known - SOURCE_CONFIG.config_keys.keys() - SINK_CONFIG.config_keys.keys()
+        if not any(not name.startswith(_PLUGIN_PREFIXES) for name in own):
+            return
+        name = props.get("name") or ""
+        for key in props:
+            if key in known or key.startswith(_FREE_PREFIXES) or (name, key) in self.told:
+                continue
+            self.told.add((name, key))
+            log.warning("The setting %s of connector %s is not known to Connect or to its connector", key, name)
 
     def _connector(self, name: str) -> Any:  # a Connector
         try:

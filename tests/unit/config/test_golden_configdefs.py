@@ -10,7 +10,9 @@ import pytest
 
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG, topic_creation_table
+from kconnect.config.key_table import define_rows
 from kconnect.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG, STANDALONE_CONFIG
+from kconnect.config.worker_keys import REST
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "configdefs"
 TABLES: dict[str, ConfigDef] = {
@@ -20,6 +22,7 @@ TABLES: dict[str, ConfigDef] = {
     "TopicCreationConfig": topic_creation_table("default"),
     "DistributedConfig": DISTRIBUTED_CONFIG,
     "StandaloneConfig": STANDALONE_CONFIG,
+    "RestServerConfig": define_rows(None, REST),
 }
 
 

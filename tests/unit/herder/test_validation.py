@@ -153,3 +153,30 @@ def test_a_secret_override_is_not_shown(validator: ConnectorValidator) -> None:
 
     assert report["configs"][-1]["value"]["value"] == "[hidden]"
     assert "hunter2" not in json.dumps(report)
+
+
+def test_settings_that_nobody_knows_are_warned_of_once(
+    validator: ConnectorValidator, caplog: pytest.LogCaptureFixture
+) -> None:
+    props = {
+        "name": "typos",
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "flie": "/tmp/x",
+        "errors.tolerence": "all",
+        "producer.override.linger.ms": "1",
+        "value.converter.schemas.enable": "false",
+        "transforms": "hoist",
+        "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.hoist.field": "line",
+        "transforms.hoist.feld": "line",
+    }
+
+    validator.raise_if_invalid(props)
+    validator.raise_if_invalid(props)
+
+    told = [text for text in caplog.messages if "is not known to Connect" in text]
+    assert told == [
+        f"The setting {key} of connector typos is not known to Connect or to its connector"
+        for key in ("flie", "errors.tolerence", "transforms.hoist.feld")
+    ]
