@@ -210,6 +210,8 @@ class SparkApplication:
             ) from error
         # Ours has no accumulators; that the JVM closes their connection first would print a trace
         context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        if context.uiWebUrl:
+            log.info("Spark UI at %s", context.uiWebUrl)
         context.pythonExec = self._settings.spark.get("spark.pyspark.python", sys.executable)
         return context
 

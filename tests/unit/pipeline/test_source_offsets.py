@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, cast
 
 from kconnect.errors import ConnectError
+from kconnect.logs import configure
 from kconnect.model import ConnectorType, TaskId, TaskSpec
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -129,3 +132,19 @@ def test_the_end_waits_no_longer_than_its_time_for_a_commit_that_hangs() -> None
     bench.offsets.gate.set()
     running.join(5)
     assert bench.kept == [{"row": 1}]
+
+
+def test_the_line_of_a_failed_commit_names_the_task_and_its_offsets() -> None:
+    bench, stream = Bench(), io.StringIO()
+    handler = configure(stream=stream)
+    try:
+        bench.acked(1)
+        bench.offsets.fail_with = ConnectError("away")
+        bench.timers.tick()
+    finally:
+        logging.getLogger().removeHandler(handler)
+    task = bench.control.spec.id
+    assert (
+        f"ERROR [{task.connector}|task-{task.task}|offsets] Offsets of {task} could not be committed"
+        in stream.getvalue()
+    )

@@ -1,0 +1,107 @@
+"""A real worker shows what it does: metrics, slots, the Spark UI, the log."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+
+import pytest
+
+from kconnect.client import ConnectClient
+from kit.standalone import Standalone
+from kit.topics import create_topic
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+SOURCE, SINK, WAITING = "observed-in", "observed-out", "observed-later"
+
+
+@pytest.fixture(scope="module")
+def worker(broker, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("observed")
+    (folder / "in.txt").write_text("".join(f"line {number}\n" for number in range(1000)))
+    topic = "observed-lines"
+    create_topic(broker.bootstrap, topic)
+    connectors = {
+        SOURCE: {"connector.class": "FileStreamSource", "file": str(folder / "in.txt"), "topic": topic},
+        WAITING: {"connector.class": "FileStreamSource", "file": str(folder / "later.txt"), "topic": topic},
+        SINK: {"connector.class": "FileStreamSink", "file": str(folder / "out.txt"), "topics": topic},
+    }
+    running = Standalone(folder, broker.bootstrap, connectors, {"spark.ui.enabled": "true", "spark.ui.port": "0"})
+    running.start()
+    yield running
+    running.stop()
+
+
+def metrics_of(worker: Standalone) -> dict[str, float]:
+    request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = answer.read().decode().splitlines()
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+
+def test_metrics_tell_what_the_tasks_moved(worker):
+    source, sink = f'{{connector="{SOURCE}",task="0"}}', f'{{connector="{SINK}",task="0"}}'
+
+    def all_moved() -> bool:
+        seen = metrics_of(worker)
+        return (
+            seen.get(f"kafka_connect_source_task_metrics_source_record_write_total{source}") == 1000
+            and seen.get(f"kafka_connect_sink_task_metrics_sink_record_send_total{sink}") == 1000
+            and seen.get(f"kafka_connect_sink_task_metrics_offset_commit_completion_total{sink}", 0) >= 1
+        )
+
+    eventually(all_moved, 20, "the counters of both tasks reach the worker")
+    seen = metrics_of(worker)
+    assert seen[f"kafka_connect_source_task_metrics_source_record_active_count{source}"] == 0
+    assert seen[f"kafka_connect_source_task_metrics_source_record_poll_rate{source}"] > 0
+    assert seen[f"kafka_connect_sink_task_metrics_partition_count{sink}"] == 1
+    assert seen[f"kafka_connect_sink_task_metrics_put_batch_max_time_ms{sink}"] > 0
+    assert seen["kafka_connect_worker_metrics_connector_startup_success_total"] == 3
+    assert seen["kafka_connect_worker_metrics_task_startup_success_total"] == 3
+    assert seen[f'kafka_connect_connector_metrics_status{{connector="{SINK}",value="running"}}'] == 1
+    converter = "org.apache.kafka.connect.storage.StringConverter"
+    labels = f'{{connector="{SOURCE}",task="0",value="{converter}"}}'
+    assert seen[f"kafka_connect_connector_task_metrics_value_converter_class{labels}"] == 1
+
+
+def test_slots_tell_their_job_process_and_cost(worker):
+    with ConnectClient(worker.url) as client:
+
+        def measured() -> bool:
+            slots = client.slots()
+            return all(slot["attached"] and slot["memory_bytes"] for slot in slots)
+
+        eventually(measured, 20, "every slot told what it uses")
+        slots = client.slots()
+    assert sorted(task["connector"] for slot in slots for task in slot["tasks"]) == sorted([SOURCE, SINK, WAITING])
+    for slot in slots:
+        assert (slot["job_group"], slot["executor"]) == (f"kconnect-slot-{slot['slot']}", "driver")
+        assert slot["cpu_seconds"] > 0
+        assert slot["memory_bytes"] > 10 * 2**20
+        with open(f"/proc/{slot['pid']}/cmdline") as line:
+            assert "python" in line.read()
+
+
+def test_the_spark_ui_names_the_job_of_each_slot(worker):
+    with ConnectClient(worker.url) as client:
+        groups = {slot["job_group"] for slot in client.slots()}
+    ui = re.search(r"http://[\w.:]+:(\d+)", worker.log.read_text().partition("Spark UI at ")[2])
+    assert ui is not None, "the log tells where the UI is"
+
+    def ask(path: str):
+        with urllib.request.urlopen(f"http://127.0.0.1:{ui[1]}/api/v1/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    application = ask("applications")[0]["id"]
+    jobs = ask(f"applications/{application}/jobs")
+    assert {job["jobGroup"] for job in jobs if job["status"] == "RUNNING"} == groups
+    assert all(job["description"].startswith("kconnect slot ") for job in jobs)
+
+
+def test_lines_of_connectors_and_tasks_say_whose_they_are(worker):
+    log = worker.log.read_text()
+    assert re.search(rf"INFO \[{SOURCE}\|worker\] Starting file source connector", log)
+    assert re.search(rf"WARNING \[{WAITING}\|task-0\] Couldn't find file .*later.txt", log)
