@@ -106,3 +106,50 @@ def test_secured_clients_can_be_built(given: dict[str, str]) -> None:
 
     build(Producer, settings)
     assert warnings == []
+
+
+OAUTH = "org.apache.kafka.common.security.oauthbearer."
+OIDC = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
+}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            **OIDC,
+            "sasl.login.callback.handler.class": f"{OAUTH}OAuthBearerLoginCallbackHandler",
+            "sasl.jaas.config": f"{OAUTH}OAuthBearerLoginModule required clientId='a' clientSecret='b' scope='c';",
+        },
+        {
+            **OIDC,
+            "sasl.oauthbearer.client.credentials.client.id": "a",
+            "sasl.oauthbearer.client.credentials.client.secret": "b",
+            "sasl.oauthbearer.scope": "c",
+        },
+        {
+            **OIDC,
+            "sasl.oauthbearer.jwt.retriever.class": f"{OAUTH}JwtBearerJwtRetriever",
+            "sasl.oauthbearer.assertion.algorithm": "RS256",
+            "sasl.oauthbearer.assertion.claim.aud": "aud",
+            "sasl.oauthbearer.assertion.claim.exp.seconds": "300",
+            "sasl.oauthbearer.assertion.claim.iss": "iss",
+            "sasl.oauthbearer.assertion.claim.jti.include": "true",
+            "sasl.oauthbearer.assertion.claim.nbf.seconds": "60",
+            "sasl.oauthbearer.assertion.claim.sub": "sub",
+            "sasl.oauthbearer.assertion.private.key.file": "/none.pem",
+        },
+    ],
+    ids=["jaas", "client-credentials", "jwt-bearer"],
+)
+def test_identity_providers_are_taken_as_java_names_them(given: dict[str, str]) -> None:
+    settings, warnings = producer_config(
+        WORKER, {f"producer.override.{key}": value for key, value in given.items()}, client_id="c"
+    )
+
+    assert warnings == []
+    assert settings["sasl.oauthbearer.method"] == "oidc"
+    build(Producer, settings)

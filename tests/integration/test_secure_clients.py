@@ -18,7 +18,7 @@ from kconnect.errors import BadRequestError, ConnectError, TimedOutError, Unreac
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import RunState
 from kit.cli import cli_env, connect_command
-from kit.secure_broker import PASSWORD, STORE_PASSWORD, Authority, SecureBroker, jks_of, scram, secure_broker
+from kit.secure_broker import OAUTH, PASSWORD, STORE_PASSWORD, Authority, SecureBroker, jks_of, scram, secure_broker
 from kit.standalone import Standalone, write_properties
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -98,6 +98,12 @@ def test_every_login_works_with_every_trust_store(
     jaas = scram().replace("scram.Scram", "plain.Plain") if mechanism == "PLAIN" else scram()
 
     assert reaches({"bootstrap.servers": secure.scram, **login(stores.trust[format], mechanism, jaas)})
+
+
+def test_unsecured_tokens_log_in_as_with_java(secure: SecureBroker, stores: Stores) -> None:
+    jaas = f'{OAUTH} required unsecuredLoginStringClaim_sub="orders";'
+
+    assert reaches({"bootstrap.servers": secure.scram, **login(stores.trust["p12"], "OAUTHBEARER", jaas)})
 
 
 @pytest.mark.parametrize("format", ["jks", "p12", "pem"])

@@ -35,6 +35,7 @@ __all__ = ["Authority", "Identity", "SecureBroker", "jks_of", "scram", "secure_b
 
 USER, PASSWORD = "orders", "s3cret-of-orders"
 STORE_PASSWORD = "store-pass"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,14 @@ def secure_broker(folder: Path, server: Identity, authority: Authority) -> Itera
     settings = {
         **store,
         "listener.name.ssl.ssl.client.auth": "required",
-        f"{listener}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        f"{listener}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{listener}scram-sha-256.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
         f"{listener}scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
+        f"{listener}oauthbearer.sasl.jaas.config": f'{OAUTH} required unsecuredLoginStringClaim_sub="broker";',
         f"{listener}plain.sasl.jaas.config": f'{plain} required user_{USER}="{PASSWORD}";',
     }
     broker = DevBroker(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kconnect.errors import BadRequestError, ConnectError
 from kconnect.herder.plugin_keys import PluginLike
+from kconnect.logs import mask
 from kconnect.model import ConnectorType
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def new_connector(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Conne
 
     name = config.get("connector.class")
     if name is None:
-        shown = "{" + ", ".join(f"{key}={value}" for key, value in config.items()) + "}"
+        shown = "{" + ", ".join(f"{key}={value}" for key, value in mask(config).items()) + "}"
         raise BadRequestError(f"Connector config {shown} contains no connector type")
     connector = plugins.connector_class(name)()
     if not isinstance(connector, SourceConnector | SinkConnector):

@@ -19,6 +19,7 @@ from kconnect.config.variables import Resolved, has_reference, secret_values
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
+    ConfigError,
     ConnectError,
     NotFoundError,
     RetriableError,
@@ -501,11 +502,14 @@ class StandaloneHerder:
         return connector_kind(self._parts.plugins, self._with_class(config))
 
     def _with_class(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The config as it is, unless its `connector.class` is a reference. Errors: ConfigError."""
+        """The config as it is, unless its `connector.class` is a reference that can be resolved."""
         name = config.get("connector.class")
         if name is None or not has_reference(name):
             return config
-        return {**config, **self._parts.variables.resolve({"connector.class": name}, "a connector").values}
+        try:
+            return {**config, **self._parts.variables.resolve({"connector.class": name}, "a connector").values}
+        except ConfigError:
+            return config  # told where the connector starts; its kind is unknown until then
 
     def _context_of(self, entry: ConnectorEntry) -> Callable[[HostedConnector], ConnectorContext]:
         name, kind = entry.name, self._kind(entry.config)

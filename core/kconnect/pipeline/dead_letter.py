@@ -23,6 +23,7 @@ from kconnect.model import TaskId
 from kconnect.pipeline.error_texts import class_name, exception_name, exception_trace
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.stages import StageError
+from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.pipeline.conversion import FetchedRecord, KafkaHeaders
@@ -185,7 +186,7 @@ def context_headers(
 
     Differs: the stack trace is Python's, below Java's first line of class and message.
     """
-    message = str(failure.error)
+    message = redact(str(failure.error))
     texts: tuple[tuple[str, str | None], ...] = (
         ("topic", original.topic),
         ("partition", str(original.kafka_partition)),

@@ -17,6 +17,7 @@ from kconnect.errors import (
 )
 from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.stages import Stage, StageError
+from kconnect.redaction import redact
 
 __all__ = ["class_name", "exception_name", "exception_trace", "log_text"]
 
@@ -46,10 +47,10 @@ def exception_name(error: BaseException) -> str:
 
 
 def exception_trace(error: BaseException) -> str:
-    """The first line of a Java stack trace, class and message, then Python's traceback."""
+    """The first line of a Java stack trace, class and message, then Python's traceback; without secrets."""
     message = str(error)
     head = f"{exception_name(error)}: {message}" if message else exception_name(error)
-    return f"{head}\n" + "".join(traceback.format_exception(error))
+    return redact(f"{head}\n" + "".join(traceback.format_exception(error)))
 
 
 def log_text(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kconnect import redaction
 from kconnect.model import RunState
+from kconnect.pipeline.error_texts import exception_trace
 from kit.pipeline_host import RECORD_SOURCE, Behaviour, PipelineHost
 
 PROVIDERS = {"config_providers": "file", "config_providers_file_class": "FileConfigProvider"}
@@ -57,3 +59,14 @@ def test_a_missing_secret_fails_the_task_with_one_sentence(tmp_path: Path) -> No
     why = f"the file {tmp_path}/none can not be read: No such file or directory."
     told = f"Task missing-0 failed: {where} can not be resolved by the config provider file: {why}"
     assert host.trace(spec).startswith(told)
+
+
+def test_the_trace_of_a_dead_letter_hides_secrets() -> None:
+    redaction.remember("test", ["tr0ub4dor"])
+    try:
+        text = exception_trace(ValueError("no login with tr0ub4dor"))
+    finally:
+        redaction.forget("test")
+
+    assert text.startswith("ValueError: no login with [hidden]")
+    assert "tr0ub4dor" not in text
