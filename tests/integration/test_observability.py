@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import urllib.request
 
 import pytest
 
 from kconnect.client import ConnectClient
+from kit.cli import cli_env, connect_command
 from kit.standalone import Standalone
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -105,3 +107,12 @@ def test_lines_of_connectors_and_tasks_say_whose_they_are(worker):
     log = worker.log.read_text()
     assert re.search(rf"INFO \[{SOURCE}\|worker\] Starting file source connector", log)
     assert re.search(rf"WARNING \[{WAITING}\|task-0\] Couldn't find file .*later.txt", log)
+
+
+def test_the_command_shows_the_slots_as_a_table(worker, tmp_path):
+    command = [*connect_command(), "--url", worker.url, "slots"]
+    done = subprocess.run(command, env=cli_env(tmp_path), capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(title in done.stdout for title in ("SLOT", "JOB GROUP", "EXECUTOR", "CPU %", "MEMORY", "TASKS"))
+    assert "kconnect-slot-0" in done.stdout
+    assert f"{SOURCE}-0" in done.stdout
