@@ -80,7 +80,7 @@ _TOLD = {
     "30-no-bootstrap": ["/nobs.properties", "Set bootstrap.servers=.. in "],
     "31-no-offset-file": ["/nooff.properties", "Set offset.storage.file.filename=.. in "],
     "32-no-converter": ["/nokc.properties", "Set key.converter=.. in "],
-    "33-bad-converter": ["/badkc.properties", "key.converter", "no.Such", "ByteArray, Json, String"],
+    "33-bad-converter": ["/badkc.properties", "key.converter", "no.Such", "ByteArray", "Json", "String"],
     "34-bad-flush-interval": ["/badfl.properties", "offset.flush.interval.ms", "abc", "Not a number"],
     "35-bad-listener": ["/badli.properties", "listeners", "banana", "protocol://hostname:port"],
     "36-bad-discovery": ["/baddi.properties", "plugin.discovery", "banana", "SERVICE_LOAD"],
