@@ -48,9 +48,10 @@ test: install  ## all tests, on a real broker, real Spark and real Java Connect
 bench: install  ## records per second, beside Java Kafka Connect in the same run
 	$(BIN)/python tests/bench/run.py
 
-docs: install  ## make docs/cli.md and docs/configuration.md anew
+docs: install  ## make docs/cli.md, docs/configuration.md and docs/metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
 	$(BIN)/python -m kconnect_cli.reference --configuration > docs/configuration.md
+	$(BIN)/python -m kconnect.metrics.document > docs/metrics.md
 
 lock: install  ## resolve the dependencies anew into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --group dev --universal --python-version 3.11 \
