@@ -154,6 +154,7 @@ def test_a_sink_whose_broker_is_away_stops_within_its_time(
         own_broker.stop()
         time.sleep(0.5)
         assert host.stop(spec, timeout_s=5) == set()
+    eventually(lambda: "kafka-consumer-end" not in [thread.name for thread in threading.enumerate()], 15, "it ends")
 
 
 def test_records_of_many_partitions_are_acknowledged_exactly(broker: DevBroker, request: pytest.FixtureRequest) -> None:

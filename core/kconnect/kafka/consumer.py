@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -232,15 +233,19 @@ class RecordConsumer:
     def close(self) -> None:
         """Leave the group; `revoked` of the listener is called for what is still ours. Idempotent.
 
-        After a commit that was not answered nobody is left: the client would wait for the answer up to a minute, so it
-        is let go without a word and the group finds out by the session timeout.
+        After a commit that was not answered the client waits for its session timeout before it ends (measured: 6.0 s of
+        6 s, 45.0 s of 45 s), so it ends on a thread of its own, without a word to anybody.
         """
         if self._is_closed:
             return
         self._is_closed = True
-        if not self._is_cut_off:
-            with kafka_errors("The consumer can not be closed"):
-                self._client.close()
+        if self._is_cut_off:
+            last = [self._client]
+            del self._client  # it ends with its last reference
+            threading.Thread(target=last.clear, name="kafka-consumer-end", daemon=True).start()
+            return
+        with kafka_errors("The consumer can not be closed"):
+            self._client.close()
         del self._client
 
     # --- callbacks of the client, inside fetch() and close() ---
