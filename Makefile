@@ -45,8 +45,8 @@ unit: install
 test: install  ## all tests, on a real broker, real Spark and real Java Connect
 	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests
 
-bench: install  ## records per second, beside Java Kafka Connect in the same run
-	$(BIN)/python tests/bench/run.py
+bench: install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
+	$(BIN)/python tests/bench/run.py $(BENCH)
 
 docs: install  ## make docs/cli.md, docs/configuration.md and docs/metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
