@@ -50,7 +50,8 @@ class JournalSinkTask(SinkTask):
 
     def _write(self, call: str, **more: Any) -> None:
         line = json.dumps({"member": self._member, "call": call, **more}) + "\n"
-        with Path(self._props["journal"]).open("ab", buffering=0) as file:  # one call of the system a line: lines of others do not cut it
+        # One call of the system a line, so that lines of other members do not cut it
+        with Path(self._props["journal"]).open("ab", buffering=0) as file:
             file.write(line.encode())
 
 
