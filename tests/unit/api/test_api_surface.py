@@ -77,15 +77,15 @@ class Blocked:
                                       "kafka", "typer", "rich", "numpy", "pandas"}:
             raise AssertionError(f"import kconnect.api pulls in {name}")
 sys.meta_path.insert(0, Blocked())
-begun = time.perf_counter()
+begun = time.process_time()
 import kconnect.api
-print((time.perf_counter() - begun) * 1000)
+print((time.process_time() - begun) * 1000)
 for name in kconnect.api.__all__:
     getattr(kconnect.api, name)
 """
 
-# The goal is 60 ms; a busy machine with 2 cores is given three times that, for the best of five.
-BUDGET_MS = 180
+# Processor time of the best of five: the wall time of an idle machine, whatever else this one does.
+BUDGET_MS = 60
 
 
 def test_the_public_names_are_pinned_and_sorted() -> None:

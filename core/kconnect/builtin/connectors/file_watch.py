@@ -6,7 +6,6 @@ back for half a second, and inotify_simple is these same three calls.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import logging
 import os
@@ -119,8 +118,10 @@ class _Watcher:
                 os.close(self._ending)
                 return
             for changed in self._called_for(os.read(self._descriptor, 65536)):
-                with contextlib.suppress(Exception):  # a task that ends meanwhile
+                try:
                     changed()
+                except Exception:  # one task's trouble, such as its end meanwhile; the others are told all the same
+                    log.warning("A source was not told that its file changed; it looks by itself soon", exc_info=True)
             time.sleep(_REST_S)
 
     def _called_for(self, events: bytes) -> set[Callable[[], None]]:
