@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart check lint types layers unit test bench lock docs clean
+.PHONY: help install quickstart check lint types layers unit test bench chaos mixed lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -42,11 +42,18 @@ layers: install
 unit: install
 	$(BIN)/pytest -q tests/unit
 
-test: install  ## all tests, on a real broker, real Spark and real Java Connect
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests
+test: install  ## all tests, on a real broker, real Spark and real Java Connect; pages alone, as their ports are fixed
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q -n 2 --dist loadgroup --ignore tests/docs tests
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests/docs
 
 bench: install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)
+
+chaos: install  ## three workers killed and frozen for ten minutes, then counted; CHAOS="--exactly-once" picks
+	$(BIN)/python tests/chaos/run.py $(CHAOS)
+
+mixed: install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
+	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
 
 docs: install  ## make docs/cli.md, docs/configuration.md and docs/metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md

@@ -34,6 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGTERM, leave)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On several processes a file stays together, as its fixtures do, and so do all pages, whose ports are fixed."""
+    for item in items:
+        group = "pages" if item.path.parent.name == "docs" else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
     """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`."""
