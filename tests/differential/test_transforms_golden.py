@@ -45,12 +45,20 @@ PREDICATES: dict[str, type[Predicate]] = {
 KNOWN = json.loads((Path(__file__).parent / "transforms_known_different.json").read_text())
 
 Case = dict[str, Any]
-CASES: list[Case] = [case for case in load("transforms/transforms.json") if case["class"] in TRANSFORMS]
+RECORDED: list[Case] = load("transforms/transforms.json")
+CASES = [case for case in RECORDED if case["class"] in TRANSFORMS]
+# Not shipped yet: their recorded cases wait for them.
+LATER = {
+    *("Cast", "DropHeaders", "Flatten", "HeaderFrom", "InsertHeader"),
+    *("SetSchemaMetadata", "TimestampConverter", "TimestampRouter"),
+}
 PREDICATE_CASES: list[Case] = load("transforms/predicates.json")
 
 
 def test_every_recorded_case_is_here() -> None:
-    assert len(CASES) == 80
+    assert (len(CASES), len(RECORDED)) == (80, 246)
+    waiting = {case["class"].removeprefix(PACKAGE).partition("$")[0] for case in RECORDED if case not in CASES}
+    assert waiting == LATER
     assert len(PREDICATE_CASES) == 19
     assert {case["class"] for case in PREDICATE_CASES} == set(PREDICATES)
     assert set(KNOWN) <= {case["id"] for case in CASES}

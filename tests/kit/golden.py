@@ -23,6 +23,7 @@ from kconnect.api import (
     TimestampType,
     Type,
 )
+from kconnect.model import LogRecord
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -30,6 +31,21 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 def load(name: str) -> Any:
     return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
+
+
+def recorded_topic(name: str) -> list[LogRecord]:
+    """What Java wrote into one of its topics: `configs`, `status`, `offsets`, `sep-offsets`."""
+    return [
+        LogRecord(
+            record["topic"],
+            record["partition"],
+            record["offset"],
+            base64.b64decode(record["key_b64"]),
+            None if record["value_b64"] is None else base64.b64decode(record["value_b64"]),
+            record["timestamp"],
+        )
+        for record in load(f"topics/dump-orc-{name}.json")
+    ]
 
 
 def schema_of(recorded: dict[str, Any] | None) -> Schema | None:

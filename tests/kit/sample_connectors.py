@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kconnect.api import Config, ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceTask, TopicPartition
-from kconnect.errors import ConfigError, ConnectError, RetriableError
+from kconnect.errors import ConfigError, ConnectError, DataError, RetriableError
 from kconnect.herder.interface import PluginDescription
 
 
@@ -111,6 +111,8 @@ class SampleSource(_Behaviour, SourceConnector):
         self._enter("alter_offsets")
         if config.get("raise.in") == "alter_offsets_politely":
             raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+        if config.get("raise.in") == "alter_offsets_wrong":
+            raise DataError("no such file")
         if config.get("raise.in") == "alter_offsets_unsupported":
             raise NotImplementedError
         JOURNAL.altered.append(offsets)

@@ -35,7 +35,8 @@ class ConfigProvider(ABC):
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         """Values of those keys that are there; keys that are not are left out. `path` is empty when none was written.
 
-        Called when a connector or task starts, and again after `ttl_ms`. May block for a moment.
+        Called when a connector is validated or starts, when a task starts or asks for its configs, and again after
+        `ttl_ms`, on the thread that needs the value. May block for a moment: that holds up who needs it.
         Errors: ConfigError that tells why the path can not be read; it may not hold a value.
         """
 

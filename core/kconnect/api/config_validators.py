@@ -24,7 +24,11 @@ __all__ = [
 
 
 class Validator(Protocol):
-    """Checks one parsed value. `str()` of it is a short text of what is allowed."""
+    """Checks one parsed value. `str()` of it is a short text of what is allowed.
+
+    Called by `ConfigDef.define` for the default, by `parse` and `validate` for each value, on the caller's thread. Must
+    not block, and keeps no state: one object serves all.
+    """
 
     def ensure_valid(self, name: str, value: Any) -> None:
         """Raise ConfigError when the value is not allowed. The value is None when it could not be parsed."""
@@ -39,10 +43,12 @@ class Range:
 
     @classmethod
     def at_least(cls, minimum: float) -> Range:
+        """No less than this."""
         return cls(minimum, None)
 
     @classmethod
     def between(cls, minimum: float, maximum: float) -> Range:
+        """From `minimum` to `maximum`, both included."""
         return cls(minimum, maximum)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -67,6 +73,7 @@ class ValidString:
 
     @classmethod
     def in_(cls, *allowed: str) -> ValidString:
+        """One of these, written just so."""
         return cls(*allowed)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -85,6 +92,7 @@ class CaseInsensitiveValidString:
 
     @classmethod
     def in_(cls, *allowed: str) -> CaseInsensitiveValidString:
+        """One of these, in upper or lower case."""
         return cls(*allowed)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -111,6 +119,7 @@ class ValidList:
 
     @classmethod
     def any_non_duplicate_values(cls, allow_empty: bool, allow_null: bool) -> ValidList:
+        """Any list whose entries differ."""
         return cls((), allow_empty=allow_empty, allow_null=allow_null)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -180,6 +189,7 @@ class LambdaValidator:
 
     @classmethod
     def with_(cls, check: Callable[[str, Any], None], text: str | Callable[[], str]) -> LambdaValidator:
+        """What `check(name, value)` does not raise ConfigError for; `text` says what that is."""
         return cls(check, text)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -197,6 +207,7 @@ class CompositeValidator:
 
     @classmethod
     def of(cls, *validators: Validator) -> CompositeValidator:
+        """What all of these allow."""
         return cls(*validators)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -215,6 +226,7 @@ class ListSize:
 
     @classmethod
     def at_most_of_size(cls, max_items: int) -> ListSize:
+        """A list of no more entries than that."""
         return cls(max_items)
 
     def ensure_valid(self, name: str, value: Any) -> None:

@@ -72,14 +72,17 @@ class Connector(ABC):
 
     A connector moves no data: it lives in the worker, checks settings, and says how the work is split; its tasks move
     the data, elsewhere. The runtime makes it with no arguments, then: initialize, start, task_configs (again after each
-    request_task_reconfiguration), stop. For `validate` and `config` an object is made that is never started.
+    request_task_reconfiguration), stop. A pause stops it and a resume starts the same object again: start makes anew
+    what stop let go of. For `validate` and `config` an object is made that is never started.
     Threads: one call at a time, on a thread of the connector's own. Source: o.a.k.connect.connector.Connector.
     """
 
     context: ConnectorContext
 
     def initialize(self, context: ConnectorContext, task_configs: Sequence[Mapping[str, str]] | None = None) -> None:
-        """Keep the context. Called once before start; `task_configs` are those of an earlier run, when there are any.
+        """Keep the context. Called once, on the connector's thread, before the first start.
+
+        `task_configs` are those of an earlier run, when there are any.
 
         Rarely overridden; call super if so. Must not block. NOT called on objects that only validate.
         """
@@ -89,8 +92,10 @@ class Connector(ABC):
     def start(self, props: Mapping[str, str]) -> None:
         """Begin: keep the settings, start what watches the source for changes.
 
-        Called once after initialize; `props` were validated. It may block, but the connector is not RUNNING before it
-        returns. An error fails the connector, and no tasks are started.
+        Called on the connector's thread, after initialize and again on the same object after each pause; `props` were
+        validated. It may block, but the connector is not RUNNING before it returns, and FAILED if it does not within
+        `kconnect.connector.start.timeout.ms`. An error fails the connector, and no tasks are started. NOT called while
+        the connector is to be paused or stopped.
         """
 
     def reconfigure(self, props: Mapping[str, str]) -> None:
@@ -103,29 +108,37 @@ class Connector(ABC):
 
     @abstractmethod
     def task_class(self) -> type[Task]:
-        """The class of this connector's tasks. Called after start, on the connector's thread. Must not block."""
+        """The class of this connector's tasks. Called before each task_configs, on its thread. Must not block.
+
+        Tasks are made in other processes: the class must be importable there, so none that a function made.
+        """
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """The settings for each task: between none and `max_tasks` dicts of str to str.
 
-        Called after start and after each request_task_reconfiguration. May block a little to look at the source;
-        RetriableError and others: it is tried again later. More than max_tasks fails the connector
+        Called on the connector's thread after each start and each request_task_reconfiguration; NOT while it is paused,
+        stopped or FAILED. May block a little to look at the source. RetriableError: it is asked again later, and the
+        tasks go on as they are. Any other error fails the connector, as more configs than max_tasks do
         (`tasks.max.enforce`).
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Let go of everything. Called once, after tasks were told to stop or before they are; also after a failed
-        start. Should return soon: a stop that blocks is left behind after a deadline.
+        """Let go of everything: threads, connections.
+
+        Called on the connector's thread once for each start, also a failed one: for a pause, a stop, a change of
+        settings, the end of the worker; before or after tasks were told to stop. Should return soon: a stop that blocks
+        is left behind after `task.shutdown.graceful.timeout.ms`. NOT called when the process dies.
         """
 
     def validate(self, configs: Mapping[str, str]) -> Config:
         """Check settings; by default with `config()`. Override it for checks across settings, and call super first.
 
-        Called on an object that is never started, for each create, change and validate request, before anything is
-        stored. May block a little (to try a connection); it holds up the request. Put what is wrong into the
-        ConfigValues' error_messages; an exception is shown as a server error.
+        Called on an object that is never initialized nor started, on a thread of its own, for each create, change and
+        validate request, before anything is stored. May block a little (to try a connection): it holds up the request,
+        for `kconnect.connector.start.timeout.ms` at most. `configs` have `${..}` resolved: keep them out of logs. Put
+        what is wrong into the ConfigValues' error_messages; an exception is shown as a server error.
         """
         from kconnect.api.configdef import Config
 
@@ -139,10 +152,13 @@ class Connector(ABC):
 
     @abstractmethod
     def config(self) -> ConfigDef:
-        """The settings this connector takes, beside those every connector has. Called any time; must not block."""
+        """The settings this connector takes, beside those every connector has.
+
+        Called any time, on any thread, also on objects that are never started: it depends on no state. Must not block.
+        """
 
     def version(self) -> str:
-        """The version of this plugin, shown in plugin lists and statuses. Called any time; must not block."""
+        """The version of this plugin, shown in plugin lists and statuses. Called as config is; must not block."""
         return "undefined"
 
 
@@ -156,8 +172,8 @@ class SourceConnector(Connector):
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
         """Whether records arrive exactly once with these settings; None: the connector does not say.
 
-        Called before start, only when the worker has exactly-once support on; with `exactly.once.support=required`
-        anything but SUPPORTED is refused. Must not block for long.
+        Called on an object that only validates, by workers that have exactly-once support on: NOT by a standalone
+        worker. With `exactly.once.support=required` anything but SUPPORTED is refused. Must not block for long.
         """
         return None
 
@@ -170,10 +186,12 @@ class SourceConnector(Connector):
     ) -> bool:
         """Hook: a user alters offsets; check them, and change positions that are kept outside Connect.
 
-        Called on an object that was neither initialized nor started, only while the connector is STOPPED. `offsets` are
-        pairs of source partition and new offset, None to reset. Give True when the offsets were checked or applied, and
-        raise (any error) to refuse; False means "nobody looked", and the user is told so. It must be safe to call twice
-        with the same offsets. May block a little.
+        Called on an object that was neither initialized nor started, on a thread of its own, once for each request to
+        alter or reset, and only while the connector is STOPPED. `offsets` are pairs of source partition and new offset,
+        None to reset. Give True when the offsets were checked or applied, and
+        raise DataError to refuse them: the user reads its message with status 400. Any other error is a failure of the
+        connector (500), and the offsets stay as they are as well. False means "nobody looked", and the user is told so.
+        It must be safe to call twice with the same offsets. May block a little.
         Differs: pairs in a list, where Java has a map from map to map.
         """
         return False

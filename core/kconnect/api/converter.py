@@ -78,7 +78,7 @@ class Converter(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once. Default: nothing to do."""
+        """Let go of everything; called once, on the task's thread, after the task's stop. Default: nothing to do."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""
@@ -108,7 +108,7 @@ class HeaderConverter(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once. Default: nothing to do."""
+        """Let go of everything; called once, on the task's thread, after the task's stop. Default: nothing to do."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""

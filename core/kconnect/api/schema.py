@@ -1,50 +1,20 @@
-"""What data looks like (Type, Field, Schema) and the values that carry their schema (Struct, SchemaAndValue).
+"""What data looks like (Field, Schema) and the values that carry their schema (Struct, SchemaAndValue).
 
 Imported by everything that touches a record. Schemas are built with `SchemaBuilder` (schema_builder.py); the logical
-types Decimal, Date, Time and Timestamp are named schemas over plain types (logical.py).
+types Decimal, Date, Time and Timestamp are named schemas over plain types (logical.py). Type is in schema_types.py.
 """
 
 from __future__ import annotations
 
 import datetime
-import decimal
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
+from kconnect.api.schema_types import INT_BITS, LOGICAL_CHECKS, TYPE_CHECKS, Type
 from kconnect.errors import DataError
 
 __all__ = ["Field", "Schema", "SchemaAndValue", "Struct", "Type"]
-
-
-class Type(Enum):
-    """The twelve kinds of Connect data; `.value` is Java's lower-case name. Source: o.a.k.connect.data.Schema.Type.
-
-    Shape: the Python values are int (INT8..INT64), float (FLOAT32, FLOAT64), bool, str, bytes, list (ARRAY),
-        dict (MAP) and Struct.
-    """
-
-    INT8 = "int8"
-    INT16 = "int16"
-    INT32 = "int32"
-    INT64 = "int64"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-    BOOLEAN = "boolean"
-    STRING = "string"
-    BYTES = "bytes"
-    ARRAY = "array"
-    MAP = "map"
-    STRUCT = "struct"
-
-    @property
-    def is_primitive(self) -> bool:
-        """Whether values of this type hold no other values."""
-        return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Field:
@@ -162,7 +132,7 @@ class Schema:
         put(self, "_by_name", {field.name: field for field in self._fields})
         put(self, "_key_schema", key_schema)
         put(self, "_value_schema", value_schema)
-        put(self, "_check", _LOGICAL_CHECKS.get(name or "") or _TYPE_CHECKS[type])
+        put(self, "_check", LOGICAL_CHECKS.get(name or "") or _CHECKS[type])
         put(self, "_hash", None)
 
     # The four slots below are typed here because they are set past __setattr__.
@@ -409,29 +379,12 @@ def _given(schema: Schema | None, place: str) -> Schema:
 def _misfit(schema: Schema, value: Any, location: str) -> str:
     named = "" if schema.name is None else f' "{schema.name}"'
     message = f"Invalid Python object for schema{named} with type {schema.type}: {type(value).__name__} for {location}"
-    bits = _INT_BITS.get(schema.type)
+    bits = INT_BITS.get(schema.type)
     if bits is not None and isinstance(value, int) and not isinstance(value, bool):
         message += f" ({value} does not fit in {bits} bits)"
     if isinstance(value, datetime.datetime) and value.tzinfo is None:
         message += " (the datetime has no time zone; use an aware one, such as datetime.now(timezone.utc))"
     return message
-
-
-def _int_check(bits: int) -> Callable[[Any], bool]:
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-
-    def fits(value: Any) -> bool:
-        return isinstance(value, int) and low <= value <= high and not isinstance(value, bool)
-
-    return fits
-
-
-def _is_date(value: Any) -> bool:
-    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-
-
-def _is_instant(value: Any) -> bool:
-    return isinstance(value, datetime.datetime) and value.tzinfo is not None
 
 
 def _hashable(value: Any) -> Any:
@@ -443,27 +396,8 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-_INT_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
-
-_TYPE_CHECKS: dict[Type, Callable[[Any], bool]] = {
-    **{kind: _int_check(bits) for kind, bits in _INT_BITS.items()},
-    Type.FLOAT32: lambda value: isinstance(value, float),
-    Type.FLOAT64: lambda value: isinstance(value, float),
-    Type.BOOLEAN: lambda value: isinstance(value, bool),
-    Type.STRING: lambda value: isinstance(value, str),
-    Type.BYTES: lambda value: isinstance(value, bytes),
-    Type.ARRAY: lambda value: isinstance(value, list),
-    Type.MAP: lambda value: isinstance(value, dict),
-    Type.STRUCT: lambda value: isinstance(value, Struct),
-}
-
-# As in Java the name alone decides: a schema of that name takes the logical class whatever its type is.
-_LOGICAL_CHECKS: dict[str, Callable[[Any], bool]] = {
-    "org.apache.kafka.connect.data.Decimal": lambda value: isinstance(value, decimal.Decimal),
-    "org.apache.kafka.connect.data.Date": _is_date,
-    "org.apache.kafka.connect.data.Time": lambda value: isinstance(value, datetime.time),
-    "org.apache.kafka.connect.data.Timestamp": _is_instant,
-}
+# The kinds and their checks; a struct is one only here, as Struct needs Schema.
+_CHECKS: Mapping[Type, Callable[[Any], bool]] = {**TYPE_CHECKS, Type.STRUCT: lambda value: isinstance(value, Struct)}
 
 for _type in (kind for kind in Type if kind.is_primitive):
     setattr(Schema, f"{_type.name}_SCHEMA", Schema(_type))

@@ -38,7 +38,7 @@ class Task(ABC):
     def version(self) -> str:
         """The version shown in the task's status; normally the connector's.
 
-        Called once, by the runtime, before or after start. Must not block.
+        Called in the worker, on an object made for this alone: it depends on no state. Must not block.
         """
         return "undefined"
 
@@ -103,7 +103,10 @@ class TransactionContext(Protocol):
 
 
 class SourceTaskContext(Protocol):
-    """What the runtime offers a source task, as `self.context`. Source: SourceTaskContext."""
+    """What the runtime offers a source task, as `self.context`. Source: SourceTaskContext.
+
+    Threads: call from the task's thread, that is, inside the task's methods; only wake is safe from any.
+    """
 
     def configs(self) -> Mapping[str, str]:
         """The task's settings as they are now: `${..}` references are resolved anew. May block on a config provider."""
@@ -176,7 +179,8 @@ class SourceTask(Task):
         """Hook: offsets were just committed. For sources that keep positions of their own (acknowledge a queue).
 
         Called about every `offset.flush.interval.ms`, on the task's thread, also once at the end. The offsets
-        committed may be behind what poll gave. NOT called for a commit that failed or had nothing to write.
+        committed may be behind what poll gave. NOT called while poll runs, nor for a commit that failed or had nothing
+        to write.
         An error is logged and does no more. Should not block for long.
         """
 
@@ -301,9 +305,11 @@ class SinkTask(Task):
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
         """Make all that was put durable; offsets are committed when it returns. Default: nothing to do.
 
-        Called on the task's thread by `pre_commit`, about every `offset.flush.interval.ms`, and when partitions are
-        taken away or the task stops. May block, as put may. An error: offsets are not committed, and the records since
-        the last commit come again. `current_offsets` are the next offsets to read, by partition.
+        Called on the task's thread by `pre_commit`, about every `offset.flush.interval.ms` (also while paused), when
+        partitions are taken away and when the task ends, even by an error in put. NOT called before anything was put,
+        nor for partitions that were lost. May block, as put may. RetriableError: offsets are not committed, and the
+        records since the last commit come again; any other error fails the task. `current_offsets` are the next
+        offsets to read, by partition.
         """
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:

@@ -52,7 +52,8 @@ class Transformation(ABC):
 
         Called in place of apply, on whole batches, when `supports_batches` is True. Must give the very records that
         apply would. NotImplemented: this batch goes through apply. So does a batch for which it raises, so that the
-        error falls on the record that caused it. May give fewer rows, but in their order.
+        error falls on the record that caused it: keep nothing that a second call for the same rows would upset. May
+        give fewer rows, but in their order. Must not block.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 
@@ -61,7 +62,10 @@ class Transformation(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once, also when configure failed. Default: nothing to do."""
+        """Let go of everything. Default: nothing to do.
+
+        Called once, on the task's thread, after the task's stop, also when configure failed. NOT when the process dies.
+        """
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""
@@ -83,7 +87,11 @@ class Predicate(ABC):
         """Whether the record fulfils it (`negate` is applied by the runtime). Called once a record; must not block."""
 
     def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | NotImplementedType:
-        """The columnar form of `test`: one bool for all rows, or a column of them; or NotImplemented."""
+        """The columnar form of `test`: one bool for all rows, or a column of them; or NotImplemented, the default.
+
+        Called in place of test, once a batch, when records came as one. Must say what test would, row by row. When it
+        raises or gives NotImplemented the batch goes through test. Must not block.
+        """
         return NotImplemented
 
     @abstractmethod
@@ -91,7 +99,7 @@ class Predicate(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once. Default: nothing to do."""
+        """Let go of everything. Called as `Transformation.close` is. Default: nothing to do."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""

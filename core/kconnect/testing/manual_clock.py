@@ -21,10 +21,12 @@ class ManualClock:
         """Every wait so far, in seconds."""
 
     def monotonic(self) -> float:
+        """Seconds that have passed on it."""
         with self._lock:
             return self._passed_s
 
     def time_ms(self) -> int:
+        """Its time of day, in ms since the epoch."""
         with self._lock:
             return self._began_ms + round(self._passed_s * 1000)
 

@@ -28,6 +28,7 @@ class LogRecord:
 
     @property
     def place(self) -> TopicPartition:
+        """Its topic and partition."""
         return TopicPartition(self.topic, self.partition)
 
     def fetched(self) -> FetchedRecord:

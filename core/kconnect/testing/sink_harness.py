@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from kconnect.api import Schema, SinkConnector, SinkRecord, SinkTask, TimestampType
@@ -13,6 +12,7 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.errant import ErrantLog, ErrantRecord, TaskReporter
+from kconnect.testing.harness import Harness
 from kconnect.testing.injected import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.sink_task_run import SinkTaskRun
@@ -23,7 +23,7 @@ __all__ = ["SinkHarness"]
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0
 
 
-class SinkHarness:
+class SinkHarness(Harness[SinkTaskRun]):
     """Runs a sink connector: validates, starts, converts, transforms, puts, flushes, commits, rebalances.
 
         with SinkHarness(MySink, {"topics": "t"}) as sink:
@@ -56,12 +56,11 @@ class SinkHarness:
         """The topics it reads."""
         self.committed: dict[TopicPartition, int] = {}
         """Offsets of the next records to read, as committed."""
-        self._run = ConnectorRun(connector, config or {}, worker, self.clock)
+        super().__init__(ConnectorRun(connector, config or {}, worker, self.clock))
         self._put_retries = put_retries
         self._has_reporter = has_reporter
         self._errant = ErrantLog()
         self._failures = InjectedFailures(("put", "flush", "commit"))
-        self._tasks: list[SinkTaskRun] = []
         self._partitions = sorted(partitions) if partitions is not None else self._first_partitions()
 
     # --- life ---
@@ -98,20 +97,6 @@ class SinkHarness:
                 task.stop()
         finally:
             self._run.stop()
-
-    def restart(self) -> Self:
-        """Stop, and start new objects, which go on from the committed offsets."""
-        self.stop()
-        return self.start()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.stop()
-        else:
-            self.crash()
 
     # --- feeding ---
 
@@ -220,26 +205,6 @@ class SinkHarness:
     def errant(self) -> list[ErrantRecord]:
         """What was given up so far, by stages and by tasks."""
         return self._errant.records
-
-    @property
-    def connector(self) -> Any:  # the author's own class
-        """The connector object that runs now."""
-        return self._run.connector
-
-    @property
-    def tasks(self) -> list[Any]:
-        """The task objects that run now."""
-        return [task.task for task in self._tasks]
-
-    @property
-    def task(self) -> Any:
-        """The only task. Errors: ValueError when there are none or several."""
-        (only,) = self.tasks
-        return only
-
-    @property
-    def task_configs(self) -> list[dict[str, str]]:
-        return [dict(task.config) for task in self._tasks]
 
     @property
     def assignment(self) -> list[set[TopicPartition]]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from kconnect.api import (
-    ConnectRecord,
     RecordBatch,
     RecordMetadata,
     SourceConnector,
@@ -19,15 +17,15 @@ from kconnect.api import (
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorOffset
-from kconnect.pipeline.conversion import KafkaBatch, KafkaRecord
-from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.conversion import KafkaRecord
 from kconnect.pipeline.plugin_parts import make_task
-from kconnect.pipeline.source import reports_each_record
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.source_offsets import commit_source_offsets, list_source_offsets, read_source_offsets
-from kconnect.testing.connector_run import ConnectorRun, TaskStages
+from kconnect.testing.connector_run import ConnectorRun
+from kconnect.testing.harness import Harness
 from kconnect.testing.injected import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
 
 __all__ = ["SourceHarness"]
 
@@ -37,7 +35,7 @@ _RETRY_POLL_S = 0.1
 _IDLE_S = 0.001
 
 
-class SourceHarness:
+class SourceHarness(Harness[SourceTaskRun]):
     """Runs a source connector: validates, starts, polls, transforms, converts, "produces" and commits.
 
         with SourceHarness(MyConnector, {"topic": "t"}) as source:
@@ -65,9 +63,8 @@ class SourceHarness:
         self.clock = clock or SystemClock()
         self.log = log if log is not None else MemoryLog()
         """What reached "Kafka"."""
-        self._run = ConnectorRun(connector, config or {}, worker, self.clock)
+        super().__init__(ConnectorRun(connector, config or {}, worker, self.clock))
         self._store = MemoryOffsetStore()
-        self._tasks: list[_RunningTask] = []
         self._next_task = 0
         self._failures = InjectedFailures(("poll", "produce", "commit", "read_offsets"))
         if offsets:
@@ -95,20 +92,6 @@ class SourceHarness:
     def crash(self) -> None:
         """End without a commit, as after a kill; the plugins are stopped all the same, to free what they hold."""
         self._end()
-
-    def restart(self) -> Self:
-        """Commit, stop, and start new objects, which go on from the committed offsets."""
-        self.stop()
-        return self.start()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.stop()
-        else:
-            self.crash()
 
     # --- steps ---
 
@@ -146,7 +129,7 @@ class SourceHarness:
             return []
         if polled is None or not len(polled):
             return []
-        records = _checked(polled, type(task.task))
+        records = checked_records(polled, type(task.task))
         self._deliver(task, polled, records)
         return records
 
@@ -190,26 +173,6 @@ class SourceHarness:
     # --- what there is to see ---
 
     @property
-    def connector(self) -> Any:  # the author's own class
-        """The connector object that runs now."""
-        return self._run.connector
-
-    @property
-    def tasks(self) -> list[Any]:
-        """The task objects that run now."""
-        return [task.task for task in self._tasks]
-
-    @property
-    def task(self) -> Any:
-        """The only task. Errors: ValueError when there are none or several."""
-        (only,) = self.tasks
-        return only
-
-    @property
-    def task_configs(self) -> list[dict[str, str]]:
-        return [dict(task.config) for task in self._tasks]
-
-    @property
     def offsets(self) -> list[ConnectorOffset]:
         """The offsets that are committed."""
         return list_source_offsets(self._store, self._name)
@@ -235,7 +198,7 @@ class SourceHarness:
     def _start_tasks(self, configs: Sequence[Mapping[str, str]]) -> None:
         for config in configs:
             made = make_task(self._run.config, self._run.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
-            running = _RunningTask(made, config, self._run.stages())
+            running = SourceTaskRun(made, config, self._run.stages())
             self._tasks.append(running)
             made.initialize(_TaskContext(self, config))
             made.start(config)
@@ -256,17 +219,17 @@ class SourceHarness:
                 task.stages.close()
 
     def _deliver(
-        self, task: _RunningTask, polled: list[SourceRecord] | RecordBatch, records: list[SourceRecord]
+        self, task: SourceTaskRun, polled: list[SourceRecord] | RecordBatch, records: list[SourceRecord]
     ) -> None:
         """Transforms, converters, log; the offset of each record is committable once the log has it."""
         if isinstance(polled, RecordBatch) and not task.reports_each:
-            unit = task.inflight.submit(_positions(records))
-            for payload in _batch_to_kafka(task.stages, polled):
+            unit = task.inflight.submit(positions(records))
+            for payload in batch_to_kafka(task.stages, polled):
                 self._produce(payload)
             unit.ack()
             return
         for record in records:
-            unit = task.inflight.submit(_positions([record]))
+            unit = task.inflight.submit(positions([record]))
             kept = task.stages.transforms.apply_record(record)
             one = None if kept is None else task.stages.converters.to_kafka_record(kept)
             written = None if one is None else self._produce(one)
@@ -293,18 +256,6 @@ class SourceHarness:
             timestamp=self.clock.time_ms() if record.timestamp is None else record.timestamp,
             headers=record.headers or (),
         )
-
-
-class _RunningTask:
-    """One task and what belongs to it."""
-
-    def __init__(self, task: SourceTask, config: Mapping[str, str], stages: TaskStages) -> None:
-        self.task = task
-        self.config = config
-        self.stages = stages
-        self.inflight = InFlight()
-        self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
-        self.reports_each = reports_each_record(type(task))
 
 
 class _ConnectorContext:
@@ -355,49 +306,3 @@ class _OffsetReader:
 
     def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return self._harness._read_offsets(partitions)
-
-
-def _checked(polled: Any, task_class: type) -> list[SourceRecord]:
-    """The records of what poll() gave. Errors: ConnectError when they are something else."""
-    if isinstance(polled, RecordBatch):
-        return polled.to_records()  # type: ignore[return-value]  # a source's batch gives source records
-    wrong = None if isinstance(polled, list) else polled
-    if wrong is None:
-        wrong = next((record for record in polled if not isinstance(record, SourceRecord)), None)
-    if wrong is not None:
-        raise ConnectError(
-            f"{task_class.__name__}.poll() gave {type(wrong).__name__}",
-            hint="Return a list of SourceRecord, a RecordBatch, or None.",
-        )
-    return list(polled)
-
-
-def _positions(records: Sequence[SourceRecord]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-    return [
-        (record.source_partition, record.source_offset) for record in records if record.source_partition is not None
-    ]
-
-
-def _batch_to_kafka(stages: TaskStages, batch: RecordBatch) -> list[KafkaRecord]:
-    """The way of columns, as the worker takes it."""
-    kept: RecordBatch | list[ConnectRecord] | None = stages.transforms.apply_batch(batch)
-    if kept is None:
-        return []
-    if not isinstance(kept, RecordBatch):
-        return [record for record in stages.converters.to_kafka_records(kept) if record is not None]
-    return _rows(stages.converters.to_kafka_batch(kept))
-
-
-def _rows(batch: KafkaBatch) -> list[KafkaRecord]:
-    times = batch.timestamps
-    return [
-        KafkaRecord(
-            batch.topic,
-            batch.partition,
-            None if batch.keys is None else batch.keys[index],
-            value,
-            times if times is None or isinstance(times, int) else times[index],
-            None if batch.headers is None else batch.headers[index],
-        )
-        for index, value in enumerate(batch.values)
-    ]

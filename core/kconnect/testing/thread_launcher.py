@@ -47,6 +47,7 @@ class ThreadLauncher:
         self._host = TaskHost(
             report=self._report,
             offsets=_Offsets(events),
+            may_run=events.check_run,
             reconfigure=self._told.put,
             topic_used=lambda task_id, topic: self._told.put((task_id, topic)),
             plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),

@@ -9,6 +9,7 @@ import sys
 import kconnect
 from kconnect import api
 
+# The pin of the public names, written out on purpose: who takes one away has to do it here as well.
 PUBLIC = [
     "Config",
     "ConfigData",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -70,3 +71,20 @@ def test_other_files_of_the_folder_and_closed_watches_wake_nobody(tmp_path: Path
 
 def test_a_folder_that_is_not_there_has_no_events(tmp_path: Path) -> None:
     assert watch_file(str(tmp_path / "later" / "in.txt"), lambda: None) is None
+
+
+def test_a_process_with_more_than_a_thousand_open_files_hears_of_changes(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    heard = threading.Event()
+    try:
+        watch = watch_file(str(tmp_path / "in.txt"), heard.set)
+        assert watch is not None
+        append(tmp_path / "in.txt")
+        assert heard.wait(5)
+        watch.close()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -170,3 +170,17 @@ def test_reading_is_as_lenient_as_jackson(raw: bytes, value: Any) -> None:
 def test_what_jackson_refuses_is_refused(raw: bytes) -> None:
     with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):
         configured(schemas_enable="false").to_connect_data("t", raw)
+
+
+@pytest.mark.parametrize(
+    ("schema", "bits"),
+    [(Schema.INT8_SCHEMA, 8), (Schema.INT16_SCHEMA, 16), (Schema.INT32_SCHEMA, 32), (Schema.INT64_SCHEMA, 64)],
+)
+def test_whole_numbers_fill_the_range_of_their_schema_and_no_more(schema: Schema, bits: int) -> None:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "false"}, is_key=False)
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    assert [made.from_connect_data("t", schema, value) for value in (low, high)] == [b"%d" % low, b"%d" % high]
+    for value in (low - 1, high + 1):
+        with pytest.raises(DataError, match=rf"does not fit in {bits}$"):
+            made.from_connect_data("t", schema, value)

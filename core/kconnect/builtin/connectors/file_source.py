@@ -13,7 +13,7 @@ from kconnect.api import ConfigDef, ExactlyOnceSupport, RecordBatch, Schema, Sou
 from kconnect.builtin.connectors.file_tail import FileTail, StreamTail, Tail
 from kconnect.builtin.connectors.file_watch import FileWatch, watch_file
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import ConnectError
+from kconnect.errors import ConfigError, ConnectError, DataError
 
 __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 
@@ -98,7 +98,7 @@ class FileStreamSourceConnector(SourceConnector):
     ) -> bool:
         """Refuse offsets that no file can have; resets (None) always pass, so that garbage can be cleaned up."""
         if not CONFIG.parse(config)[FILE_CONFIG]:
-            raise ConnectError(
+            raise ConfigError(
                 f"Offsets cannot be modified if the '{FILE_CONFIG}' configuration is unspecified. "
                 "This is because stdin is used for input and offsets are not tracked."
             )
@@ -110,16 +110,16 @@ class FileStreamSourceConnector(SourceConnector):
 
 def _check_offset(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> None:
     if POSITION_FIELD not in offset:
-        raise ConnectError(f"Offset objects should either be null or contain the key '{POSITION_FIELD}'")
+        raise DataError(f"Offset objects should either be null or contain the key '{POSITION_FIELD}'")
     position = offset[POSITION_FIELD]
     if not isinstance(position, int) or isinstance(position, bool):
-        raise ConnectError(f"The value for the '{POSITION_FIELD}' key in the offset is expected to be a Long value")
+        raise DataError(f"The value for the '{POSITION_FIELD}' key in the offset is expected to be a Long value")
     if position < 0:
-        raise ConnectError(f"The value for the '{POSITION_FIELD}' key in the offset should be a non-negative value")
+        raise DataError(f"The value for the '{POSITION_FIELD}' key in the offset should be a non-negative value")
     if partition is None:
-        raise ConnectError("Partition objects cannot be null")
+        raise DataError("Partition objects cannot be null")
     if FILENAME_FIELD not in partition:
-        raise ConnectError(f"Partition objects should contain the key '{FILENAME_FIELD}'")
+        raise DataError(f"Partition objects should contain the key '{FILENAME_FIELD}'")
 
 
 class FileStreamSourceTask(SourceTask):

@@ -111,8 +111,11 @@ class _Watcher:
         self._thread.join(1.0)
 
     def _run(self) -> None:
+        awaited = select.poll()  # select() can not look at descriptors above 1023: a slot with 200 tasks has them
+        awaited.register(self._descriptor, select.POLLIN)
+        awaited.register(self._ending, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._descriptor, self._ending], [], [])
+            ready = [descriptor for descriptor, _ in awaited.poll()]
             if self._ending in ready:
                 os.close(self._descriptor)
                 os.close(self._ending)

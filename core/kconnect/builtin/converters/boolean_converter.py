@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigDef, Converter, DataError, HeaderConverter, Headers, Schema, SchemaAndValue, Type
+from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.converter_config import converter_config
+from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.java_text import java_class
-from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,17 +22,13 @@ _BYTES = {True: b"\x01", False: b"\x00"}
 _VALUES = {raw: value for value, raw in _BYTES.items()}
 
 
-class BooleanConverter(Converter, HeaderConverter):
+class BooleanConverter(ConverterFrame):
     """Source: o.a.k.connect.converters.BooleanConverter (Kafka 4.3)."""
+
+    TABLE = CONFIG
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         """It has nothing to configure."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -55,12 +51,6 @@ class BooleanConverter(Converter, HeaderConverter):
         )
         raise DataError("Failed to deserialize boolean: ") from ValueError(reason)
 
-    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self.to_connect_data(topic, value)
-
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
@@ -82,6 +72,3 @@ class BooleanConverter(Converter, HeaderConverter):
         if truths.true_count + falses.true_count + column.null_count != len(column):
             return NotImplemented  # by records the error falls on the record whose bytes are no boolean
         return Schema.OPTIONAL_BOOLEAN_SCHEMA, truths
-
-    def close(self) -> None:
-        """Nothing to let go of."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigDef, Converter, DataError, HeaderConverter, Headers, Schema, SchemaAndValue, Type
+from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.converter_config import converter_config
+from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.java_text import java_class
-from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,17 +19,13 @@ __all__ = ["ByteArrayConverter"]
 CONFIG = converter_config()
 
 
-class ByteArrayConverter(Converter, HeaderConverter):
+class ByteArrayConverter(ConverterFrame):
     """Source: o.a.k.connect.converters.ByteArrayConverter (Kafka 4.3)."""
+
+    TABLE = CONFIG
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         """It has nothing to configure."""
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -45,12 +41,6 @@ class ByteArrayConverter(Converter, HeaderConverter):
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
         return SchemaAndValue(Schema.OPTIONAL_BYTES_SCHEMA, value)
 
-    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self.to_connect_data(topic, value)
-
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
@@ -63,6 +53,3 @@ class ByteArrayConverter(Converter, HeaderConverter):
         self, topic: str, column: pa.BinaryArray
     ) -> tuple[Schema | None, pa.Array] | NotImplementedType:
         return Schema.OPTIONAL_BYTES_SCHEMA, column
-
-    def close(self) -> None:
-        """Nothing to let go of."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigDef, Converter, DataError, Decimal, HeaderConverter, Headers, Schema, SchemaAndValue
+from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue
 from kconnect.builtin.converters import jackson
 from kconnect.builtin.converters.converter_config import converter_config, with_type
+from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.builtin.converters.json_plain import plain_json
 from kconnect.builtin.converters.json_reader import JsonReader
 from kconnect.builtin.converters.json_writer import JsonWriter
-from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,8 +62,10 @@ def _config() -> ConfigDef:
 CONFIG = _config()
 
 
-class JsonConverter(Converter, HeaderConverter):
+class JsonConverter(ConverterFrame):
     """Source: o.a.k.connect.json.JsonConverter (Kafka 4.3). Byte for byte Jackson's: see jackson.py."""
+
+    TABLE = CONFIG
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         config = CONFIG.parse(with_type(configs, KEY_WORDS[is_key]))
@@ -80,12 +82,6 @@ class JsonConverter(Converter, HeaderConverter):
         self._fixed_schema: Schema | None = None
         if config[SCHEMA_CONTENT_CONFIG]:
             self._fixed_schema = self._reader.schema(self._parse_fixed(config[SCHEMA_CONTENT_CONFIG]))
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -119,12 +115,6 @@ class JsonConverter(Converter, HeaderConverter):
         schema = self._schema_of(node["schema"])
         return SchemaAndValue(schema, self._reader.value(schema, node["payload"]))
 
-    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self.to_connect_data(topic, value)
-
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
@@ -138,9 +128,6 @@ class JsonConverter(Converter, HeaderConverter):
             before, after = f'{{"schema":{self._writer.schema(schema)},"payload":', "}"
         texts = json_column(self._writer, schema, column, before, after)
         return texts if texts is NotImplemented else texts.cast(pa.binary())
-
-    def close(self) -> None:
-        """Nothing to let go of."""
 
     def _schema_of(self, node: Any) -> Schema | None:
         """The schema of an envelope; equal ones give the same object, so that later steps know it again."""

@@ -195,10 +195,16 @@ def _schemaless_struct(value: Struct) -> str:
     raise DataError("Mismatching schema.")
 
 
-def _int(kind: Type) -> Write:
+def _int(kind: Type, bits: int) -> Write:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+
     def write(value: Any) -> str:
         if not isinstance(value, int) or isinstance(value, bool):
             raise _misfit(kind, value)
+        if not low <= value <= high:  # a reader would wrap it round in silence; in Java there is no such value
+            raise DataError(
+                f"Invalid value for {kind}: a number of {value.bit_length() + 1} bits does not fit in {bits}"
+            )
         return str(value)
 
     return write
@@ -264,10 +270,10 @@ def _misfit(kind: Type, value: Any) -> DataError:
 
 
 _PRIMITIVES: dict[Type, Write] = {
-    Type.INT8: _int(Type.INT8),
-    Type.INT16: _int(Type.INT16),
-    Type.INT32: _int(Type.INT32),
-    Type.INT64: _int(Type.INT64),
+    Type.INT8: _int(Type.INT8, 8),
+    Type.INT16: _int(Type.INT16, 16),
+    Type.INT32: _int(Type.INT32, 32),
+    Type.INT64: _int(Type.INT64, 64),
     Type.FLOAT32: _float(Type.FLOAT32, write_float),
     Type.FLOAT64: _float(Type.FLOAT64, write_double),
     Type.BOOLEAN: _boolean,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kconnect.api import ConfigDef, Converter, DataError, HeaderConverter, Headers, Schema, SchemaAndValue, Type
+from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.converter_config import converter_config
+from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.java_text import java_class
-from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,13 +22,14 @@ __all__ = ["DoubleConverter", "FloatConverter", "IntegerConverter", "LongConvert
 CONFIG = converter_config()
 
 
-class _NumberConverter(Converter, HeaderConverter):
+class _NumberConverter(ConverterFrame):
     """Source: o.a.k.connect.converters.NumberConverter and its serializers (Kafka 4.3).
 
     Differs: a Python int or float that comes without a schema is taken by every converter whose range holds it; Java
     looks at the class of the number, which Python's do not have.
     """
 
+    TABLE = CONFIG
     WORD: ClassVar[str]
     JAVA_CLASS: ClassVar[str]
     SCHEMA: ClassVar[Schema]
@@ -39,12 +40,6 @@ class _NumberConverter(Converter, HeaderConverter):
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
         self._packer = struct.Struct(f">{self.FORMAT}")
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -68,12 +63,6 @@ class _NumberConverter(Converter, HeaderConverter):
             reason = ValueError(f"Size of data received by {self.SIZE_WORD} is not {self._packer.size}")
             raise DataError(f"Failed to deserialize {self.WORD}: ") from reason
         return SchemaAndValue(self.SCHEMA, self._packer.unpack(value)[0])
-
-    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self.to_connect_data(topic, value)
 
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
@@ -101,9 +90,6 @@ class _NumberConverter(Converter, HeaderConverter):
             return NotImplemented
         made = pa.Array.from_buffers(self._arrow_type(), len(fixed), [None, self._turned(fixed)])
         return self.SCHEMA, pc.if_else(fixed.is_valid(), made, pa.scalar(None, made.type)) if fixed.null_count else made
-
-    def close(self) -> None:
-        """Nothing to let go of."""
 
     def _turned(self, column: pa.Array) -> pa.Buffer:
         """The fixed-size values of the column, each with its bytes in the other order."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConfigDef, ConfigError, Converter, HeaderConverter, Headers, Schema, SchemaAndValue
+from kconnect.api import ConfigDef, ConfigError, Headers, Schema, SchemaAndValue
 from kconnect.builtin.converters.converter_config import converter_config, with_type
+from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.java_text import java_text
 from kconnect.builtin.java_utf8 import decode_as_java
-from kconnect.builtin.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +33,10 @@ CONFIG = converter_config().define(
 )
 
 
-class StringConverter(Converter, HeaderConverter):
+class StringConverter(ConverterFrame):
     """Source: o.a.k.connect.storage.StringConverter (Kafka 4.3)."""
 
+    TABLE = CONFIG
     _codec: str | None = None  # None is UTF-8
 
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
@@ -48,12 +49,6 @@ class StringConverter(Converter, HeaderConverter):
                 hint=f"{ENCODING_CONFIG} takes the name of a character set, such as UTF-8.",
             ) from None
         self._codec = None if found == "utf-8" else found
-
-    def config(self) -> ConfigDef:
-        return CONFIG
-
-    def version(self) -> str:
-        return KAFKA_VERSION
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -68,12 +63,6 @@ class StringConverter(Converter, HeaderConverter):
             return SchemaAndValue(Schema.OPTIONAL_STRING_SCHEMA, None)
         text = decode_as_java(value) if self._codec is None else value.decode(self._codec, "replace")
         return SchemaAndValue(Schema.OPTIONAL_STRING_SCHEMA, text)
-
-    def from_connect_header(self, topic: str, header_key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:
-        return self.to_connect_data(topic, value)
 
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
@@ -103,6 +92,3 @@ class StringConverter(Converter, HeaderConverter):
             return Schema.OPTIONAL_STRING_SCHEMA, column.cast(pa.string())
         except pa.ArrowInvalid:
             return NotImplemented
-
-    def close(self) -> None:
-        """Nothing to let go of."""

@@ -1,0 +1,61 @@
+"""Lines of JSON that the verifiable connectors leave behind: who looks at them can tell what was moved, and when."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kconnect.errors import ConnectError
+
+__all__ = ["LineWriter"]
+
+
+class LineWriter:
+    """Appends to a file, or to standard output when `file` is empty. Every `write` is one call of the system.
+
+    So lines of several tasks do not mix. What a kill cuts off in the middle stays an unfinished line; the next writer
+    that opens the file ends it first.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        self._name = file or "standard output"
+        self._owns_fd = bool(file)
+        if not file:
+            self._fd = sys.__stdout__.fileno()  # type: ignore[union-attr]  # None only without a console
+            return
+        try:
+            self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            if not _is_whole(self._fd):
+                os.write(self._fd, b"\n")
+        except OSError as error:
+            raise ConnectError(
+                f"File {file} of the verifiable connector can not be opened: {error.strerror}",
+                hint="The folder must exist and be writable for the user the worker runs as.",
+            ) from error
+
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append a line for each. Errors: ConnectError (disk full)."""
+        lines = "".join([json.dumps(row, separators=(",", ":"), default=str) + "\n" for row in rows]).encode()
+        left = memoryview(lines)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            raise ConnectError(f"Can not write to {self._name}: {error.strerror}") from error
+
+    def close(self) -> None:
+        if self._owns_fd:
+            os.close(self._fd)
+            self._owns_fd = False
+
+
+def _is_whole(fd: int) -> bool:
+    """Whether a file ends with the end of a line, or is empty, or has no end that could be looked at (a pipe)."""
+    try:
+        size = os.lseek(fd, 0, os.SEEK_END)
+    except OSError:
+        return True
+    return size == 0 or os.pread(fd, 1, size - 1) in (b"\n", b"")

@@ -1,0 +1,219 @@
+"""VerifiableSource: numbers in sequence at a set rate, so that who reads them can tell what is missing or double."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kconnect.api import (
+    ConfigDef,
+    ExactlyOnceSupport,
+    RecordMetadata,
+    Schema,
+    SchemaBuilder,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+    Struct,
+)
+from kconnect.builtin.connectors.verifiable_lines import LineWriter
+from kconnect.builtin.version import KAFKA_VERSION
+from kconnect.errors import ConnectError, DataError
+
+__all__ = ["VerifiableSourceConnector", "VerifiableSourceTask"]
+
+log = logging.getLogger(__name__)
+
+TOPIC_CONFIG = "topic"
+THROUGHPUT_CONFIG = "throughput"
+COMPLETE_RECORD_DATA_CONFIG = "complete.record.data"
+FILE_CONFIG = "file"
+ID_CONFIG = "id"
+
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+CONFIG = (
+    ConfigDef()
+    .define(
+        TOPIC_CONFIG,
+        _T.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.NonEmptyString(),
+        _I.HIGH,
+        "Topic the numbers go to.",
+    )
+    .define(
+        THROUGHPUT_CONFIG,
+        _T.LONG,
+        ConfigDef.NO_DEFAULT,
+        None,
+        _I.HIGH,
+        "Records a second of each task; 0 for none, less than 0 for as many as go.",
+    )
+    .define(
+        COMPLETE_RECORD_DATA_CONFIG,
+        _T.BOOLEAN,
+        False,
+        None,
+        _I.LOW,
+        "Whether a value is a struct of name, task, topic, time_ms and seqno, not the number alone.",
+    )
+    .define(
+        FILE_CONFIG,
+        _T.STRING,
+        None,
+        None,
+        _I.LOW,
+        "File that gets a line of JSON for each record sent, and for each that Kafka has; standard output when it is "
+        "not set.",
+    )
+)
+
+_VALUE_SCHEMA = (
+    SchemaBuilder.struct()
+    .field("name", Schema.STRING_SCHEMA)
+    .field("task", Schema.INT32_SCHEMA)
+    .field("topic", Schema.STRING_SCHEMA)
+    .field("time_ms", Schema.INT64_SCHEMA)
+    .field("seqno", Schema.INT64_SCHEMA)
+    .build()
+)
+# What a poll gives at most: after a long pause it would else be everything that is behind
+_MOST_RECORDS = 500
+# The longest wait of a poll that has nothing to give; a stop ends it
+_IDLE_S = 0.5
+
+
+class VerifiableSourceConnector(SourceConnector):
+    """As many tasks as are asked for, each with a sequence of its own.
+
+    Source: o.a.k.connect.tools.VerifiableSourceConnector (Kafka 4.3).
+    Differs: Java declares no settings, so that what is wrong shows when tasks start; we do, and refuse it at once. Java
+    does not say whether it supports exactly-once, nor whether offsets may be altered; both may be.
+    """
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = props
+
+    def task_class(self) -> type[SourceTask]:
+        return VerifiableSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [{**self._props, ID_CONFIG: str(number)} for number in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs beside the tasks."""
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Take any number that was or could be given; resets (None) always pass."""
+        for partition, offset in offsets:
+            if offset is not None:
+                _seqno_of(offset)
+                if "id" not in (partition or {}):
+                    raise DataError("Partition objects should contain the key 'id'")
+        return True
+
+
+class VerifiableSourceTask(SourceTask):
+    """Gives 0, 1, 2 .. with the task's number as key; goes on behind the offset {"seqno": n} of {"id": task}.
+
+    Source: o.a.k.connect.tools.VerifiableSourceTask (Kafka 4.3): names of settings, records, offsets and lines.
+    Differs: a poll gives all that is due, 500 at most, Java's one record; so a transaction of a poll is larger. Lines
+    go to `file` where that is set. Keys of a line stand in another order.
+    """
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = CONFIG.parse(props)
+        self._name, self._topic = props.get("name", ""), config[TOPIC_CONFIG]
+        try:
+            self._id = int(props[ID_CONFIG])
+        except (KeyError, ValueError) as err:
+            raise ConnectError("Invalid VerifiableSourceTask configuration: id must be the task's number") from err
+        self._rate: int = config[THROUGHPUT_CONFIG]
+        self._is_complete: bool = config[COMPLETE_RECORD_DATA_CONFIG]
+        self._partition = {"id": self._id}
+        offset = self.context.offset_storage_reader().offset(self._partition)
+        self._first = self._next = 0 if offset is None else _seqno_of(offset) + 1
+        self._lines = LineWriter(config[FILE_CONFIG])
+        self._began = time.monotonic()
+        log.info(
+            "Started VerifiableSourceTask %s-%d producing to topic %s resuming from seqno %d",
+            self._name,
+            self._id,
+            self._topic,
+            self._first,
+        )
+
+    def poll(self) -> list[SourceRecord] | None:
+        """What is due by now, or None after a wait for it."""
+        due = self._due()
+        if not due:
+            self.context.wait(self._idle_s())
+            return None
+        now_ms = time.time_ns() // 1_000_000
+        numbers = range(self._next, self._next + min(due, _MOST_RECORDS))
+        self._lines.write([self._row(number, now_ms) for number in numbers])
+        self._next = numbers.stop
+        return [self._record(number, now_ms) for number in numbers]
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        """Leave a line: Kafka has it."""
+        offset = record.source_offset or {}
+        self._lines.write([{**self._row(offset["seqno"], time.time_ns() // 1_000_000), "committed": True}])
+
+    def stop(self) -> None:
+        if hasattr(self, "_lines"):
+            self._lines.close()
+            log.info("VerifiableSourceTask %s-%d stops before seqno %d", self._name, self._id, self._next)
+
+    def _due(self) -> int:
+        if self._rate < 0:
+            return _MOST_RECORDS
+        return int((time.monotonic() - self._began) * self._rate) - (self._next - self._first)
+
+    def _idle_s(self) -> float:
+        """Until the next record is due."""
+        if self._rate == 0:
+            return _IDLE_S
+        due_at = self._began + (self._next - self._first + 1) / self._rate
+        return min(_IDLE_S, max(0.001, due_at - time.monotonic()))
+
+    def _row(self, seqno: int, now_ms: int) -> dict[str, Any]:
+        return {"name": self._name, "task": self._id, "topic": self._topic, "time_ms": now_ms, "seqno": seqno}
+
+    def _record(self, seqno: int, now_ms: int) -> SourceRecord:
+        value: Any = Struct(_VALUE_SCHEMA, self._row(seqno, now_ms)) if self._is_complete else seqno
+        return SourceRecord(
+            self._partition,
+            {"seqno": seqno},
+            self._topic,
+            key_schema=Schema.INT32_SCHEMA,
+            key=self._id,
+            value_schema=_VALUE_SCHEMA if self._is_complete else Schema.INT64_SCHEMA,
+            value=value,
+        )
+
+
+def _seqno_of(offset: Mapping[str, Any]) -> int:
+    seqno = offset.get("seqno")
+    if not isinstance(seqno, int) or isinstance(seqno, bool):
+        raise DataError(f"An offset of VerifiableSource is {{'seqno': number}}, not {dict(offset)}")
+    return seqno
