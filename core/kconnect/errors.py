@@ -9,8 +9,11 @@ ConnectError                      the root; catch this to catch all of ours
 ├── NotFoundError                 a connector, task, plugin or file that is not there (REST 404)
 ├── AlreadyExistsError            the name is taken (REST 409)
 ├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
+│   ├── FencedError               another one took over the right to write, and ours is gone
+│   └── WrongWorkerError          another worker of the cluster has to do it: carries its URL
 ├── BadRequestError               the caller asked for something that makes no sense (REST 400)
 ├── ForbiddenError                a setting of the worker does not allow it (REST 403)
+├── NotReadyError                 the worker is starting and lacks what it needs for it (REST 503)
 ├── TimedOutError                 a deadline passed: names the setting that sets it
 ├── UnreachableError              nobody answers at an address (broker, worker)
 ├── LinkError                     the control link between worker and slot broke or was refused
@@ -32,15 +35,18 @@ __all__ = [
     "ConnectError",
     "DataError",
     "EnvironmentProblemError",
+    "FencedError",
     "ForbiddenError",
     "IllegalWorkerParametersError",
     "LinkError",
     "NotFoundError",
+    "NotReadyError",
     "RetriableError",
     "SchemaBuilderError",
     "SchemaProjectorError",
     "TimedOutError",
     "UnreachableError",
+    "WrongWorkerError",
 ]
 
 
@@ -51,6 +57,8 @@ class ConnectError(Exception):
         super().__init__(message)
         self.hint = hint
         """What the user can do about it, one sentence, or None. The command line prints it below the message."""
+        self.log_stage: str | None = None
+        """Where in a task it came from (poll, put, value-converter ..), or None; its log line says so."""
 
 
 class RetriableError(ConnectError):
@@ -118,12 +126,31 @@ class ConflictError(ConnectError):
     """A rebalance runs, or the present state forbids it; it may succeed later. Source: RebalanceNeededException."""
 
 
+class FencedError(ConflictError):
+    """Another writer claimed the right to write, and ours is gone. Source: PrivilegedWriteException, ProducerFenced."""
+
+
+class WrongWorkerError(ConflictError):
+    """Another worker has to do it: the leader, or the one that runs the task. Source: RequestTargetException.
+
+    REST forwards the request to `url`; where it may not, it is a conflict.
+    """
+
+    def __init__(self, message: str, url: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.url = url
+
+
 class BadRequestError(ConnectError):
     """The caller asked for something that makes no sense. Source: BadRequestException (REST 400)."""
 
 
 class ForbiddenError(ConnectError):
     """A setting of the worker does not allow it. Source: ConnectRestException with status 403."""
+
+
+class NotReadyError(ConnectError):
+    """The worker is starting and lacks what it needs for it. Source: ConnectRestException with status 503."""
 
 
 class TimedOutError(ConnectError):

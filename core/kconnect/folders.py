@@ -1,13 +1,14 @@
-"""The user's folders: what may be made again goes to the cache, what must stay to the data folder."""
+"""The user's folders: what may be made again goes to the cache, what must stay to the data folder; who may read."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path
 
-__all__ = ["cache_folder", "data_folder"]
+__all__ = ["cache_folder", "data_folder", "is_open_to_others"]
 
 
 def cache_folder() -> Path:
@@ -19,3 +20,8 @@ def cache_folder() -> Path:
 def data_folder() -> Path:
     """Where the dev broker and a worker without a file keep what must last."""
     return user_data_path("kconnect")
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than the owner may read the file; not when there is none."""
+    return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)

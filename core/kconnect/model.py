@@ -16,6 +16,8 @@ __all__ = [
     "ConnectorState",
     "ConnectorStatus",
     "ConnectorType",
+    "LogPosition",
+    "LogRecord",
     "RunState",
     "TargetState",
     "TaskId",
@@ -54,6 +56,27 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """Where a record of an internal topic stands."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One record of an internal topic; a value None is a tombstone. `timestamp_ms` is None where there is none."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None = field(repr=False)  # may hold secrets
+    timestamp_ms: int | None = None
 
 
 class ConnectorType(StrEnum):

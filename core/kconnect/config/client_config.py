@@ -8,6 +8,7 @@ warning that names it. `librdkafka.X` under any of these prefixes passes X on un
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.api.configdef import ConfigDef, parse_type
@@ -15,10 +16,30 @@ from kconnect.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PROD
 from kconnect.config.client_security import SECURITY_KEYS, security_settings
 from kconnect.errors import ConfigError
 
-__all__ = ["ClientSettings", "admin_config", "consumer_config", "max_poll_records", "override_error", "producer_config"]
+__all__ = [
+    "ClientSettings",
+    "InternalClients",
+    "admin_config",
+    "admin_settings",
+    "consumer_config",
+    "internal_clients",
+    "max_poll_records",
+    "override_error",
+    "producer_config",
+]
 
 ClientSettings = tuple[dict[str, Any], list[str]]
 """librdkafka's settings, and warnings to be logged once each."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalClients:
+    """librdkafka's settings of the clients of one internal topic; secrets live here."""
+
+    producer: Mapping[str, Any] = field(repr=False)
+    consumer: Mapping[str, Any] = field(repr=False)
+    admin: Mapping[str, Any] = field(repr=False)
+
 
 _PASSTHROUGH: Final = "librdkafka."
 _FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
@@ -34,6 +55,8 @@ _ASSIGNORS: Final = {
     "RoundRobinAssignor": "roundrobin",
     "StickyAssignor": "roundrobin",  # librdkafka has no eager sticky one; both spread partitions evenly
 }
+# Settings of a distributed worker for its own group, not for its clients.
+_OF_THE_GROUP: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"})
 _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 
 
@@ -99,10 +122,48 @@ def admin_config(
 
     Source: Worker.adminConfigs (Kafka 4.3).
     """
+    own, given = _of_admin(worker, connector)
+    return _translate({**own, "client.id": client_id}, given, ADMIN, ignored=frozenset())
+
+
+def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str) -> dict[str, str]:
+    """What `admin_config` translates, in Java's names: for what is asked over connections of our own."""
+    own, given = _of_admin(worker, connector)
+    return {**own, "client.id": client_id} | {key: value for key, (value, _) in given.items()}
+
+
+def _of_admin(
+    worker: Mapping[str, str], connector: Mapping[str, str] | None
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Without a prefix, and with one; REST's admin.listeners are no client's."""
     own = {key: worker[key] for key in worker if key in ADMIN or key in SECURITY_KEYS}
     given = _layers(worker, "admin.", connector, "admin.override.")
-    given = {key: value for key, value in given.items() if not key.startswith("listeners")}  # REST's admin.listeners
-    return _translate({**own, "client.id": client_id}, given, ADMIN, ignored=frozenset())
+    return own, {key: value for key, value in given.items() if not key.startswith("listeners")}
+
+
+def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalClients:
+    """Clients of the config, status and offsets topics: they take the worker's settings without a prefix.
+
+    `client_id` is that of the topic's part: `GROUP-configs`, `GROUP-statuses`, `GROUP-offsets` in Java. Settings that
+    are meant for the worker itself (group.id, session.timeout.ms ..) stay out.
+    Errors: ConfigError in Java's words when a number is none.
+    Source: KafkaConfigBackingStore#setupAndCreateKafkaBasedLog, ConnectUtils#clientIdBase (Kafka 4.3).
+    """
+
+    def own(rules: Mapping[str, Rule], defaults: Mapping[str, str]) -> dict[str, Any]:
+        given = {
+            key: value
+            for key, value in worker.items()
+            if (key in rules and key not in _OF_THE_GROUP) or key in SECURITY_KEYS or key == "security.protocol"
+        }
+        return _translate({**given, **defaults, "client.id": client_id}, {}, rules, ignored=frozenset())[0]
+
+    reliable = {"acks": "all", "max.in.flight.requests.per.connection": "1", "delivery.timeout.ms": "2147483647"}
+    return InternalClients(
+        producer=own(PRODUCER, reliable),
+        consumer=own(CONSUMER, {"auto.offset.reset": "earliest"}) | {"enable.auto.commit": "false"},
+        admin=own(ADMIN, {}),
+    )
 
 
 def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import javaproperties
-
 from kconnect.errors import ConfigError, NotFoundError
 
 __all__ = ["dump_properties", "parse_properties", "read_properties", "read_text_bytes", "write_properties"]
@@ -66,6 +64,8 @@ def write_properties(path: str | Path, settings: Mapping[str, str], comment: str
 
 def dump_properties(settings: Mapping[str, str], comment: str | None = None) -> str:
     """Settings as the text of a .properties file; everything outside ASCII is escaped."""
+    import javaproperties  # 25 ms, with the XML and URL modules it wants, which a command that only reads has not got
+
     return str(javaproperties.dumps(dict(settings), comments=comment, timestamp=False, ensure_ascii_comments=True))
 
 

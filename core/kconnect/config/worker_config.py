@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -12,7 +12,7 @@ from kconnect.config.distributed_keys import CLUSTER, GROUP
 from kconnect.config.key_table import define_rows
 from kconnect.config.security_keys import SASL, SSL
 from kconnect.config.worker_keys import KCONNECT, REST, STANDALONE, TOPIC_TRACKING, WORKER
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.folders import data_folder
 
 __all__ = [
@@ -206,11 +206,27 @@ def default_standalone_properties(home: Path | None = None) -> dict[str, str]:
 
 
 def _parse(cls: type[W], table: ConfigDef, props: Mapping[str, str], find_class: Callable[[str], object] | None) -> W:
-    values = table.parse(props, find_class)
+    try:
+        values = table.parse(props, find_class)
+    except ConfigError as err:
+        err.hint = err.hint or _misspelt(err.problems, table, props)
+        raise
     by_field = {name.replace(".", "_"): value for name, value in values.items()}
     names = {item.name for item in fields(cls)}
     typed = {name: value for name, value in by_field.items() if name in names}
     return cls(**typed, kconnect=KConnectSettings.parse(props), values=values, originals=dict(props))
+
+
+def _misspelt(problems: Sequence[ConfigProblem], table: ConfigDef, props: Mapping[str, str]) -> str | None:
+    """A hint at keys that are there and mean nothing, and are like one that is missing; None without any."""
+    from difflib import get_close_matches  # here: only who made a mistake needs it
+
+    unlisted = [key for key in props if key not in table.config_keys and key not in _CLIENT_KEYS]
+    missing = [problem.key for problem in problems if problem.value is None]
+    # bootstrapServers is 0.91 of bootstrap.servers; key.converter.schemas.enable is 0.63 of key.converter
+    near = {key: get_close_matches(key, unlisted, n=1, cutoff=0.8) for key in missing}
+    told = [f"Did you mean {key}? There is {found[0]}, which is no setting." for key, found in near.items() if found]
+    return " ".join(told) or None
 
 
 def _check_signing(values: Mapping[str, Any]) -> None:

@@ -281,6 +281,8 @@ class DevBroker:
             # Kafka's default of 9 s is long.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "500",
+            # Transactions that outlive their time hold readers back until they are looked for: Kafka's default is 10 s.
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         }
         for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
             # One partition each: fifty folders and logs less at first use, and a faster recovery.

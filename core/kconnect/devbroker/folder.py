@@ -40,7 +40,7 @@ class BrokerFolder:
     """One data folder. All methods are cheap and may be called from any process."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self.path = Path(os.path.abspath(path))  # without `..`: it is what tells a broker by its command line
         self.lock = self.path / "broker.lock"
         self.log = self.path / "broker.log"
         self.settings = self.path / "server.properties"

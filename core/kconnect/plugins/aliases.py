@@ -62,6 +62,12 @@ BUILTINS: tuple[BuiltinPlugin, ...] = _OURS + tuple(
     for java_name, target, types in (
         ("file.FileStreamSinkConnector", "connectors.file_sink:FileStreamSinkConnector", (PluginType.SINK,)),
         ("file.FileStreamSourceConnector", "connectors.file_source:FileStreamSourceConnector", (PluginType.SOURCE,)),
+        ("tools.VerifiableSinkConnector", "connectors.verifiable_sink:VerifiableSinkConnector", (PluginType.SINK,)),
+        (
+            "tools.VerifiableSourceConnector",
+            "connectors.verifiable_source:VerifiableSourceConnector",
+            (PluginType.SOURCE,),
+        ),
         ("transforms.ExtractField$Key", "transforms.extract_field:ExtractFieldKey", _TRANSFORMATION),
         ("transforms.ExtractField$Value", "transforms.extract_field:ExtractFieldValue", _TRANSFORMATION),
         ("transforms.Filter", "transforms.filter:Filter", _TRANSFORMATION),

@@ -4,7 +4,7 @@ Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended
 so what is installed beside kconnect always wins; a sub-folder that is itself a package (it has `__init__.py`) and
 single `.py` files are imported from the element's folder. Python has no class loaders: two plugins can not hold two
 versions of one library. Where a module name is taken already, that is found and said (`PluginFolders.conflicts`),
-never resolved by chance. Folders with Java archives are skipped with one line in the log.
+never resolved by chance. Folders with Java archives are skipped with one line in the worker's log.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class PluginFolders:
     """Sentences about modules that can not be used because their name is taken."""
 
     @classmethod
-    def read(cls, plugin_path: str | None) -> PluginFolders:
-        """Look through the elements of a `plugin.path`, comma-separated. What can not be read is logged."""
+    def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
+        """Look through the elements of a `plugin.path`, comma-separated; log what is skipped if `tells_skipped`."""
         roots: list[PluginRoot] = []
         for element in (part.strip() for part in (plugin_path or "").split(",")):
             if element:
-                roots.extend(_roots_in(Path(element).expanduser().absolute()))
+                roots.extend(_roots_in(Path(element).expanduser().absolute(), tells_skipped))
         return cls(tuple(roots))
 
     def open(self) -> None:
@@ -90,25 +90,26 @@ class PluginFolders:
         log.warning("plugin.path: %s; rename one of them, or install the plugin with pip.", sentence)
 
 
-def _roots_in(element: Path) -> list[PluginRoot]:
+def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
+    info, warning = (logging.INFO, logging.WARNING) if tells_skipped else (logging.DEBUG, logging.DEBUG)
     if not element.is_dir():
         if element.suffix in (".jar", ".zip"):
-            log.info("plugin.path: %s is a Java archive and is skipped; Python plugins are folders.", element)
+            log.log(info, "plugin.path: %s is a Java archive and is skipped; Python plugins are folders.", element)
         else:
-            log.warning("plugin.path: %s is no folder and is skipped.", element)
+            log.log(warning, "plugin.path: %s is no folder and is skipped.", element)
         return []
     try:
         children = sorted(child for child in element.iterdir() if not child.name.startswith((".", "__pycache__")))
         roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
-        archives = [child for child in element.rglob("*.jar")]
+        archives = list(element.rglob("*.jar")) if tells_skipped else []
     except OSError as err:
-        log.warning("plugin.path: %s can not be read and is skipped: %s", element, err)
+        log.log(warning, "plugin.path: %s can not be read and is skipped: %s", element, err)
         return []
     loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
     if loose:
         roots.append(PluginRoot(element, element, loose))
     if archives:
-        log.info("plugin.path: %s holds %d Java archives, which are skipped.", element, len(archives))
+        log.log(info, "plugin.path: %s holds %d Java archives, which are skipped.", element, len(archives))
     return roots
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -47,6 +47,15 @@ _PLURALS: dict[type, str] = {
     Predicate: "predicates",
     Transformation: "transformations",
 }
+# What names of a kind end with
+_KIND_WORDS = ("Connector", "Converter")
+# Names of Java's by ours; the tasks of a connector are its neighbours in both languages
+_JAVA_NAMES = {known.target.replace(":", "."): known.java_name for known in BUILTINS}
+_JAVA_NAMES |= {
+    f"{ours.removesuffix('Connector')}Task": f"{java_name.removesuffix('Connector')}Task"
+    for ours, java_name in _JAVA_NAMES.items()
+    if java_name.endswith("Connector")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +96,13 @@ class PluginRegistry:
         self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock round a plugin's import
 
     @classmethod
-    def load(cls, plugin_path: str | None = None) -> PluginRegistry:
+    def load(cls, plugin_path: str | None = None, *, tells_skipped: bool = True) -> PluginRegistry:
         """The registry of this environment. Reads folders and entry points, imports no plugin yet.
 
         `plugin_path` is the worker's `plugin.path`: folders, comma-separated. They are added to sys.path.
+        `tells_skipped`: log what is skipped; a worker does, slots on its machine need not again.
         """
-        folders = PluginFolders.read(plugin_path)
+        folders = PluginFolders.read(plugin_path, tells_skipped=tells_skipped)
         folders.open()
         return cls(folders, tuple(entry_points(group=PLUGIN_GROUP)))
 
@@ -130,10 +140,17 @@ class PluginRegistry:
         order = list(PluginType)
         return sorted(self._all, key=lambda info: (order.index(PluginType(info.type)), info.class_name))
 
+    def nearest(self, name: str, *kinds: str) -> list[str]:
+        """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
+        return _nearest(name, [info for info in self._all if info.type in kinds])
+
     def java_name(self, plugin_class: type) -> str:
-        """The name REST shows for a class: Java's for what we ship, else `module.Class`."""
+        """The name REST shows for a class: Java's for what we ship, tasks of it too, else `module.Class`.
+
+        A Java worker of the cluster finds a task by this name when the connector runs here.
+        """
         name = _python_name(plugin_class)
-        return next((known.java_name for known in BUILTINS if known.target.replace(":", ".") == name), name)
+        return _JAVA_NAMES.get(name, name)
 
     def _class(self, name: str, base: type) -> Any:  # the subclass of base that the callers promise
         name = name.strip()
@@ -215,20 +232,41 @@ class PluginRegistry:
     def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
         if others:
             return f"{name} is a class ({_python_name(others[0])}), but no {base.__name__}."
-        names: dict[str, None] = {}
-        for info in available:
-            names.update(dict.fromkeys((*short_names(info.class_name, PluginType(info.type)), info.class_name)))
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or difflib.get_close_matches(
-            name.rsplit(".", 1)[-1], names, n=1, cutoff=0.6
-        )
+        close = _nearest(name, available)
         if close:
-            return f"Did you mean {close[0]}?"
+            return f"Did you mean {' or '.join(close)}?"
         shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
         hint = (
             f"There are the {_PLURALS[base]} {', '.join(shorts)}. A Python class is named as package.module.Class; "
             "its folder may be added to plugin.path."
         )
         return " ".join([hint, *(f"Note: {conflict}." for conflict in self._folders.conflicts)])
+
+
+def _nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
+    """The plugins whose simple name is most like that of `name`: several when it leaves out $Key or $Value.
+
+    Packages do not count, nor do $Key and $Value: too many names have them in common.
+    """
+    outer, _, inner = name.strip().rpartition(".")[2].partition("$")
+    found: dict[str, list[str]] = {}
+    for info in infos:
+        for short in short_names(info.class_name, PluginType(info.type)):
+            found.setdefault(short.partition("$")[0], []).append(short)
+    # Typing errors are above 0.85; MirrorSourceConnector, which is another one, is 0.74 of FileStreamSourceConnector
+    close = [near for near in difflib.get_close_matches(outer, found, n=3, cutoff=0.8) if _is_stem_near(outer, near)]
+    likely = list(dict.fromkeys(found[close[0]])) if close else []
+    return [short for short in likely if inner and short.endswith(f"${inner}")] or likely
+
+
+def _is_stem_near(name: str, near: str) -> bool:
+    """Whether two names are also alike without the word for their kind: "Converter" is not a misspelt LongConverter."""
+    for kind in _KIND_WORDS:
+        if name.endswith(kind) and near.endswith(kind):
+            stems = name.removesuffix(kind), near.removesuffix(kind)
+            # Flaot and Float are 0.8; JsonSchema, which is another converter, is 0.57 of Json
+            return difflib.SequenceMatcher(None, *stems).ratio() >= 0.7
+    return True
 
 
 def _python_class(name: str) -> Iterator[type]:

@@ -8,6 +8,7 @@ import pytest
 from kconnect.config.client_config import (
     admin_config,
     consumer_config,
+    internal_clients,
     max_poll_records,
     override_error,
     producer_config,
@@ -263,3 +264,27 @@ def test_override_policies(policy: str, key: str, is_allowed: bool) -> None:
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(ConfigError, match="Invalid value Mine for configuration"):
         override_error("Mine", "acks")
+
+
+def test_clients_of_internal_topics_take_the_workers_settings_without_a_prefix():
+    worker = {
+        "bootstrap.servers": "a:1",
+        "group.id": "g",
+        "session.timeout.ms": "5000",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": PLAIN,
+        "producer.security.protocol": "SSL",
+        "key.converter": "x",
+        "config.storage.topic": "c",
+    }
+    found = internal_clients(worker, client_id="g-configs")
+    for settings in (found.producer, found.consumer, found.admin):
+        assert settings["bootstrap.servers"] == "a:1"
+        assert settings["security.protocol"] == "SASL_PLAINTEXT"
+        assert settings["sasl.password"] == "p;q"
+        assert settings["client.id"] == "g-configs"
+        assert not settings.keys() & {"group.id", "session.timeout.ms", "config.storage.topic"}
+    assert (found.producer["acks"], found.producer["message.timeout.ms"]) == ("all", 0)
+    assert (found.consumer["auto.offset.reset"], found.consumer["enable.auto.commit"]) == ("earliest", "false")
+    assert repr(found) == "InternalClients()"

@@ -61,6 +61,32 @@ def test_unknown_keys_are_told_by_name_and_known_ones_are_not() -> None:
     assert config.unknown_keys() == ["foo.bar", "kconnect.slot"]
 
 
+@pytest.mark.parametrize(
+    ("missing", "there"),
+    [
+        ("bootstrap.servers", "bootstrap.server"),
+        ("bootstrap.servers", "bootstrapServers"),
+        ("key.converter", "key.convertor"),
+        ("offset.storage.file.filename", "offset.storage.filename"),
+    ],
+)
+def test_a_misspelt_setting_is_named_where_the_right_one_is_missing(missing: str, there: str) -> None:
+    settings = {**default_standalone_properties(Path("/home/me")), there: "x"}
+    del settings[missing]
+    with pytest.raises(ConfigError, match=f'Missing required configuration "{missing}"') as raised:
+        StandaloneConfig.parse(settings)
+    assert raised.value.hint == f"Did you mean {missing}? There is {there}, which is no setting."
+
+
+@pytest.mark.parametrize("missing", ["bootstrap.servers", "key.converter"])
+def test_a_missing_setting_that_nothing_is_like_is_told_without_a_guess(missing: str) -> None:
+    settings = default_standalone_properties(Path("/home/me"))
+    del settings[missing]
+    with pytest.raises(ConfigError) as raised:
+        StandaloneConfig.parse(settings)
+    assert raised.value.hint is None
+
+
 def test_javas_keys_without_effect_are_told() -> None:
     assert parse(plugin_discovery="service_load", ssl_provider="x").keys_without_effect() == [
         "plugin.discovery",

@@ -28,6 +28,11 @@ def test_a_fresh_folder_is_made_and_not_formatted(folder: BrokerFolder) -> None:
     assert folder.cluster_id() is None
 
 
+def test_a_folder_is_the_same_by_whichever_way_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    assert BrokerFolder(tmp_path / "etc" / ".." / "data").path == BrokerFolder(tmp_path / "data").path
+
+
 def test_a_formatted_folder_tells_its_cluster(folder: BrokerFolder) -> None:
     folder.meta.write_text(GOOD_META)
 

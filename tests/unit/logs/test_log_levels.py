@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import time
 from collections.abc import Iterator
@@ -53,6 +54,17 @@ def test_the_root_covers_all_and_its_name_has_no_case() -> None:
     assert {"root", "levels.own"} <= set(levels.set("ROOT", logging.ERROR))
     assert {level.level for level in levels.all().values()} == {"ERROR"}
     assert levels.find("Root") == levels.all()["root"]
+
+
+def test_loggers_that_only_slots_use_are_known_before_they_log() -> None:
+    logged = set(logging.root.manager.loggerDict)  # other tests of the run have loggers of their own
+    levels = LogLevels()
+    known = levels.all()
+
+    assert {"kconnect.pipeline.sink", "kconnect.kafka.consumer", "kconnect.spark.slot_pool"} <= known.keys()
+    assert "kconnect.errors" not in known  # it has none
+    assert "kconnect.pipeline.sink" in levels.set("kconnect.pipeline", logging.DEBUG)
+    assert all(importlib.util.find_spec(name) for name in known.keys() - logged if name.startswith("kconnect."))
 
 
 def test_a_package_is_no_logger_until_it_has_a_level() -> None:

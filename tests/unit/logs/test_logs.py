@@ -38,6 +38,8 @@ def test_contexts_nest_and_end_with_their_block() -> None:
         with logs.log_context("orders", 1):
             assert logs.current_context() == "[orders|task-1] "
         assert logs.current_context() == "[orders|worker] "
+        with logs.log_context("orders", stage="validate"):
+            assert logs.current_context() == "[orders|validate] "
     assert logs.current_context() == ""
 
 

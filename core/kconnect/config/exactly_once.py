@@ -1,0 +1,111 @@
+"""What exactly-once sources add to settings: whether it is on, transactional ids, clients, the offsets topic (KIP-618).
+
+Source: DistributedConfig#exactlyOnceSourceEnabled, Worker#exactlyOnceSourceTaskProducerConfigs, #taskTransactionalId,
+#sameOffsetTopicAsWorker (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.config.client_config import ClientSettings, admin_config, producer_config
+from kconnect.errors import ConfigError, ConfigProblem
+
+__all__ = [
+    "exactly_once_producer",
+    "fencing_producer",
+    "is_distributed",
+    "is_exactly_once",
+    "offsets_topic",
+    "owns_offsets_topic",
+    "task_transactional_id",
+    "transaction_timeout_ms",
+]
+
+SUPPORT: Final = "exactly.once.source.support"
+_BOOTSTRAP: Final = "bootstrap.servers"
+_TIMEOUT: Final = "transaction.timeout.ms"
+_DEFAULT_TIMEOUT_MS: Final = 60_000  # Java's, and librdkafka's
+# Idempotent producers keep the order with up to five requests under way; Java's Connect stays with one.
+_IN_FLIGHT: Final = 5
+
+
+def is_exactly_once(worker: Mapping[str, str]) -> bool:
+    """Whether source tasks of this worker write in transactions. A standalone worker has no such support, as Java's."""
+    return is_distributed(worker) and worker.get(SUPPORT, "disabled").strip().lower() == "enabled"
+
+
+def is_distributed(worker: Mapping[str, str]) -> bool:
+    """Whether these are settings of a worker of a cluster."""
+    return "group.id" in worker and "offset.storage.topic" in worker
+
+
+def task_transactional_id(worker: Mapping[str, str], connector: str, task: int) -> str:
+    """By it the broker knows the producers of one task, whichever worker they are on."""
+    return f"{worker.get('group.id', '')}-{connector}-{task}"
+
+
+def transaction_timeout_ms(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
+    """After how long the broker aborts a transaction of a task. Errors: ConfigError."""
+    given = _given(worker, connector, _TIMEOUT)
+    if given is None:
+        return _DEFAULT_TIMEOUT_MS
+    number: int = parse_type(_TIMEOUT, given, ConfigDef.Type.INT)
+    return number
+
+
+def exactly_once_producer(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, name: str, task: int
+) -> ClientSettings:
+    """Settings of a task's transactional producer. Errors: ConfigError.
+
+    Differs: Java lets the producer of a connector write to other brokers; its offsets are then kept there.
+    """
+    servers = _given(worker, connector, _BOOTSTRAP)
+    if servers is not None and _servers(servers) != _servers(worker.get(_BOOTSTRAP, "")):
+        told = f"Connector {name} can not deliver exactly once to other brokers ({servers}) than the worker's"
+        hint = "Leave out producer.override.bootstrap.servers, or run it on a worker of its own for those brokers."
+        raise ConfigError(told, [ConfigProblem(f"producer.override.{_BOOTSTRAP}", servers, told)], hint=hint)
+    settings, warnings = producer_config(worker, connector, client_id=f"connector-producer-{name}-{task}")
+    fixed = {"enable.idempotence": "true", "transactional.id": task_transactional_id(worker, name, task)}
+    for key, value in fixed.items():
+        given = _given(worker, connector, key)
+        if given is not None and given.strip().lower() != value.lower():
+            warnings.append(
+                f"The value '{given}' of '{key}' for the producer of {name} is ignored: it has to be '{value}' for "
+                "connectors when exactly-once source support is enabled"
+            )
+    if _given(worker, connector, "max.in.flight.requests.per.connection") is None:
+        settings["max.in.flight.requests.per.connection"] = _IN_FLIGHT
+    return {**settings, **fixed}, warnings
+
+
+def fencing_producer(worker: Mapping[str, str], connector: Mapping[str, str], name: str, task: int) -> ClientSettings:
+    """Settings of what fences off the producer of a former task: with the rights of the connector's admin client."""
+    settings, warnings = admin_config(worker, connector, client_id=f"connector-worker-adminclient-{name}-{task}")
+    fixed = {
+        "enable.idempotence": "true",
+        "transactional.id": task_transactional_id(worker, name, task),
+        "transaction.timeout.ms": transaction_timeout_ms(worker, connector),
+    }
+    return {**settings, **fixed}, warnings
+
+
+def offsets_topic(worker: Mapping[str, str], connector: Mapping[str, str]) -> str:
+    """Where a source's tasks keep their offsets: the connector's own topic, or the worker's."""
+    return connector.get("offsets.storage.topic", "").strip() or worker.get("offset.storage.topic", "").strip()
+
+
+def owns_offsets_topic(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
+    """Whether that is another topic than the worker's."""
+    return offsets_topic(worker, connector) != worker.get("offset.storage.topic", "").strip()
+
+
+def _given(worker: Mapping[str, str], connector: Mapping[str, str], key: str) -> str | None:
+    return connector.get(f"producer.override.{key}", worker.get(f"producer.{key}"))
+
+
+def _servers(text: str) -> set[str]:
+    return {server.strip() for server in text.split(",") if server.strip()}

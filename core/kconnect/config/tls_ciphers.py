@@ -1,0 +1,23 @@
+"""Java's names of cipher suites as OpenSSL spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["openssl_ciphers"]
+
+
+def openssl_ciphers(names: Sequence[str]) -> list[str]:
+    """Java's cipher suites in OpenSSL's spelling, those of TLS 1.3 left out: OpenSSL offers all of these."""
+    return [_openssl_name(name) for name in names if "_WITH_" in name or not name.startswith("TLS_")]
+
+
+def _openssl_name(name: str) -> str:
+    if "_WITH_" not in name:
+        return name  # OpenSSL's own spelling
+    exchange, cipher = name.removeprefix("TLS_").removeprefix("SSL_").split("_WITH_")
+    words = cipher.replace("AES_", "AES").replace("_CBC", "").split("_")
+    if words[-1] == "SHA256" and "CHACHA20" in words:
+        words.pop()
+    kind = "" if exchange == "RSA" else exchange.replace("_", "-") + "-"
+    return kind + "-".join(words)
