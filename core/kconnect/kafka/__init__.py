@@ -6,20 +6,35 @@ What librdkafka raises is turned into our errors here (see clients.kafka_errors)
 
 from kconnect.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
 from kconnect.kafka.consumer import ConsumedRun, RebalanceListener, RecordConsumer
+from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
+from kconnect.kafka.log import CompactedLog, LogSpec
 from kconnect.kafka.producer import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
+from kconnect.kafka.scan import ScanSpec, scan
 from kconnect.kafka.topic_pattern import topic_pattern
+from kconnect.kafka.transactional_producer import TransactionalProducer, TransactionExpiredError, fence_producers
 
 __all__ = [
+    "CompactedLog",
     "ConsumedRun",
     "Delivery",
     "DeliveryFailure",
+    "InternalTopicSpec",
     "KafkaAdmin",
+    "KafkaExclusiveWriter",
+    "LogSpec",
     "RebalanceListener",
     "RecordConsumer",
     "RecordDelivery",
     "RecordProducer",
+    "ScanSpec",
     "TopicInfo",
+    "TransactionExpiredError",
+    "TransactionalProducer",
     "WrittenRecord",
     "cluster_id",
+    "ensure_internal_topic",
+    "fence_producers",
+    "scan",
     "topic_pattern",
 ]

@@ -8,19 +8,36 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import (
+    OFFSET_INVALID,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
     AdminClient,
+    ClusterMetadata,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
-from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ConnectError,
+    NotFoundError,
+    RetriableError,
+    TimedOutError,
+)
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
+from kconnect.kafka.retriable import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
 __all__ = ["KafkaAdmin", "TopicInfo", "cluster_id"]
@@ -29,6 +46,7 @@ log = logging.getLogger(__name__)
 
 # The client answers by its own deadline; ours, a little later, is for the case that it does not.
 _SLACK_S = 2.0
+_PLACES = {"begin": OffsetSpec.earliest(), "end": OffsetSpec.latest()}  # type: ignore[no-untyped-call]  # as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +86,46 @@ class KafkaAdmin:
         self.__dict__.pop("_client", None)
 
     def cluster_id(self, timeout_s: float) -> str:
+        found: str | None = self._cluster(timeout_s).cluster_id
+        if not found:
+            servers = self._config.get("bootstrap.servers")
+            raise TimedOutError(f"The Kafka cluster at {servers} did not tell its id within {timeout_s:.0f} s")
+        return found
+
+    def broker_count(self, timeout_s: float) -> int:
+        """How many brokers the cluster has now. Errors: UnreachableError, TimedOutError, which name the servers."""
+        return len(self._cluster(timeout_s).brokers)
+
+    def _cluster(self, timeout_s: float) -> ClusterMetadata:
         servers = self._config.get("bootstrap.servers")
         try:
             with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
-                found: str | None = self._client.list_topics(timeout=timeout_s).cluster_id
+                return self._client.list_topics(timeout=timeout_s)
         except ConnectError:
             self._client.poll(0)  # brings the client's own errors, which tell more than that nothing came
             self._log.raise_if_refused()
             raise
-        if not found:
-            raise TimedOutError(f"The Kafka cluster at {servers} did not tell its id within {timeout_s:.0f} s")
-        return found
 
     # --- topics ---
 
     def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
-        """Those of the named topics that exist; without their configs."""
-        with kafka_errors("Topics can not be described"):
-            known = self._client.list_topics(timeout=timeout_s).topics
+        """Those of the named topics that exist; without their configs. The broker creates none for being asked."""
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
         found = {}
-        for name in names:
-            topic = known.get(name)
-            if topic is None or topic.error is not None:
+        for name, future in futures.items():
+            try:
+                topic = self._result(future, f"Topic {name!r} can not be described", timeout_s)
+            except NotFoundError:
                 continue
             replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
             found[name] = TopicInfo(name, len(topic.partitions), replicas)
         return found
+
+    def topic_names(self, timeout_s: float) -> dict[str, int]:
+        """All topics that may be seen, with their numbers of partitions."""
+        with kafka_errors("The topics can not be listed"):
+            found = self._client.list_topics(timeout=timeout_s).topics
+        return {name: len(topic.partitions) for name, topic in sorted(found.items())}
 
     def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
         """The settings of a topic. Errors: NotFoundError when it is not there."""
@@ -151,19 +183,6 @@ class KafkaAdmin:
             if part.error is not None:
                 raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
 
-    def delete_group_offsets(self, group: str, partitions: Collection[TopicPartition], timeout_s: float) -> None:
-        """Forget the committed offsets of these partitions, of a group without members.
-
-        The client has no request for single offsets, so the group is deleted and what is to stay is written again: safe
-        only for a group without members, as alter is.
-        Errors: ConflictError when it has members. A group that is not there is fine.
-        """
-        if not partitions:
-            return
-        stay = {tp: offset for tp, offset in self.group_offsets(group, timeout_s).items() if tp not in set(partitions)}
-        self.delete_group(group, timeout_s)
-        self.alter_group_offsets(group, stay, timeout_s)
-
     def delete_group(self, group: str, timeout_s: float) -> None:
         """Delete a group with all its offsets. Errors: ConflictError when it has members. Not there is fine."""
         futures = self._client.delete_consumer_groups([group], request_timeout=timeout_s)
@@ -185,6 +204,43 @@ class KafkaAdmin:
             return found
         finally:
             reader.close()
+
+    def log_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        at: Literal["begin", "end"] | int,
+        timeout_s: float,
+        *,
+        is_stable: bool = False,
+    ) -> dict[TopicPartition, int]:
+        """Offsets of partitions: where they begin or end, or the first record of a time in ms or later (-1 for none).
+
+        All in one request, unlike `end_offsets`, and with no other client. `is_stable` gives the end that
+        read_committed readers see: what is before the first open transaction.
+        Errors: RetriableError while a partition has no leader; ConnectError.
+        """
+        if not partitions:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if is_stable else IsolationLevel.READ_UNCOMMITTED
+        spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _PLACES[at]
+        asked = {ClientPartition(tp.topic, tp.partition): spec for tp in partitions}
+        with kafka_errors("Offsets can not be asked for"):
+            futures = self._client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
+        found = {}
+        for part, future in futures.items():
+            doing = f"The offsets of {part.topic}-{part.partition} can not be read"
+            try:
+                found[TopicPartition(part.topic, part.partition)] = self._result(future, doing, timeout_s).offset
+            except ConnectError as error:
+                cause = error.__cause__
+                if isinstance(cause, KafkaException) and cause.args[0].code() in RETRIABLE_CODES:
+                    # Its leader changed. Left alone, the client keeps to what it knew of it for minutes, and would be
+                    # refused each time (librdkafka 2.16); a look at all topics makes it learn, and creates none.
+                    with kafka_errors(doing):
+                        self._client.list_topics(timeout=timeout_s)
+                    raise RetriableError(str(error)) from cause
+                raise
+        return found
 
     def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
         try:

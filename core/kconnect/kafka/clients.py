@@ -49,6 +49,10 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
 
 # A kind of log line is told once in this time; an outage of the broker is then two lines a minute.
 _LOG_EVERY_S = 30.0
+# librdkafka tells of one broker that is away three times: facility FAIL of its log, ERROR or an error for the
+# connection, and once more when that was the last broker. For the reader they are one kind.
+_AWAY = "broker away"
+_AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
 
 
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
@@ -95,14 +99,18 @@ class ClientLog:
     def log(self, level: int, message: str, *args: Any) -> None:
         """Called by the client with `%s [%s] %s`, facility, client name, text."""
         facility = str(args[0]) if args else message
-        self._tell(min(level, logging.WARNING), facility, message % args if args else message)
+        if facility == "FAIL":  # a broker that hangs up is told here only
+            self.last_error = str(args[-1]).rpartition("]: ")[2]
+        kind = _AWAY if facility in _AWAY_FACILITIES else facility
+        self._tell(min(level, logging.WARNING), kind, message % args if args else message)
 
     def on_error(self, error: KafkaError) -> None:
         """Called by the client for errors that belong to no request."""
-        self.last_error = error.str()
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self.last_error is None:  # it does not say why
+            self.last_error = error.str()
         if is_refusal(error):
             self._refusal = error
-        self._tell(logging.WARNING, error.name(), error.str())
+        self._tell(logging.WARNING, _AWAY if error.code() in _UNREACHABLE else error.name(), error.str())
 
     def raise_if_refused(self) -> None:
         """Errors: ConnectError when broker and client do not accept each other: wrong password or certificate."""
@@ -111,6 +119,8 @@ class ClientLog:
             raise refusal_error(self._name, refusal, self._ca_pem)
 
     def _tell(self, level: int, kind: str, text: str) -> None:
+        if not self._log.isEnabledFor(level):
+            return  # what nobody sees must not hold back what comes after it
         now = time.monotonic()
         with self._lock:
             told_at, held_back = self._told.get(kind, (float("-inf"), 0))
@@ -160,5 +170,5 @@ _HINTS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic and producer.override.max.request.size.",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "Create the topic, or let the broker create it (auto.create.topics.enable).",
     KafkaError._UNKNOWN_TOPIC: "Create the topic, or let the broker create it (auto.create.topics.enable).",
-    KafkaError._UNKNOWN_PARTITION: "The record names a partition the topic does not have.",
+    KafkaError._UNKNOWN_PARTITION: "The topic was deleted, or the record names a partition that it does not have.",
 }

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, DataError
-from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, producer_client
+from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
 
 __all__ = ["Delivery", "DeliveryFailure", "RecordColumns", "RecordDelivery", "RecordProducer", "WrittenRecord"]
 
@@ -231,6 +231,14 @@ class RecordProducer:
                 return True
         return False
 
+    def topic_names(self, timeout_s: float) -> frozenset[str]:
+        """All topics of the cluster that we may see. Errors: ConnectError when it does not answer in time.
+
+        All, because to ask for one makes the broker create it (auto.create.topics.enable), and hides that it did.
+        """
+        with kafka_errors("The topics can not be listed"):
+            return frozenset(self._client.list_topics(timeout=timeout_s).topics)
+
     def serve(self, timeout_s: float = 0) -> None:
         """Let deliveries end; waits up to the time for the first. Errors: ConnectError when the client died."""
         if self._is_closed:
@@ -271,7 +279,10 @@ class RecordProducer:
         while len(self._client) and time.monotonic() < deadline:
             self._client.flush(_ROOM_WAIT_S)  # serves the reports of what was purged: their deliveries end as failed
         if not len(self._client):
-            self._client.close()  # with messages left it would wait for them without end
+            self._end_client()  # with messages left it would wait for them without end
+
+    def _end_client(self) -> None:
+        self._client.close()
 
     @property
     def last_error(self) -> str | None:

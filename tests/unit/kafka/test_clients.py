@@ -29,6 +29,24 @@ def test_a_kind_of_line_is_told_once_and_then_held_back(caplog: pytest.LogCaptur
     ]
 
 
+def test_a_broker_that_is_away_is_told_of_once_not_three_times(caplog: pytest.LogCaptureFixture) -> None:
+    """As librdkafka says it: a log line, the same as an error, and that this was the last broker."""
+    client = ClientLog(log, "Producer of a-0")
+    refused = "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused"
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            client.log(logging.ERROR, "%s [%s] %s", "FAIL", "rdkafka#producer-1", refused)
+            client.log(logging.ERROR, "%s [%s] %s", "ERROR", "rdkafka#producer-1", refused)
+            client.on_error(KafkaError(KafkaError._TRANSPORT, refused))
+            client.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+        client.on_error(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+    assert caplog.messages == [
+        f"Producer of a-0: FAIL [rdkafka#producer-1] {refused}",
+        "Producer of a-0: wrong password",
+    ]
+    assert client.last_error == "wrong password"
+
+
 def test_the_newest_trouble_is_kept_for_messages() -> None:
     client = ClientLog(log, "x")
     assert client.last_error is None

@@ -1,0 +1,171 @@
+"""KafkaExclusiveWriter: groups of records in transactions, by the one who claimed the right to write last."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kconnect.errors import ConnectError, FencedError, TimedOutError
+from kconnect.kafka.clients import ClientLog, connect_error, producer_client
+
+__all__ = ["KafkaExclusiveWriter"]
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S: Final = 0.05
+# What is left of a deadline for a last attempt, and what undoing takes at most when the deadline is over.
+_LEAST_S: Final = 0.1
+_UNDO_S: Final = 5.0
+
+
+class KafkaExclusiveWriter:
+    """An ExclusiveWriter on a topic, by a transactional producer. All workers of a cluster give the same id.
+
+    States: without right -> claim() -> write()s -> without right (fenced, or stop()) -> claim() ... Threads: any; one
+    call at a time goes on, the others wait.
+    Source: KafkaConfigBackingStore.claimWritePrivileges and sendPrivileged (KIP-618, Kafka 4.3).
+    Differs: a write that failed and was undone for good keeps the right; Java gives it up after any failure.
+    """
+
+    def __init__(
+        self, topic: str, config: Mapping[str, Any], transactional_id: str, *, timeout_setting: str = ""
+    ) -> None:
+        self._topic = topic
+        self._id = transactional_id
+        self._config = {
+            # Only idempotence is needed for the order here, so five requests may be under way, as in Java.
+            "linger.ms": 0,
+            "max.in.flight.requests.per.connection": 5,
+            **config,
+            "acks": "all",
+            "enable.idempotence": True,
+            "transactional.id": transactional_id,
+        }
+        self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
+        self._log = ClientLog(log, f"Exclusive producer of {topic}")
+        self._lock = threading.Lock()  # guards the client and the transaction
+        self._client: Producer | None = None
+
+    def claim(self, timeout_s: float) -> None:
+        """Take the right to write away from whoever has it, and end what that one left open.
+
+        Errors: TimedOutError; ConnectError, such as missing rights on the transactional id. The right is nobody's then.
+        """
+        doing = f"The right to write to topic {self._topic} as {self._id} can not be claimed"
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            self._let_go()
+            client = self._client = producer_client(self._config, self._log)
+            try:
+                _until(deadline, lambda left_s: client.init_transactions(left_s))
+            except KafkaException as error:
+                self._let_go()
+                raise self._error(doing, error.args[0], timeout_s) from error
+            except BaseException:
+                self._let_go()
+                raise
+
+    def write(self, entries: Sequence[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+        """Write all or nothing.
+
+        Errors: FencedError when another one has claimed the right since, or it was never claimed: claim anew. Else
+        TimedOutError, ConnectError: nothing was written, but when the time ran out while the broker was to commit: then
+        the next claim finds out, and whoever reads the topic to its end after it sees all or nothing for good.
+        """
+        doing = f"{len(entries)} records could not be written to topic {self._topic} in a transaction"
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            client = self._client
+            if client is None:
+                raise FencedError(f"{doing}: the right to write as {self._id} was not claimed")
+            try:
+                self._transact(client, entries, deadline)
+            except KafkaException as error:
+                self._undo(client, error.args[0])
+                raise self._error(doing, error.args[0], timeout_s) from error
+            except BufferError as error:
+                self._undo(client, None)
+                raise ConnectError(f"{doing}: they do not fit the producer's queue (producer buffer.memory)") from error
+            except BaseException:
+                self._let_go()
+                raise
+
+    def stop(self) -> None:
+        """Let go of the right. Idempotent."""
+        with self._lock:
+            self._let_go()
+
+    def _transact(self, client: Producer, entries: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
+        failed: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                failed.append(error)
+
+        client.begin_transaction()
+        for key, value in entries:
+            client.produce(self._topic, value, key, on_delivery=delivered)
+        try:
+            _until(deadline, lambda left_s: client.commit_transaction(left_s))
+        except KafkaException as error:
+            if failed and not error.args[0].fatal():  # says which record was refused and why, the commit only that
+                raise KafkaException(failed[0]) from error
+            raise
+
+    def _undo(self, client: Producer, error: KafkaError | None) -> None:
+        """Abort; where that can not be done the claim goes with the producer, and the next one aborts."""
+        if error is not None and (error.fatal() or error.code() in _FENCED or error.code() in _OUT_OF_TIME):
+            self._let_go()
+            return
+        try:
+            client.abort_transaction(_UNDO_S)
+        except KafkaException as second:
+            log.warning("A transaction on topic %s can not be aborted: %s", self._topic, second.args[0].str())
+            self._let_go()
+
+    def _let_go(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        client.purge(in_queue=True, in_flight=True, blocking=False)
+        with suppress(KafkaException):  # a client that broke down says so again, and has told why
+            client.flush(_LEAST_S)  # serves the reports of what was purged
+        # It ends with its last reference. Its close() would abort what is open, which only warns when it was fenced.
+
+    def _error(self, doing: str, error: KafkaError, timeout_s: float) -> ConnectError:
+        if error.code() in _FENCED:
+            return FencedError(f"{doing}: another writer has claimed the right of {self._id} since")
+        if error.code() in _OUT_OF_TIME:
+            why = f": {self._log.last_error}" if self._log.last_error else ""
+            return TimedOutError(f"{doing} within {timeout_s:g} s{self._in_setting}{why}")
+        return connect_error(doing, error)
+
+
+def _until(deadline: float, attempt: Any) -> None:
+    """Call `attempt(seconds left)` until it succeeds; errors it can be called again after end with the deadline."""
+    while True:
+        try:
+            attempt(max(deadline - time.monotonic(), _LEAST_S))
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() + _PAUSE_S > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+_FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+_OUT_OF_TIME: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})

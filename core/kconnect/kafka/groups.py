@@ -1,0 +1,121 @@
+"""What the broker knows of a group of any kind: its state and the raw bytes of its members.
+
+`describe_consumer_groups` of the client refuses groups of type `connect`; the older request behind `list_groups` does
+not. Source: DescribeGroups, ListGroups of the Kafka protocol.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
+
+__all__ = ["GroupDescription", "GroupMember", "describe_group", "describe_groups"]
+
+log = logging.getLogger(__name__)
+
+# The client answers by its own deadline; ours, a little later, is for the case that it does not.
+_SLACK_S: Final = 2.0
+_TIMEOUT_SETTING: Final = "--timeout"  # only commands ask for groups
+_AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """One member, with what it told when it joined and what it was assigned, as bytes of the group's protocol."""
+
+    id: str
+    client_id: str
+    host: str
+    metadata: bytes = field(repr=False)
+    assignment: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group. `state` is Kafka's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead."""
+
+    name: str
+    state: str
+    protocol_type: str
+    """`connect` for workers, `consumer` for consumers, empty for a group that is not there."""
+    protocol: str
+    members: tuple[GroupMember, ...] = ()
+
+
+def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> GroupDescription:
+    """The group by this name, Dead and without members when there is none.
+
+    Errors: ConnectError, UnreachableError, TimedOutError; what the broker refuses, as missing rights, by its name.
+    """
+    doing = f"Consumer group {group!r} can not be described"
+    for item in _listed(config, group, timeout_s, doing):
+        if item.id != group:
+            continue
+        if item.error is not None:
+            raise connect_error(doing, item.error)
+        return _described(item)
+    _raise_if_hidden(config, group, timeout_s, doing)
+    return GroupDescription(group, "Dead", "", "")
+
+
+def describe_groups(config: Mapping[str, Any], timeout_s: float) -> list[GroupDescription]:
+    """All groups of the cluster that may be described. Errors: as `describe_group`."""
+    found = _listed(config, None, timeout_s, "Groups can not be listed")
+    return [_described(item) for item in found if item.error is None]
+
+
+def _listed(config: Mapping[str, Any], group: str | None, timeout_s: float, doing: str) -> list[Any]:
+    """The client's own descriptions, of one group or of all."""
+    client_log = ClientLog(log, f"Admin client of {f'group {group}' if group else 'all groups'}")
+    client = admin_client(config, client_log)
+    try:
+        with kafka_errors(doing), warnings.catch_warnings():
+            # The client's newer requests know consumer groups only
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if group is None:
+                return list(client.list_groups(timeout=timeout_s))
+            return list(client.list_groups(group, timeout=timeout_s))
+    except ConnectError as error:
+        client.poll(0)  # brings the client's own errors, which tell more than that nothing came
+        client_log.raise_if_refused()
+        if not isinstance(error, TimedOutError | UnreachableError):
+            raise
+        why = f" ({client_log.last_error})" if client_log.last_error else ""
+        raise type(error)(
+            f"{doing}: the brokers at {config.get('bootstrap.servers')} gave no answer within {timeout_s:g} s "
+            f"({_TIMEOUT_SETTING}){why}",
+            hint=_AWAY_HINT,
+        ) from error
+
+
+def _raise_if_hidden(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> None:
+    """A broker lists no group that we may not describe: it must not be taken for one that is not there.
+
+    Errors: ConnectError for missing rights, and for whatever else keeps the group from being described.
+    """
+    client = admin_client(config, ClientLog(log, f"Admin client of group {group}"))
+    future = client.describe_consumer_groups([group], request_timeout=timeout_s)[group]
+    try:
+        future.result(timeout_s + _SLACK_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise connect_error(doing, error.args[0]) from error
+    except FutureTimeoutError as error:
+        raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s") from error
+
+
+def _described(item: Any) -> GroupDescription:
+    members = tuple(
+        GroupMember(member.id, member.client_id, member.client_host, member.metadata or b"", member.assignment or b"")
+        for member in item.members
+    )
+    return GroupDescription(item.id, item.state, item.protocol_type, item.protocol, members)

@@ -1,0 +1,273 @@
+"""CompactedLog: a topic that is read once from its beginning, then tailed, and written with receipts.
+
+Measured on 2 cores with the broker beside: start() with a callback that counts takes 0.2-0.5 s for 100,000 records of
+18 B keys and 280 B values, 1.4-2.1 us of processor time each, with 1 and with 25 partitions; read_to_end() after an
+acknowledged send 1-7 ms.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.kafka.admin import KafkaAdmin
+from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
+from kconnect.kafka.log_sender import LogSender
+from kconnect.model import LogPosition, LogRecord, TopicPartition
+
+__all__ = ["CompactedLog", "LogSpec"]
+
+log = logging.getLogger(__name__)
+
+_BATCH_RECORDS: Final = 5_000
+# How late a stop is seen; records and ends of the topic end the wait at once.
+_POLL_S: Final = 0.1
+_AFTER_ERROR_S: Final = 1.0
+# One question for the topic's ends; asked again, at once for a dead broker's sake, until the caller's time is over.
+_ASK_S: Final = 5.0
+_ASK_PAUSE_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSpec:
+    """Which topic, and how it is read and written."""
+
+    topic: str
+    consumer: Mapping[str, Any] = field(repr=False)  # librdkafka's settings; may hold secrets
+    producer: Mapping[str, Any] | None = field(default=None, repr=False)  # None: a log that is only read
+    isolation_level: str = READ_UNCOMMITTED
+    awaits_open_transactions: bool = True
+    """Whether the end of a read_committed log is that of the last record written, as in Java, or that of the last one
+    which can be read now (the last stable offset)."""
+    start_awaits_open_transactions: bool = True
+    """The same for start(). False: nobody's open transaction holds a start up, the tail brings what it wrote."""
+    is_idempotent: bool = False
+    start_timeout_s: float = 60.0
+    """How long start() waits without anything coming."""
+    start_setting: str = "default.api.timeout.ms"
+    """The setting that sets it, for messages; likewise the next one for read_to_end()."""
+    read_setting: str = "worker.sync.timeout.ms"
+    stop_timeout_s: float = 10.0
+
+
+class CompactedLog:
+    """A RecordLog on a topic. `admin` is only used, and outlives the log; any number of logs may share it.
+
+    States: made -> start() -> stop(). Threads: `log-read-TOPIC` calls the callback once start() has returned,
+    `log-send-TOPIC` ends the futures of send(); neither may be blocked, or call read_to_end() or stop().
+    Delivery: each record once and in the order of its partition, also over an outage of the broker. Only when the topic
+    loses what was read (deleted, cut off) is it read from its beginning again, with one line that tells.
+    Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3). Differs: what the callback raises is logged with the record's
+    place, and the next record follows, where Java's thread ends without a word to anybody; waits have deadlines.
+    """
+
+    def __init__(self, spec: LogSpec, admin: KafkaAdmin) -> None:
+        self.topic = spec.topic
+        self._spec = spec
+        self._admin = admin
+        self._reader: LogReader | None = None
+        self._sender: LogSender | None = None
+        self._thread: threading.Thread | None = None
+        self._partitions: list[TopicPartition] = []
+        self._stop = threading.Event()
+        self._progress = threading.Condition()
+        self._given: dict[int, int] = {}  # partition -> offset before which all was given; guarded by _progress
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions are read; 0 before the start."""
+        return len(self._partitions)
+
+    def start(self, on_record: Callable[[LogRecord], None]) -> None:
+        """Give all there is to the callback, then go on with what comes.
+
+        Errors: NotFoundError when there is no such topic; TimedOutError when nothing came for the time of
+        `start_setting`; ConnectError. After an error nothing is left to stop.
+        """
+        spec, began = self._spec, time.monotonic()
+        try:
+            if spec.producer is not None:
+                self._sender = LogSender(spec.topic, spec.producer, is_idempotent=spec.is_idempotent)
+                self._sender.start()
+            self._reader = LogReader(spec.topic, spec.consumer, spec.isolation_level, f"log of {spec.topic}")
+            self._partitions = self._reader.partitions(spec.start_timeout_s, spec.start_setting)
+            begin = self._ask("begin", spec.start_timeout_s, spec.start_setting)
+            waits = spec.awaits_open_transactions and spec.start_awaits_open_transactions
+            ends = self._ends(spec.start_timeout_s, spec.start_setting, waits=waits)
+            self._reader.open(begin)
+            count = self._read_up_to(ends, self._reader, on_record)
+        except BaseException:
+            self.stop()
+            raise
+        self._thread = threading.Thread(
+            target=self._tail, args=(self._reader, on_record), name=f"log-read-{spec.topic}", daemon=True
+        )
+        self._thread.start()
+        log.info("Read %s to its end: %d records in %.1f s", spec.topic, count, time.monotonic() - began)
+
+    def read_to_end(self, timeout_s: float) -> None:
+        """Return when all that was in the topic at the call, or was sent by this log before, went to the callback.
+
+        Any number of threads may wait. Errors: TimedOutError; ConnectError when the log is not started or stops.
+        Source: KafkaBasedLog.readToEnd. Differs: the end is asked for on the caller's thread: nobody is woken.
+        """
+        if threading.current_thread() is self._thread:
+            raise ConnectError(f"The callback of the log of {self.topic} may not wait for that log's end")
+        deadline = time.monotonic() + timeout_s
+        if self._sender is not None and not self._sender.flush(timeout_s):
+            raise TimedOutError(
+                f"What was sent to topic {self.topic} was not acknowledged within {timeout_s:g} s "
+                f"({self._spec.read_setting}){_because(self._sender.last_error)}"
+            )
+        ends = self._believable_ends(deadline, timeout_s)
+        with self._progress:
+            while self._is_before(ends):
+                left_s = deadline - time.monotonic()
+                if self._stop.is_set():
+                    raise ConnectError(f"The log of {self.topic} is stopped")
+                if left_s <= 0:
+                    raise self._late(ends, timeout_s, self._spec.read_setting)
+                self._progress.wait(left_s)
+
+    def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
+        """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
+        if self._sender is None:
+            raise ConnectError(f"The log of {self.topic} is not started, or is only read: nothing can be written to it")
+        return self._sender.send(key, value)
+
+    def stop(self) -> None:
+        """No callback after it returns. What was not acknowledged yet ends with a ConnectError. Idempotent."""
+        self._stop.set()
+        with self._progress:
+            self._progress.notify_all()
+        if self._sender is not None:
+            self._sender.stop(self._spec.stop_timeout_s)
+        thread = self._thread
+        if thread is not None:
+            thread.join(self._spec.stop_timeout_s)
+            if thread.is_alive():
+                raise TimedOutError(
+                    f"The callback of the log of {self.topic} did not return within {self._spec.stop_timeout_s:g} s"
+                )
+        if self._reader is not None:
+            self._reader.close()
+
+    # --- reading ---
+
+    def _read_up_to(self, ends: Mapping[int, int], reader: LogReader, on_record: Callable[[LogRecord], None]) -> int:
+        count, quiet_since = 0, time.monotonic()
+        self._advance(reader)
+        while self._is_before(ends):
+            before = dict(self._given)
+            count += self._read_batch(reader, on_record)
+            if self._given != before:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > self._spec.start_timeout_s:
+                raise self._late(ends, self._spec.start_timeout_s, self._spec.start_setting)
+            if self._stop.is_set():
+                raise ConnectError(f"The log of {self.topic} was stopped while it started")
+        return count
+
+    def _tail(self, reader: LogReader, on_record: Callable[[LogRecord], None]) -> None:
+        while not self._stop.is_set():
+            try:
+                self._read_batch(reader, on_record)
+            except Exception as error:  # the thread's top: rights may be given back, a broker repaired
+                trace = None if isinstance(error, ConnectError) else error
+                log.error("Topic %s can not be tailed, trying again: %s", self.topic, error, exc_info=trace)
+                self._stop.wait(_AFTER_ERROR_S)
+
+    def _read_batch(self, reader: LogReader, on_record: Callable[[LogRecord], None]) -> int:
+        records = reader.read(_BATCH_RECORDS, _POLL_S)
+        for record in records:
+            try:
+                on_record(record)
+            except Exception:
+                log.exception(
+                    "The record of %s-%d at offset %d with key %r could not be taken in; going on with the next",
+                    record.topic,
+                    record.partition,
+                    record.offset,
+                    record.key,
+                )
+                if self._stop.is_set():
+                    break
+        self._advance(reader)
+        return len(records)
+
+    def _advance(self, reader: LogReader) -> None:
+        with self._progress:
+            if reader.reached != self._given:
+                self._given = dict(reader.reached)
+                self._progress.notify_all()
+
+    def _is_before(self, ends: Mapping[int, int]) -> bool:
+        return any(self._given.get(partition, 0) < end for partition, end in ends.items())
+
+    # --- asking ---
+
+    def _believable_ends(self, deadline: float, timeout_s: float) -> dict[int, int]:
+        """The topic's ends, once none is before what was given: the topic was cut off, and the reader will learn it."""
+        while True:
+            given = self._given
+            left_s = deadline - time.monotonic()
+            ends = self._ends(left_s, self._spec.read_setting, waits=self._spec.awaits_open_transactions)
+            cut = [number for number, end in ends.items() if end < given.get(number, 0)]
+            if not cut:
+                return ends
+            if time.monotonic() > deadline:
+                raise TimedOutError(
+                    f"Topic {self.topic}-{cut[0]} was read up to offset {given[cut[0]]}, but ends at {ends[cut[0]]} "
+                    f"since then, and was not read anew within {timeout_s:g} s ({self._spec.read_setting})"
+                )
+            self._pause()
+
+    def _ends(self, timeout_s: float, setting: str, *, waits: bool) -> dict[int, int]:
+        """The end of each partition; with `waits` what open transactions wrote counts as well."""
+        is_stable = self._spec.isolation_level != READ_UNCOMMITTED and not waits
+        found = self._ask("end", timeout_s, setting, is_stable=is_stable)
+        return {tp.partition: offset for tp, offset in found.items()}
+
+    def _ask(
+        self, at: Literal["begin", "end"], timeout_s: float, setting: str, *, is_stable: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Offsets of all partitions; asked again while no broker answers. Source: TopicAdmin.retryEndOffsets."""
+        if not self._partitions:
+            raise ConnectError(f"The log of {self.topic} is not started")
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = max(deadline - time.monotonic(), _ASK_PAUSE_S)
+            try:
+                return self._admin.log_offsets(self._partitions, at, min(left_s, _ASK_S), is_stable=is_stable)
+            except (RetriableError, TimedOutError, UnreachableError) as error:
+                if time.monotonic() + _ASK_PAUSE_S > deadline:
+                    raise TimedOutError(
+                        f"Where topic {self.topic} ends was not known within {timeout_s:g} s ({setting}): {error}"
+                    ) from error
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._stop.wait(_ASK_PAUSE_S):
+            raise ConnectError(f"The log of {self.topic} is stopped")
+
+    def _late(self, ends: Mapping[int, int], timeout_s: float, setting: str) -> TimedOutError:
+        given = self._given
+        partition = next(number for number, end in ends.items() if given.get(number, 0) < end)
+        why = _because(self._reader.last_error if self._reader is not None else None)
+        return TimedOutError(
+            f"Topic {self.topic} was not read to its end within {timeout_s:g} s ({setting}): partition {partition} is "
+            f"at offset {given.get(partition, 0)} of {ends[partition]}{why}",
+            hint=None
+            if self._spec.isolation_level == READ_UNCOMMITTED
+            else "A transaction that is still open may hold back what follows it, until its transaction.timeout.ms.",
+        )
+
+
+def _because(error: str | None) -> str:
+    return f" ({error})" if error else ""

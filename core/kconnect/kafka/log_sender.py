@@ -1,0 +1,123 @@
+"""LogSender: single records with receipts; a thread of its own ends their futures."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client
+from kconnect.kafka.retriable import RETRIABLE_CODES
+from kconnect.model import LogPosition
+
+__all__ = ["LogSender"]
+
+log = logging.getLogger(__name__)
+
+# One wait for acknowledgements; they end it at once.
+_SERVE_S: Final = 0.1
+# What was purged reports itself at once, unless the machine stands still.
+_PURGE_S: Final = 2.0
+
+
+class LogSender:
+    """Writes records one by one, in the order of the calls. Threads: any.
+
+    Lifecycle: constructed -> start() -> stop().
+    Source: KafkaBasedLog.createProducer: acks=all and one request in flight whatever the settings say. A record is
+    tried for ever unless they set delivery.timeout.ms.
+    Differs: a full queue ends the record with a RetriableError at once, where Java waits max.block.ms for room.
+    """
+
+    def __init__(self, topic: str, config: Mapping[str, Any], *, is_idempotent: bool) -> None:
+        self._topic = topic
+        self._log = ClientLog(log, f"Producer of log of {topic}")
+        fixed = {
+            "acks": "all",
+            "max.in.flight.requests.per.connection": 1,
+            "enable.idempotence": is_idempotent,
+        }
+        # A record is waited for: nothing is gained by holding it back for others.
+        self._client = producer_client({"linger.ms": 0, **config, **fixed}, self._log)
+        self._stop = threading.Event()
+        self._ending = threading.Lock()  # held over sending and ending, so that nothing is sent to a client that ended
+        self._is_ended = False  # guarded by _ending
+        self._thread = threading.Thread(target=self._serve, name=f"log-send-{topic}", daemon=True)
+
+    @property
+    def last_error(self) -> str | None:
+        return self._log.last_error
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
+        """Write one record. Its future's callbacks run on the thread of this log's sends and must not block."""
+        done: Future[LogPosition] = Future()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                done.set_exception(self._refusal(error))
+            else:
+                done.set_result(LogPosition(self._topic, message.partition() or 0, message.offset() or 0))
+
+        with self._ending:
+            if self._is_ended:
+                raise ConnectError(f"The log of {self._topic} is stopped")
+            try:
+                self._client.produce(self._topic, value, key, on_delivery=delivered)
+            except BufferError:
+                done.set_exception(RetriableError(f"Too many records for topic {self._topic} are not acknowledged yet"))
+            except KafkaException as error:
+                done.set_exception(self._refusal(error.args[0]))
+        return done
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until all that was sent has ended, well or not; False when the time ran out first."""
+        deadline = time.monotonic() + timeout_s
+        while len(self._client):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._client.flush(min(left_s, _SERVE_S))
+        return True
+
+    def stop(self, timeout_s: float) -> None:
+        """Drop what is not acknowledged; its futures end with a ConnectError. Idempotent."""
+        with self._ending:
+            if self._is_ended:
+                return
+            self._is_ended = True
+        self._client.purge(in_queue=True, in_flight=True, blocking=False)
+        self._stop.set()
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise TimedOutError(f"A callback of what was sent to {self._topic} did not return within {timeout_s:g} s")
+        self.flush(_PURGE_S)
+        with kafka_errors("The producer can not be closed"):
+            self._client.close()
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._client.poll(_SERVE_S)
+            except Exception:  # the thread's top; an idempotent producer can break down for good
+                log.exception("Acknowledgements of topic %s can not be had, trying again", self._topic)
+                self._stop.wait(1.0)
+
+    def _refusal(self, error: KafkaError) -> ConnectError:
+        doing = f"A record could not be written to topic {self._topic}"
+        if error.code() in _PURGED:
+            return ConnectError(f"{doing}: the log was stopped before it was acknowledged")
+        if error.code() in RETRIABLE_CODES:
+            return RetriableError(f"{doing}: {error.str()}")
+        return connect_error(doing, error)
+
+
+_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})

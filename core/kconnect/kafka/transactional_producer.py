@@ -1,0 +1,213 @@
+"""TransactionalProducer: a RecordProducer whose records count all together or not at all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kconnect.errors import ConnectError, FencedError, TimedOutError
+from kconnect.kafka.clients import ClientLog, connect_error, producer_client
+from kconnect.kafka.producer import RecordProducer
+
+__all__ = ["TransactionExpiredError", "TransactionalProducer", "fence_producers"]
+
+log = logging.getLogger(__name__)
+
+# How long one wait for the coordinator lasts before the stop is looked at again.
+_STEP_S: Final = 0.5
+_PAUSE_S: Final = 0.05
+_DEFAULT_TIMEOUT_MS: Final = 60_000  # Java's, and librdkafka's
+# The broker ends transactions of this producer's after its transaction.timeout.ms anyway; this is for readers' sake.
+_ABORT_S: Final = 5.0
+# Each of the short-lived producers has three threads and a connection; 16 at once fence 100 ids in about a second.
+_FENCERS: Final = 16
+
+
+class TransactionExpiredError(ConnectError):
+    """The broker has ended the transaction by itself: it was open for longer than transaction.timeout.ms."""
+
+
+class TransactionalProducer(RecordProducer):
+    """States: made -> claim() -> ( begin() -> sends -> commit() | abort() )* -> close().
+
+    Threads: one, but for what RecordProducer allows from any. Errors: FencedError when another producer has claimed
+    the id since; nothing works any more then. TransactionExpiredError. Else ConnectError: abort, then go on.
+    Source: o.a.k.clients.producer.KafkaProducer (Kafka 4.3).
+    """
+
+    def __init__(self, config: Mapping[str, Any], name: str, *, report_each: bool = False) -> None:
+        super().__init__(config, name, report_each=report_each)
+        self._id = str(config["transactional.id"])
+        self._timeout_s = int(config.get("transaction.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
+        self._open_since_s: float | None = None
+        self._is_broken = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun and not ended."""
+        return self._open_since_s is not None
+
+    @property
+    def timeout_s(self) -> float:
+        """transaction.timeout.ms"""
+        return self._timeout_s
+
+    def claim(self, timeout_s: float, give_up: Callable[[], bool]) -> bool:
+        """Fence off whoever had the id, and end what that one left open. False when `give_up` said so meanwhile.
+
+        Errors: TimedOutError; ConnectError.
+        """
+        doing = f"The transactional id {self._id} can not be claimed"
+        return self._insist(self._client.init_transactions, doing, timeout_s, give_up)
+
+    def begin(self) -> None:
+        """Begin a transaction, if none is open."""
+        if self._open_since_s is not None:
+            return
+        try:
+            self._client.begin_transaction()
+        except KafkaException as error:
+            raise self._failed("A transaction can not be begun", error.args[0]) from error
+        self._open_since_s = time.monotonic()
+
+    def commit(self, give_up: Callable[[], bool]) -> bool:
+        """Wait for all acknowledgements, then make them count. False when `give_up` said so: it may be either way then.
+
+        After an error nothing counts, but when the time (transaction.timeout.ms) ran out: the next claim finds out.
+        """
+        doing = "A transaction can not be committed"
+        done = self._insist(self._client.commit_transaction, doing, self._timeout_s, give_up)
+        if done:
+            self._open_since_s = None
+        return done
+
+    def abort(self) -> None:
+        """Throw away what was sent since begin(). Errors: as the class says; TimedOutError."""
+        if self._open_since_s is None:
+            return
+        self._insist(self._client.abort_transaction, "A transaction can not be aborted", _ABORT_S, lambda: False)
+        self._open_since_s = None
+
+    def why_broken(self) -> ConnectError | None:
+        """What ended this producer for good, if anything did: refused records only say that something has."""
+        try:
+            self._client.begin_transaction()
+        except KafkaException as error:
+            fatal: KafkaError = error.args[0]
+            return self._failed("The producer can write no more", fatal) if fatal.fatal() else None
+        self._open_since_s = time.monotonic()
+        return None
+
+    def close(self) -> None:
+        """Abort what is open, so that readers need not wait for the broker to do so; then as RecordProducer.close."""
+        if self._open_since_s is not None and not self._is_broken and not self._is_closed:
+            with suppress(ConnectError):  # fenced, or no broker: the next claim aborts it
+                self.abort()
+        with suppress(KafkaException):  # of one that was fenced, as it drops what it has: that has been told
+            super().close()
+
+    def serve(self, timeout_s: float = 0) -> None:
+        """As RecordProducer.serve. Errors: as the class says."""
+        if self._is_closed:
+            return
+        try:
+            self._client.poll(timeout_s)
+        except KafkaException as error:
+            raise self._failed("The producer can write no more", error.args[0]) from error
+        self._log.raise_if_refused()
+
+    def _end_client(self) -> None:
+        """One that broke down ends with its last reference: its close() would abort what can not be aborted."""
+        if not self._is_broken:
+            super()._end_client()
+
+    def _insist(
+        self, attempt: Callable[[float], None], doing: str, timeout_s: float, give_up: Callable[[], bool]
+    ) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while not give_up():
+            left_s = deadline - time.monotonic()
+            try:
+                attempt(min(max(left_s, _PAUSE_S), _STEP_S))
+            except KafkaException as error:
+                if not error.args[0].retriable() or left_s <= 0:
+                    raise self._failed(doing, error.args[0], timeout_s) from error
+                self._log.raise_if_refused()
+                if error.args[0].code() != KafkaError._TIMED_OUT:
+                    time.sleep(_PAUSE_S)
+            else:
+                return True
+        self._is_broken = True  # a call was left in its middle, and blocks all others
+        return False
+
+    def _failed(self, doing: str, error: KafkaError, timeout_s: float | None = None) -> ConnectError:
+        self._is_broken = self._is_broken or error.fatal() or error.code() in _OUT_OF_TIME
+        since_s = self._open_since_s
+        is_overdue = since_s is not None and time.monotonic() - since_s >= self._timeout_s
+        if error.code() in _FENCED and is_overdue:  # the broker says the same of both
+            return TransactionExpiredError(
+                f"{doing}: the broker has aborted it after {self._timeout_s:g} s (transaction.timeout.ms)"
+            )
+        return _transaction_error(doing, self._id, error, timeout_s, self.last_error)
+
+
+def fence_producers(configs: Sequence[Mapping[str, Any]], name: str, timeout_s: float) -> None:
+    """Fence off the producers of these transactional ids, side by side: each config names one.
+
+    Errors: TimedOutError, ConnectError for the first id that could not be claimed.
+    Source: Admin#fenceProducers. Differs: librdkafka's admin can not do it, so that a short-lived producer claims each.
+    """
+    deadline, client_log = time.monotonic() + timeout_s, ClientLog(log, name)
+    stopped = threading.Event()
+    with ThreadPoolExecutor(min(_FENCERS, max(len(configs), 1)), thread_name_prefix="fence-producers") as pool:
+        fences = (partial(_fence, config, client_log, deadline, timeout_s, stopped) for config in configs)
+        ended: list[Future[None]] = [pool.submit(fence) for fence in fences]
+        try:
+            for each in ended:
+                each.result()
+        except ConnectError:
+            stopped.set()
+            raise
+
+
+def _fence(
+    config: Mapping[str, Any], client_log: ClientLog, deadline: float, timeout_s: float, stopped: threading.Event
+) -> None:
+    name = str(config["transactional.id"])
+    client = producer_client({**config, "acks": "all", "message.timeout.ms": 0}, client_log)
+    while not stopped.is_set():
+        left_s = deadline - time.monotonic()
+        try:
+            client.init_transactions(min(max(left_s, _PAUSE_S), _STEP_S))
+        except KafkaException as error:
+            doing = f"The producer {name} of a former task can not be fenced off"
+            if not error.args[0].retriable() or left_s <= 0:
+                raise _transaction_error(doing, name, error.args[0], timeout_s, client_log.last_error) from error
+            client_log.raise_if_refused()
+        else:
+            return
+
+
+def _transaction_error(
+    doing: str, name: str, error: KafkaError, timeout_s: float | None, last_error: str | None
+) -> ConnectError:
+    if error.code() in _FENCED:
+        return FencedError(
+            f"{doing}: there is a newer producer with the same transactionalId {name} which fences the current one"
+        )
+    if error.code() in _OUT_OF_TIME and timeout_s is not None:
+        why = f": {last_error}" if last_error else ""
+        return TimedOutError(f"{doing} within {timeout_s:g} s (transaction.timeout.ms){why}")
+    return connect_error(doing, error)
+
+
+_FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+_OUT_OF_TIME: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})
