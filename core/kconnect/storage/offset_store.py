@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import logging
 import os
-import stat
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, DataError
+from kconnect.storage.durable_file import DurableFile
 from kconnect.storage.java_map import dump_map, load_map
 from kconnect.storage.offset_topic import canonical_key
 
@@ -39,8 +40,12 @@ class OffsetStore(Protocol):
         """Keep these values. Returns when they are durable; raises ConnectError when they are not."""
         ...
 
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        """As `set`, but where the place is slow it does not wait: the future ends when they are durable, or not."""
+        ...
+
     def entries(self) -> dict[bytes, bytes | None]:
-        """All there is, tombstones as well, in the order stored."""
+        """All there is, in the order stored; tombstones as well where they are kept: a topic keeps none."""
         ...
 
     def stop(self) -> None:
@@ -70,6 +75,9 @@ class MemoryOffsetStore:
                 stored_key = self._data[form][0] if form in self._data else key
                 self._data[form] = (stored_key, value)
 
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        return _outcome_of(lambda: self.set(entries))
+
     def entries(self) -> dict[bytes, bytes | None]:
         with self._lock:
             return dict(self._data.values())
@@ -82,12 +90,15 @@ class FileOffsetStore:
     """Offsets in `offset.storage.file.filename`, in the format Java's worker reads and writes.
 
     Entries of connectors we do not know are kept. Source: FileOffsetBackingStore (Kafka 4.3).
-    Differs: Java rewrites the file in place, so that a crash in the middle loses all offsets; we write a second file,
-    make it durable and rename it. Commits that come while a write runs share the next write.
+    Differs: Java rewrites the file in place, so that a crash in the middle loses all offsets, and takes a file that
+    ends too soon for an empty one; we write a second file, make it durable and rename it, and a damaged file stops the
+    start with a copy kept beside it. Commits that come while a write runs share the next write.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], clock: Clock | None = None) -> None:
         self._path = Path(path)
+        self._file = DurableFile(self._path)  # guarded by _write_lock, once started
+        self._clock = clock or SystemClock()
         self._memory = MemoryOffsetStore()
         self._count_lock = threading.Lock()
         self._changes = 0  # guarded by _count_lock
@@ -101,23 +112,22 @@ class FileOffsetStore:
             # Differs: Java says nothing until the first flush fails.
             log.warning("Folder %s of offset.storage.file.filename is missing: offsets can not be written", folder)
         try:
-            data = self._path.read_bytes()
-        except FileNotFoundError:
-            return
+            data = self._file.read()
         except OSError as err:
             raise ConnectError(
                 f"Can not read the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
                 hint="Give this user the right to read and write the file, or name another one.",
             ) from err
+        if data is None:
+            return
         if not data:
+            if self._path.is_file():
+                log.warning("The offsets file %s is empty: sources are read from the start", self._path)
             return
         try:
             self._memory.set(load_map(data))
         except DataError as err:
-            raise ConnectError(
-                f"The offsets file {self._path} (offset.storage.file.filename) is damaged or no offsets file: {err}",
-                hint="It was left untouched. Restore it, or move it away to begin without offsets.",
-            ) from err
+            raise self._damaged(err) from err
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
         return self._memory.get(keys)
@@ -134,6 +144,9 @@ class FileOffsetStore:
             mine = self._changes
         self._write_up_to(mine)
 
+    def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
+        return _outcome_of(lambda: self.set(entries))
+
     def stop(self) -> None:
         with self._count_lock:
             last = self._changes
@@ -146,7 +159,7 @@ class FileOffsetStore:
             with self._count_lock:
                 data, covered = dump_map(self._memory.entries()), self._changes
             try:
-                _write_durably(self._path, data)
+                self._file.replace(data)
             except OSError as err:
                 raise ConnectError(
                     f"Can not write the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
@@ -154,53 +167,30 @@ class FileOffsetStore:
                 ) from err
             self._written = covered
 
+    def _damaged(self, problem: DataError) -> ConnectError:
+        """What a damaged file is told with, once a copy of it is kept."""
+        try:
+            kept = f"a copy is kept as {self._file.keep_copy('damaged', self._now())}"
+        except OSError as err:
+            kept = f"it was left as it is, and no copy could be made of it ({err.strerror})"
+        return ConnectError(
+            f"The offsets file {self._path} (offset.storage.file.filename) is damaged or no offsets file: "
+            f"{problem}; {kept}",
+            hint="Restore a backup of the file, or delete it to read all sources from the start: "
+            "records they have written before are then written again.",
+        )
 
-def _write_durably(path: Path, data: bytes) -> None:
-    """Replace the content in one step; through links, and in place where a second file is not possible."""
-    target = Path(os.path.realpath(path))
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.time_ms() / 1000, tz=UTC)
+
+
+def _outcome_of(call: Callable[[], None]) -> Future[None]:
+    """A future that has ended as the call did."""
+    done: Future[None] = Future()
     try:
-        mode: int | None = target.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        _write_in_place(target, data)
-        return
-    try:
-        _write_beside(target, data, mode)
-    except OSError as err:
-        # A file mounted on its own (container), or a folder we may not write in: the file itself may still be ours.
-        if mode is None or err.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS):
-            raise
-        _write_in_place(target, data)
-
-
-def _write_beside(target: Path, data: bytes, mode: int | None) -> None:
-    beside = target.with_name(f".{target.name}.tmp")
-    with contextlib.suppress(FileNotFoundError):
-        beside.unlink()  # left over from a crash
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(mode))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except OSError:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write_in_place(target: Path, data: bytes) -> None:
-    with target.open("wb") as file:
-        file.write(data)
-        file.flush()
-        with contextlib.suppress(OSError):  # devices and pipes can not be synced
-            os.fsync(file.fileno())
+        call()
+    except ConnectError as err:
+        done.set_exception(err)
+    else:
+        done.set_result(None)
+    return done

@@ -19,10 +19,10 @@ from kconnect.errors import DataError
 __all__ = ["canonical_key", "check_format", "decode_key", "decode_value", "encode_key", "encode_value", "java_json"]
 
 
-def encode_key(connector: str, partition: Mapping[str, Any]) -> bytes:
+def encode_key(connector: str, partition: Mapping[str, Any] | None) -> bytes:
     """The key of one source partition; the order of its fields is kept. Errors: DataError as `check_format`."""
     check_format(partition)
-    return java_json([connector, dict(partition)]).encode()
+    return java_json([connector, None if partition is None else dict(partition)]).encode()
 
 
 def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
@@ -37,7 +37,7 @@ def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
     """Connector and partition of a key, or None when it is no such key: it belongs to no connector, but is kept."""
     try:
         parsed = json.loads(key)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match parsed:
         case [str() as connector, dict() as partition]:
@@ -51,7 +51,7 @@ def decode_value(value: bytes | None) -> dict[str, Any] | None:
         return None
     try:
         parsed = json.loads(value)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise DataError(f"An offset is not JSON: {value[:100]!r}") from err
     if parsed is None:
         return None
@@ -69,7 +69,10 @@ def canonical_key(key: bytes) -> str | bytes:
     decoded = decode_key(key)
     if decoded is None:
         return key
-    return json.dumps(decoded, sort_keys=True)
+    try:
+        return json.dumps(decoded, sort_keys=True)
+    except RecursionError:  # nested beyond all reason
+        return key
 
 
 def check_format(data: Mapping[str, Any] | None) -> None:

@@ -14,7 +14,7 @@ from kconnect.model import ConnectorOffset
 from kconnect.storage.offset_store import OffsetStore
 from kconnect.storage.offset_topic import decode_key, decode_value, encode_key, encode_value
 
-__all__ = ["commit_source_offsets", "list_source_offsets", "read_source_offsets"]
+__all__ = ["commit_source_offsets", "connector_partitions", "list_source_offsets", "read_source_offsets"]
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,16 @@ def read_source_offsets(
 def commit_source_offsets(store: OffsetStore, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
     """Make these offsets durable; the last one of a partition wins. Errors: DataError, ConnectError of the store."""
     store.set({encode_key(connector, item.partition): encode_value(item.offset) for item in offsets})
+
+
+def connector_partitions(store: OffsetStore, connector: str) -> list[dict[str, Any]]:
+    """The partitions a connector has an offset for, in the order stored; keys of no connector are left out."""
+    found = []
+    for key, value in store.entries().items():
+        decoded = decode_key(key)
+        if decoded is not None and decoded[0] == connector and value is not None:
+            found.append(decoded[1])
+    return found
 
 
 def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOffset]:

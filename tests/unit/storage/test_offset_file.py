@@ -32,19 +32,11 @@ def test_a_missing_file_is_no_offsets_and_comes_with_the_first_write(tmp_path):
     assert load_map(path.read_bytes()) == {KEY: b"{}"}
 
 
-def test_an_empty_file_is_no_offsets(tmp_path):
+def test_an_empty_file_is_no_offsets_and_says_so(tmp_path, caplog):
     path = tmp_path / "offsets"
     path.touch()
     assert opened(path).entries() == {}
-
-
-def test_a_damaged_file_stops_the_start_and_stays_untouched(tmp_path):
-    path = tmp_path / "offsets"
-    path.write_bytes(b"not an offsets file")
-    with pytest.raises(ConnectError, match=r"is damaged or no offsets file: invalid stream header") as raised:
-        opened(path)
-    assert "untouched" in (raised.value.hint or "")
-    assert path.read_bytes() == b"not an offsets file"
+    assert "is empty: sources are read from the start" in caplog.text
 
 
 def test_a_folder_in_place_of_the_file_is_told(tmp_path):

@@ -1,0 +1,395 @@
+"""Records of the config topic as bytes and as values: connectors, tasks, commits, target states and the rest.
+
+Pure. What Java writes is written byte for byte; what Java reads is read, in whatever spelling of JSON.
+Source: KafkaConfigBackingStore with JsonConverter(schemas.enable=false) (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from kconnect.builtin.converters import jackson
+from kconnect.builtin.java_utf8 import decode_as_java
+from kconnect.model import LogRecord, TargetState, TaskId
+from kconnect.storage.offset_topic import java_json
+from kconnect.storage.session_key import SessionKey
+
+__all__ = [
+    "ConfigRecord",
+    "ConnectorConfigured",
+    "LoggerLevelSet",
+    "Malformed",
+    "RestartRequested",
+    "SessionKeySet",
+    "StringMap",
+    "TargetStateSet",
+    "TaskConfigured",
+    "TaskCountRecorded",
+    "TasksCommitted",
+    "Tombstone",
+    "Unknown",
+    "decode",
+    "encode_commit",
+    "encode_connector",
+    "encode_logger_level",
+    "encode_restart",
+    "encode_session_key",
+    "encode_target_state",
+    "encode_task",
+    "encode_task_count",
+    "read_key",
+    "tombstone_of_connector",
+    "tombstone_of_target_state",
+]
+
+StringMap = Mapping[str, str]
+"""Settings. A plugin may have given a task a value None, which is kept; the type leaves that out, as Java's does."""
+
+TARGET_STATE: Final = "target-state-"
+CONNECTOR: Final = "connector-"
+TASK: Final = "task-"
+COMMIT: Final = "commit-"
+RESTART: Final = "restart-connector-"
+TASK_COUNT: Final = "tasks-fencing-"
+LOGGER: Final = "logger-cluster-"
+SESSION_KEY: Final = "session-key"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorConfigured:
+    """`connector-X`: a connector has this config; None: it is deleted."""
+
+    connector: str
+    config: StringMap | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigured:
+    """`task-X-N`: a config of a task, which counts from the next commit on."""
+
+    task: TaskId
+    config: StringMap = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TasksCommitted:
+    """`commit-X`: the connector has so many tasks, with the configs written before."""
+
+    connector: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStateSet:
+    """`target-state-X`: what is wanted of a connector; None: nothing in particular."""
+
+    connector: str
+    state: TargetState | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequested:
+    """`restart-connector-X` (KIP-745). Source: RestartRequest."""
+
+    connector: str
+    only_failed: bool
+    include_tasks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCountRecorded:
+    """`tasks-fencing-X`: so many producers of tasks are to be fenced before the next set of tasks runs (KIP-618)."""
+
+    connector: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeySet:
+    """`session-key`: what workers sign with from now on."""
+
+    session_key: SessionKey
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerLevelSet:
+    """`logger-cluster-NAME`: the level of a logger on every worker (KIP-976)."""
+
+    logger: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A null value where it means nothing to Connect: task, commit, fencing, restart, session key, logger."""
+
+    key: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A record of a known kind that can not be understood; Connect goes on as if it were not there."""
+
+    key: str
+    offset: int
+    why: str
+    is_json: bool = True
+    """False when the value could not even be parsed: Java then does not count the record as read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record whose key is of no known kind."""
+
+    key: str
+    offset: int
+    is_json: bool = True
+
+
+ConfigRecord = (
+    ConnectorConfigured
+    | TaskConfigured
+    | TasksCommitted
+    | TargetStateSet
+    | RestartRequested
+    | TaskCountRecorded
+    | SessionKeySet
+    | LoggerLevelSet
+    | Tombstone
+    | Malformed
+    | Unknown
+)
+
+
+def decode(record: LogRecord) -> ConfigRecord:
+    """What a record says. Never raises, whatever the bytes are."""
+    key = decode_as_java(record.key or b"")
+    kind = read_key(key)
+    try:
+        value = _parse(record.value)
+    except (ValueError, ArithmeticError, RecursionError) as error:  # texts, numbers and nests that are no JSON value
+        why = f"the value is not JSON: {error}"
+        return Unknown(key, record.offset, False) if kind is None else Malformed(key, record.offset, why, False)
+    if kind is None:
+        return Unknown(key, record.offset)
+    prefix, name = kind
+    if value is None and prefix not in _TOMBSTONE_COUNTS:
+        return Tombstone(key, record.offset)
+    if value is not None and not isinstance(value, dict):
+        return Malformed(key, record.offset, f"the value is {_kind_of(value)}, not an object")
+    try:
+        return _READERS[prefix](name, value)
+    except _WrongError as error:
+        return Malformed(key, record.offset, str(error))
+
+
+def read_key(key: str) -> tuple[str, str] | None:
+    """The kind of record (the start of its key) and what it is about (the rest); None if it is no known kind."""
+    if key == SESSION_KEY:
+        return SESSION_KEY, ""
+    for prefix in _PREFIXES:
+        if key.startswith(prefix):
+            return prefix, key[len(prefix) :]
+    return None
+
+
+class _WrongError(Exception):
+    """Why a value is not what its kind of record holds."""
+
+
+def _parse(value: bytes | None) -> Any:
+    parsed = None if value is None else jackson.parse(value)
+    return None if parsed is jackson.MISSING else parsed
+
+
+def _kind_of(value: object) -> str:
+    match value:
+        case None:
+            return "missing or null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "text"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+    return "a number"
+
+
+def _connector(name: str, value: dict[str, Any] | None) -> ConfigRecord:
+    return ConnectorConfigured(name, None if value is None else _properties(value))
+
+
+def _task(rest: str, value: dict[str, Any]) -> ConfigRecord:
+    task = _task_id(rest)
+    if task is None:
+        raise _WrongError("the key does not end with the number of a task")
+    return TaskConfigured(task, _properties(value))
+
+
+_NUMBER = re.compile(r"\+?\d+")
+
+
+def _task_id(rest: str) -> TaskId | None:
+    """Connector and number of `X-N`, as Java splits it: dashes at the end do not count. X may hold dashes."""
+    connector, dash, number = rest.rstrip("-").rpartition("-")
+    if not dash or not _NUMBER.fullmatch(number) or len(number) > _INT_DIGITS:
+        return None
+    task = int(number)
+    return TaskId(connector, task) if task <= _INT_MAX else None
+
+
+_INT_MAX = 2**31 - 1
+_INT_DIGITS = 20  # more could only be zeros in front, or too much
+
+
+def _properties(value: dict[str, Any]) -> StringMap:
+    """Differs: Java takes a setting that is no text, and fails where it is used."""
+    found = value.get("properties")
+    if not isinstance(found, dict):
+        raise _WrongError(f"'properties' is {_kind_of(found)}, not an object")
+    for setting, text in found.items():
+        if text is not None and not isinstance(text, str):
+            raise _WrongError(f"'properties' has a setting {setting!r} that is {_kind_of(text)}, not text")
+    return cast("StringMap", found)
+
+
+def _commit(name: str, value: dict[str, Any]) -> ConfigRecord:
+    return TasksCommitted(name, _count(value, "tasks"))
+
+
+def _task_count(name: str, value: dict[str, Any]) -> ConfigRecord:
+    return TaskCountRecorded(name, _count(value, "task-count"))
+
+
+def _count(value: dict[str, Any], name: str) -> int:
+    """Differs: Java takes negative numbers, cuts large ones to 32 bits, and stops reading the topic at a fraction."""
+    count = value.get(name)
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise _WrongError(f"'{name}' is {_kind_of(count)}, not a whole number")
+    if not 0 <= count <= _INT_MAX:
+        raise _WrongError(f"'{name}' is {count}, not a number of tasks")
+    return count
+
+
+def _target_state(name: str, value: dict[str, Any] | None) -> ConfigRecord:
+    if value is None:
+        return TargetStateSet(name, None)
+    found = value.get("state.v2")
+    if not isinstance(found, str):
+        found = value.get("state")  # written by a worker before 3.5, which knows no STOPPED
+    if not isinstance(found, str):
+        raise _WrongError(f"'state' is {_kind_of(found)}, not text")
+    if found not in TargetState.__members__:
+        raise _WrongError(f"there is no state {found!r}")
+    return TargetStateSet(name, TargetState(found))
+
+
+def _restart(name: str, value: dict[str, Any]) -> ConfigRecord:
+    return RestartRequested(name, value.get("only-failed") is True, value.get("include-tasks") is True)
+
+
+def _session_key(_: str, value: dict[str, Any]) -> ConfigRecord:
+    text, algorithm, created_ms = value.get("key"), value.get("algorithm"), value.get("creation-timestamp")
+    if not isinstance(text, str):
+        raise _WrongError(f"'key' is {_kind_of(text)}, not text")
+    if not isinstance(algorithm, str):
+        raise _WrongError(f"'algorithm' is {_kind_of(algorithm)}, not text")
+    if isinstance(created_ms, bool) or not isinstance(created_ms, int):
+        raise _WrongError(f"'creation-timestamp' is {_kind_of(created_ms)}, not a whole number")
+    try:
+        key = base64.b64decode(text if text.endswith("=") else text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _WrongError("'key' is not Base64") from error
+    if not key:
+        raise _WrongError("'key' is empty")
+    return SessionKeySet(SessionKey(key, algorithm, created_ms))
+
+
+def _logger(name: str, value: dict[str, Any]) -> ConfigRecord:
+    level = value.get("level")
+    if not isinstance(level, str):
+        raise _WrongError(f"'level' is {_kind_of(level)}, not text")
+    return LoggerLevelSet(name, level)
+
+
+_READERS: dict[str, Callable[[str, Any], ConfigRecord]] = {
+    TARGET_STATE: _target_state,
+    CONNECTOR: _connector,
+    TASK: _task,
+    COMMIT: _commit,
+    RESTART: _restart,
+    TASK_COUNT: _task_count,
+    SESSION_KEY: _session_key,
+    LOGGER: _logger,
+}
+_PREFIXES = tuple(prefix for prefix in _READERS if prefix != SESSION_KEY)
+_TOMBSTONE_COUNTS = (CONNECTOR, TARGET_STATE)
+
+
+Written = tuple[bytes, bytes]
+
+
+def encode_connector(connector: str, config: StringMap) -> Written:
+    """The order of the settings is kept."""
+    return _written(CONNECTOR + connector, {"properties": config})
+
+
+def encode_task(task: TaskId, config: StringMap) -> Written:
+    """The order of the settings is kept; Java's is that of `hash_map_order`."""
+    return _written(f"{TASK}{task.connector}-{task.task}", {"properties": config})
+
+
+def encode_commit(connector: str, task_count: int) -> Written:
+    return _written(COMMIT + connector, {"tasks": task_count})
+
+
+def encode_target_state(connector: str, state: TargetState) -> Written:
+    """Workers before 3.5 read `state` only and know no STOPPED: they see PAUSED."""
+    old = TargetState.PAUSED if state is TargetState.STOPPED else state
+    return _written(TARGET_STATE + connector, {"state": old, "state.v2": state})
+
+
+def encode_restart(request: RestartRequested) -> Written:
+    value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    return _written(RESTART + request.connector, value)
+
+
+def encode_task_count(connector: str, task_count: int) -> Written:
+    return _written(TASK_COUNT + connector, {"task-count": task_count})
+
+
+def encode_session_key(session_key: SessionKey) -> Written:
+    value = {
+        "key": session_key.key,  # Base64 in JSON
+        "algorithm": session_key.algorithm,
+        "creation-timestamp": session_key.created_ms,
+    }
+    return _written(SESSION_KEY, value)
+
+
+def encode_logger_level(logger: str, level: str) -> Written:
+    return _written(LOGGER + logger, {"level": level})
+
+
+def tombstone_of_connector(connector: str) -> tuple[bytes, None]:
+    return _key(CONNECTOR + connector), None
+
+
+def tombstone_of_target_state(connector: str) -> tuple[bytes, None]:
+    return _key(TARGET_STATE + connector), None
+
+
+def _written(key: str, value: Mapping[str, Any]) -> Written:
+    return _key(key), java_json(value).encode()
+
+
+def _key(key: str) -> bytes:
+    return key.encode("utf-8", "replace")  # Java too writes `?` for half a surrogate pair

@@ -1,0 +1,160 @@
+"""DurableFile: one file replaced in one step, and what others left in it kept aside before it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+__all__ = ["DurableFile"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """By what a file is known again without reading it; a rename keeps all three."""
+
+    inode: int
+    size: int
+    modified_ns: int
+
+
+class DurableFile:
+    """A file that one process rewrites. Threads: one at a time. Errors: OSError.
+
+    A write goes to a second file, is made durable and renamed, so that a crash leaves the old content or the new one.
+    What somebody else wrote meanwhile is copied aside first: nothing is lost in silence.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mark: _Mark | None = None  # of the file as we read or wrote it last; None when it was not there
+        self._content = b""
+
+    def read(self) -> bytes | None:
+        """The content; None when there is no file."""
+        try:
+            with self._path.open("rb") as file:
+                self._mark, self._content = _mark(os.fstat(file.fileno())), file.read()
+        except FileNotFoundError:
+            return None
+        return self._content
+
+    def replace(self, data: bytes) -> None:
+        """Have the file hold `data`, durably; through links, and in place where a second file is not possible."""
+        target = Path(os.path.realpath(self._path))
+        self._keep_foreign(target)
+        self._mark = _write_durably(target, data)
+        self._content = data
+
+    def keep_copy(self, label: str, now: datetime) -> Path:
+        """A copy of what was read last, beside the file as `NAME.LABEL-TIME` with its mode; an equal one serves."""
+        target = Path(os.path.realpath(self._path))
+        for earlier in sorted(target.parent.glob(f"{_escaped(target.name)}.{label}-*")):
+            if earlier.is_file() and earlier.read_bytes() == self._content:
+                return earlier
+        mode = stat.S_IMODE(target.stat().st_mode)
+        first = target.with_name(f"{target.name}.{label}-{now:%Y%m%dT%H%M%SZ}")
+        for copy in (first, *(first.with_name(f"{first.name}-{number}") for number in range(2, 1000))):
+            with contextlib.suppress(FileExistsError):
+                _write_new(copy, self._content, mode)
+                return copy
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(first))
+
+    def _keep_foreign(self, target: Path) -> None:
+        """Copy aside what is in the file if it is not what we read or wrote last."""
+        try:
+            status = target.stat()
+            if not stat.S_ISREG(status.st_mode) or _mark(status) == self._mark:
+                return
+            found = target.read_bytes()
+        except FileNotFoundError:
+            if self._mark is not None:
+                log.warning("%s was removed while it was in use; it is written anew", self._path)
+            return
+        if found in (b"", self._content):
+            if found != self._content:
+                log.warning("%s was emptied by somebody else; all that was in it is written again", self._path)
+            return
+        ours, self._content = self._content, found
+        try:
+            copy = self.keep_copy("changed", datetime.fromtimestamp(status.st_mtime, tz=UTC))
+        finally:
+            self._content = ours
+        log.warning("%s was changed by somebody else while it was in use; what it held is kept in %s", self._path, copy)
+
+
+def _mark(status: os.stat_result) -> _Mark:
+    return _Mark(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _escaped(name: str) -> str:
+    """A name as glob() takes it to mean itself."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def _write_durably(target: Path, data: bytes) -> _Mark:
+    try:
+        mode: int | None = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        return _write_in_place(target, data)
+    try:
+        return _write_beside(target, data, mode)
+    except OSError as err:
+        # A file mounted on its own (container), or a folder we may not write in: the file itself may still be ours.
+        if mode is None or err.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS):
+            raise
+        return _write_in_place(target, data)
+
+
+def _write_beside(target: Path, data: bytes, mode: int | None) -> _Mark:
+    beside = target.with_name(f".{target.name}.tmp")
+    with contextlib.suppress(FileNotFoundError):
+        beside.unlink()  # left over from a crash
+    mark = _write_new(beside, data, None if mode is None else stat.S_IMODE(mode))
+    try:
+        beside.replace(target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return mark
+
+
+def _write_new(path: Path, data: bytes, mode: int | None) -> _Mark:
+    """Make a file that is not there yet, durably; none is left when that fails."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            return _mark(os.fstat(file.fileno()))
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _write_in_place(target: Path, data: bytes) -> _Mark:
+    with target.open("wb") as file:
+        file.write(data)
+        file.flush()
+        with contextlib.suppress(OSError):  # devices and pipes can not be synced
+            os.fsync(file.fileno())
+        return _mark(os.fstat(file.fileno()))

@@ -1,0 +1,190 @@
+"""The seam under the stores: a compacted topic as a log that is read once, tailed and written; and its memory version.
+
+`kconnect.kafka.CompactedLog` is the one on a real topic. Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Protocol
+
+from kconnect.errors import FencedError
+from kconnect.model import LogPosition, LogRecord
+
+__all__ = ["Entry", "ExclusiveWriter", "MemoryLog", "MemoryTopic", "MemoryWriter", "RecordLog"]
+
+Entry = tuple[bytes, bytes | None]
+"""Key and value to write; a value None is a tombstone."""
+OnRecord = Callable[[LogRecord], None]
+
+
+class RecordLog(Protocol):
+    """A topic of which every record is given to one callback, once, in the order of its partition.
+
+    States: made -> start() -> stop(). Threads: the callback is called by one thread at a time: inside start(), and then
+    by the log's own thread; every other method may be called from any thread but that one.
+    """
+
+    topic: str
+
+    def start(self, on_record: OnRecord) -> None:
+        """Give all there is to the callback, then go on with what comes. Errors: ConnectError, its branches."""
+        ...
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has; known once start() has returned."""
+        ...
+
+    def read_to_end(self, timeout_s: float) -> None:
+        """Return when all that was in the topic at the call was given to the callback. Errors: TimedOutError."""
+        ...
+
+    def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
+        """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
+        ...
+
+    def stop(self) -> None:
+        """No callback after it returns. Idempotent."""
+        ...
+
+
+class ExclusiveWriter(Protocol):
+    """Writes whole groups of records, so that a later claimant of the same right cuts this one off (KIP-618)."""
+
+    def claim(self, timeout_s: float) -> None:
+        """Take the right to write away from whoever has it."""
+        ...
+
+    def write(self, entries: Sequence[Entry], timeout_s: float) -> None:
+        """Write all or nothing. Errors: FencedError when another one has claimed the right since."""
+        ...
+
+    def stop(self) -> None:
+        """Let go. Idempotent."""
+        ...
+
+
+class MemoryTopic:
+    """A topic in memory, which any number of logs read and write. Threads: any."""
+
+    def __init__(self, name: str, partitions: int = 1) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.lock = threading.RLock()  # a callback may write
+        self.records: list[LogRecord] = []  # guarded by lock
+        self.epoch = 0  # guarded by lock: grows with each claim
+        self._next = [0] * partitions
+        self._logs: list[MemoryLog] = []
+        self._is_held = False
+
+    def append(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> LogRecord:
+        """Add a record and give it to every log that reads the topic."""
+        with self.lock:
+            partition = sum(key or b"") % self.partitions
+            record = LogRecord(self.name, partition, self._next[partition], key, value, timestamp_ms)
+            self._next[partition] += 1
+            self.records.append(record)
+            self.deliver()
+        return record
+
+    def compact(self) -> None:
+        """Keep the last record of each key, at its offset. Logs that read before are not told, as in Kafka."""
+        with self.lock:
+            last = {record.key: record for record in self.records}
+            self.records = [record for record in self.records if last[record.key] is record]
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Inside, what is written reaches readers only by `read_to_end`, as if the tail were slow."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.deliver()
+
+    def attach(self, log: MemoryLog) -> None:
+        with self.lock:
+            self._logs.append(log)
+
+    def detach(self, log: MemoryLog) -> None:
+        with self.lock:
+            self._logs = [other for other in self._logs if other is not log]
+
+    def deliver(self) -> None:
+        with self.lock:
+            if not self._is_held:
+                for log in self._logs:
+                    log.catch_up()
+
+
+class MemoryLog:
+    """A RecordLog on a MemoryTopic: the callback runs in the thread that writes, or that reads to the end."""
+
+    def __init__(self, topic: MemoryTopic) -> None:
+        self.topic = topic.name
+        self._source = topic
+        self._on_record: OnRecord | None = None
+        self._seen: dict[int, int] = {}  # partition -> next offset to read; guarded by the topic's lock
+
+    def start(self, on_record: OnRecord) -> None:
+        self._on_record = on_record
+        self.read_to_end(0)
+        self._source.attach(self)
+
+    @property
+    def partition_count(self) -> int:
+        return self._source.partitions
+
+    def read_to_end(self, timeout_s: float) -> None:
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Give the callback what it has not seen."""
+        with self._source.lock:
+            if self._on_record is None:
+                return
+            unseen = []
+            for record in reversed(self._source.records):
+                if record.offset < self._seen.get(record.partition, 0):
+                    break  # what is before a record that was seen was seen too
+                unseen.append(record)
+            for record in reversed(unseen):
+                self._seen[record.partition] = record.offset + 1
+                self._on_record(record)
+
+    def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
+        record = self._source.append(key, value)
+        done: Future[LogPosition] = Future()
+        done.set_result(LogPosition(record.topic, record.partition, record.offset))
+        return done
+
+    def stop(self) -> None:
+        self._source.detach(self)
+
+
+class MemoryWriter:
+    """An ExclusiveWriter on a MemoryTopic."""
+
+    def __init__(self, topic: MemoryTopic) -> None:
+        self._topic = topic
+        self._epoch: int | None = None
+
+    def claim(self, timeout_s: float) -> None:
+        with self._topic.lock:
+            self._topic.epoch += 1
+            self._epoch = self._topic.epoch
+
+    def write(self, entries: Sequence[Entry], timeout_s: float) -> None:
+        with self._topic.lock:
+            if self._epoch != self._topic.epoch:
+                raise FencedError(f"Another writer has claimed topic {self._topic.name}")
+            for key, value in entries:
+                self._topic.append(key, value)
+
+    def stop(self) -> None:
+        self._epoch = None
