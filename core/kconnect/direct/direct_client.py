@@ -1,0 +1,135 @@
+"""DirectClient: what the REST client tells of connectors, read from the internal topics instead."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.connectors import delete_plan, target_state_plan
+from kconnect.direct.edits import EditPlan
+from kconnect.direct.listing import (
+    connector_info,
+    connector_status,
+    connector_statuses,
+    with_task_statuses_removed,
+)
+from kconnect.direct.live_group import live_group
+from kconnect.direct.offsets import read_offsets
+from kconnect.direct.reading import ClusterReader, ConfigView, StatusView
+from kconnect.errors import ConfigError, NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState
+from kconnect.plugins import PluginRegistry
+
+__all__ = ["DirectClient"]
+
+log = logging.getLogger(__name__)
+
+_TARGET_STATES = {"pause": TargetState.PAUSED, "resume": TargetState.STARTED, "stop": TargetState.STOPPED}
+
+
+class DirectClient:
+    """Reads a cluster for one command; topics are read once, but for `connector_statuses`, which looks anew.
+
+    Its reading methods are those of ConnectClient. Errors: as ClusterReader; NotFoundError for unknown connectors.
+    Threads: one.
+    """
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self.access = access
+        self.reader = ClusterReader(access)
+        self._configs: ConfigView | None = None
+        self._statuses: StatusView | None = None
+        self._registry: PluginRegistry | None = None
+        self._live: bool | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it reads, for messages."""
+        return f"topic {self.access.topic(InternalTopic.CONFIG)} of {self.access.bootstrap_servers}"
+
+    @property
+    def configs(self) -> ConfigView:
+        if self._configs is None:
+            self._configs = self.reader.configs()
+        return self._configs
+
+    @property
+    def statuses(self) -> StatusView:
+        if self._statuses is None:
+            self._statuses = self.reader.statuses()
+        return self._statuses
+
+    def forget(self) -> None:
+        """Read the topics anew when they are needed next: they were written."""
+        self._configs = self._statuses = None
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return sorted(self.configs.snapshot.connectors)
+
+    def connector_statuses(self) -> dict[str, ConnectorStatus]:
+        """All connectors in the states that workers wrote last."""
+        self.forget()
+        return connector_statuses(self.configs.snapshot, self.statuses.statuses, self._type_of_class)
+
+    def connector(self, name: str) -> ConnectorInfo:
+        return connector_info(name, self.configs.snapshot, self._type_of_class)
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._type_of_class)
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]:
+        info = self.connector(name)
+        return read_offsets(self.access, self.reader, info)
+
+    def plan(self, verb: str, name: str) -> EditPlan:
+        """What the REST call of this verb makes a worker write; what workers would clean up behind it as well, when
+        none of them runs.
+
+        Errors: NotFoundError.
+        """
+        view = self.configs
+        left = self.statuses if verb in ("stop", "delete") and not self._has_workers() else None
+        if verb == "delete":
+            return delete_plan(view, name, left)
+        plan = target_state_plan(view, name, _TARGET_STATES[verb])
+        return plan if left is None else with_task_statuses_removed(plan, name, left)
+
+    def _has_workers(self) -> bool:
+        """Whether a worker is there to clean up; where that is not known one may be."""
+        if self._live is None:
+            self._live = not self.access.has_group or live_group(self.access).is_live
+        return self._live
+
+    def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
+        """Names and types of a connector class's settings. Errors: NotFoundError when it is not installed here."""
+        found = self._class(plugin)
+        if found is None:
+            raise NotFoundError(f"{plugin} is not installed here")
+        return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
+
+    def connector_class(self, name: str) -> type[Connector] | None:
+        """A connector class, where it is installed here: one we ship, or a Python one."""
+        return self._class(name)
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def _type_of_class(self, name: str) -> ConnectorType | None:
+        found = self._class(name)
+        for base, kind in ((SinkConnector, ConnectorType.SINK), (SourceConnector, ConnectorType.SOURCE)):
+            if found is not None and issubclass(found, base):
+                return kind
+        return None
+
+    def _class(self, name: str) -> type[Connector] | None:
+        """A connector class of this environment. Java's plugin.path of a cluster holds none of ours."""
+        if self._registry is None:
+            self._registry = PluginRegistry.load(None, tells_skipped=False)
+        try:
+            return self._registry.connector_class(name)
+        except ConfigError as err:
+            log.debug("Connector class %s is not known here: %s", name, err)
+            return None

@@ -1,0 +1,162 @@
+"""Records of the internal topics as they are shown: text where bytes are text, without what is secret. Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from kconnect.builtin.converters import jackson
+from kconnect.builtin.java_utf8 import decode_as_java
+from kconnect.direct.access import InternalTopic
+from kconnect.logs import HIDDEN, is_secret
+from kconnect.model import LogRecord
+from kconnect.storage.config_topic import CONNECTOR, LOGGER, SESSION_KEY, TASK, read_key
+from kconnect.storage.offset_topic import decode_key
+from kconnect.storage.status_topic import StatusRead, TopicRead, decode_record
+
+__all__ = [
+    "Shown",
+    "bytes_of",
+    "connector_of",
+    "kind_of",
+    "masked_config",
+    "masked_value",
+    "moment",
+    "shown_bytes",
+    "shown_record",
+]
+
+Shown: TypeAlias = str | dict[str, str] | None
+"""Bytes as they are shown: their text; `{"base64": ".."}` when they are not UTF-8; None for none."""
+
+_BASE64 = "base64"
+
+
+def shown_record(record: LogRecord, which: InternalTopic, *, reveal: bool = False) -> dict[str, Any]:
+    """A record for people and for JSON. Without `reveal` secrets are masked.
+
+    Shape: partition, offset, timestamp (ISO 8601 in UTC, or None), key, value, size (bytes of key and value). A value
+    None is a tombstone.
+    """
+    value = record.value if reveal else masked_value(which, record.key, record.value)
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": moment(record.timestamp_ms),
+        "key": shown_bytes(record.key),
+        "value": shown_bytes(value),
+        "size": len(record.key or b"") + len(record.value or b""),
+    }
+
+
+def shown_bytes(data: bytes | None) -> Shown:
+    """See `Shown`."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {_BASE64: base64.b64encode(data).decode()}
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes of a key as one writes it on a command line: UTF-8, or `base64:..`. Errors: ValueError."""
+    lead, colon, rest = text.partition(":")
+    if lead == _BASE64 and colon:
+        return base64.b64decode(rest, validate=True)
+    return text.encode(errors="replace")
+
+
+def moment(timestamp_ms: int | None) -> str | None:
+    """A time as ISO 8601 in UTC, to the millisecond; None for none, and for one beyond all calendars."""
+    if timestamp_ms is None:
+        return None
+    try:
+        found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def masked_config(config: Mapping[str, str]) -> dict[str, str]:
+    """Settings that may be shown. A value is a secret when its key names one; `${file:..}` only says where it is."""
+    return {key: HIDDEN if _is_hidden(key, value) else value for key, value in config.items()}
+
+
+def masked_value(which: InternalTopic, key: bytes | None, value: bytes | None) -> bytes | None:
+    """A value that may be shown: the same bytes when no secret is in it.
+
+    Settings of connectors and tasks are masked one by one, the session key as such. Of such a record that is not what
+    its kind holds nothing is shown, for it is not known where in it a secret would be.
+    """
+    if which is not InternalTopic.CONFIG or value is None:
+        return value
+    kind = read_key(decode_as_java(key or b""))
+    if kind is None or kind[0] not in (CONNECTOR, TASK, SESSION_KEY):
+        return value
+    try:
+        body = jackson.parse(value)
+    except (ValueError, ArithmeticError, RecursionError):
+        return HIDDEN.encode()
+    if body is None:
+        return value
+    field = "key" if kind[0] == SESSION_KEY else "properties"
+    found = body.get(field) if isinstance(body, dict) else None
+    if field == "key" and isinstance(found, str):
+        return _compact({**body, field: HIDDEN})
+    if field == "properties" and isinstance(found, dict):
+        masked = {name: HIDDEN if _is_hidden(name, text) else text for name, text in found.items()}
+        return value if masked == found else _compact({**body, field: masked})
+    return HIDDEN.encode()
+
+
+def connector_of(which: InternalTopic, key: bytes | None) -> str | None:
+    """The connector that a record is about; None when it is about none, or is of no known kind."""
+    data = key or b""
+    if which is InternalTopic.OFFSET:
+        decoded = decode_key(data)
+        return None if decoded is None else decoded[0]
+    if which is InternalTopic.STATUS:
+        match decode_record(data, None):
+            case StatusRead(subject, _):
+                return subject if isinstance(subject, str) else subject.connector
+            case TopicRead(connector, _, _):
+                return connector
+        return None
+    kind = read_key(decode_as_java(data))
+    if kind is None or kind[0] in _OF_NO_CONNECTOR:
+        return None
+    # `task-X-N`
+    return kind[1].rstrip("-").rpartition("-")[0] if kind[0] == TASK else kind[1]
+
+
+def kind_of(key: bytes | None) -> InternalTopic | None:
+    """The topic in which a key of this form stands; None when in none."""
+    data = key or b""
+    if data.startswith(_STATUS):
+        return InternalTopic.STATUS
+    if data[:1] == b"[":
+        return None if decode_key(data) is None else InternalTopic.OFFSET
+    return None if read_key(decode_as_java(data)) is None else InternalTopic.CONFIG
+
+
+_STATUS = (b"status-connector-", b"status-task-", b"status-topic-")
+_OF_NO_CONNECTOR = (SESSION_KEY, LOGGER)
+
+
+def _compact(body: object) -> bytes:
+    # Decimals are what the parser makes of fractions that a float does not hold
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=str).encode(errors="replace")
+
+
+def _is_hidden(key: str, value: object) -> bool:
+    if not is_secret(key) or not value:
+        return False
+    return not (isinstance(value, str) and _is_reference(value.strip()))
+
+
+def _is_reference(text: str) -> bool:
+    return text.startswith("${") and text.find("}") == len(text) - 1

@@ -1,0 +1,253 @@
+"""ClusterReader: what the three topics hold, now or at an earlier point, folded or record by record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.find_topics import hint_of_topics
+from kconnect.direct.live_group import neighbour_groups
+from kconnect.direct.neighbours import Neighbours, seen_neighbours
+from kconnect.direct.raw import kind_of
+from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.kafka.log_reader import READ_COMMITTED
+from kconnect.kafka.scan import ScanSpec, Stop, scan
+from kconnect.storage.config_topic import Unknown
+from kconnect.storage.offset_topic import canonical_key
+from kconnect.storage.snapshot import ClusterSnapshot, ConfigFold
+from kconnect.storage.status_cache import StatusCache
+from kconnect.storage.status_topic import Ignored, decode_record
+from kconnect.storage.topic_offsets import OffsetCache
+
+if TYPE_CHECKING:
+    from kconnect.kafka.admin import KafkaAdmin
+    from kconnect.model import LogRecord
+
+__all__ = ["Bounds", "ClusterReader", "ConfigView", "Latest", "OffsetView", "Seen", "StatusView"]
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_SETTING = "--timeout"
+_OTHER_PROTOCOL = (
+    "The broker hangs up: it may want TLS or a login. Give security.protocol (SSL, SASL_PLAINTEXT, SASL_SSL), and with "
+    "SASL sasl.mechanism and sasl.jaas.config, in the worker's file or in --command-config."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Up to where to read: with neither, to the end as it is now.
+
+    `at` has the last offset to read of each partition that is cut short; `until_ms` is the time of the last record.
+    """
+
+    at: Mapping[int, int] = field(default_factory=dict)
+    until_ms: int | None = None
+
+
+class Latest:
+    """The newest record of each key that has a value: where what is in force was written. Memory: live keys."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[bytes, LogRecord] = {}
+
+    def apply(self, record: LogRecord) -> None:
+        key = record.key or b""
+        if record.value is None:
+            self._by_key.pop(key, None)
+        else:
+            self._by_key[key] = record
+
+    def get(self, key: bytes) -> LogRecord | None:
+        return self._by_key.get(key)
+
+    def all(self) -> list[LogRecord]:
+        """In the order in which the keys came."""
+        return list(self._by_key.values())
+
+
+class Seen:
+    """What was read, in numbers: all records, those with a key of no kind that the topic holds, and how far."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.strangers = 0
+        self.first_stranger: LogRecord | None = None
+        self.next_offsets: dict[int, int] = {}
+        """Partition -> the offset after the last record."""
+
+    def count(self, record: LogRecord, *, is_stranger: bool) -> None:
+        self.records += 1
+        self.next_offsets[record.partition] = record.offset + 1
+        if is_stranger:
+            self.strangers += 1
+            self.first_stranger = self.first_stranger or record
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    """The config topic, folded as a worker does, and the records that are in force."""
+
+    snapshot: ClusterSnapshot
+    latest: Latest = field(repr=False)
+    seen: Seen = field(default_factory=Seen, repr=False)
+    fold: ConfigFold = field(default_factory=ConfigFold, repr=False)
+    """What made the snapshot, for records that come later."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """The status topic, folded, and the records that are in force."""
+
+    statuses: StatusCache = field(repr=False)
+    latest: Latest = field(repr=False)
+    seen: Seen = field(default_factory=Seen, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetView:
+    """The offsets topic, folded, and the records that are in force."""
+
+    offsets: OffsetCache = field(repr=False)
+    latest: Latest = field(repr=False)
+    seen: Seen = field(default_factory=Seen, repr=False)
+
+    @property
+    def entries(self) -> Mapping[bytes, bytes | None]:
+        """Keys and values, one for each key."""
+        return self.offsets.entries()
+
+
+class ClusterReader:
+    """Reads a cluster's topics for one command. A context manager: it holds one admin client.
+
+    Aborted transactions are left out, and one that is still open is not waited for: what it wrote is not in force.
+    Errors of every method: ConfigError for a setting that is missing, NotFoundError when a topic is not there,
+    UnreachableError, TimedOutError, ConnectError for what the broker refuses.
+    """
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._access = access
+        self._admin: KafkaAdmin | None = None
+        self._neighbours: Neighbours | None = None
+
+    def configs(self, bounds: Bounds = Bounds()) -> ConfigView:
+        """The config topic."""
+        fold, latest, seen = ConfigFold(), Latest(), Seen()
+        for record in self.records(InternalTopic.CONFIG, bounds):
+            changes = fold.apply(record)
+            latest.apply(record)
+            seen.count(record, is_stranger=bool(changes) and type(changes[0]) is Unknown)
+        return ConfigView(fold.snapshot(), latest, seen, fold)
+
+    def statuses(self, bounds: Bounds = Bounds()) -> StatusView:
+        """The status topic."""
+        cache, latest, seen = StatusCache(), Latest(), Seen()
+        for record in self.records(InternalTopic.STATUS, bounds):
+            event = decode_record(record.key, record.value)
+            cache.apply(event)
+            latest.apply(record)
+            is_stranger = isinstance(event, Ignored) and kind_of(record.key) is not InternalTopic.STATUS
+            seen.count(record, is_stranger=is_stranger)
+        return StatusView(cache, latest, seen)
+
+    def offsets(self, bounds: Bounds = Bounds(), topic: str | None = None) -> OffsetView:
+        """The worker's offsets topic, or a connector's own one."""
+        cache, latest, seen = OffsetCache(), Latest(), Seen()
+        for record in self.records(InternalTopic.OFFSET, bounds, topic=topic):
+            if record.key is not None:
+                cache.apply(record.key, record.value, record.timestamp_ms)
+            latest.apply(record)
+            seen.count(record, is_stranger=isinstance(canonical_key(record.key or b""), bytes))
+        return OffsetView(cache, latest, seen)
+
+    def records(
+        self,
+        which: InternalTopic,
+        bounds: Bounds = Bounds(),
+        *,
+        topic: str | None = None,
+        begin: Mapping[int, int] | None = None,
+        follow: Stop | None = None,
+    ) -> Iterator[LogRecord]:
+        """The records one by one, each partition in its order; with `follow` on and on until that is set.
+
+        `begin`: partition -> first offset. Memory: one batch.
+        """
+        name = topic or self._access.topic(which)
+        spec = ScanSpec(
+            topic=name,
+            consumer=self._access.clients(which).consumer,
+            isolation_level=READ_COMMITTED,
+            begin=begin or {},
+            end={partition: offset + 1 for partition, offset in bounds.at.items()},
+            until_ms=bounds.until_ms,
+            timeout_s=self._access.timeout_s,
+            timeout_setting=_TIMEOUT_SETTING,
+            is_awaited=False,
+        )
+        try:
+            yield from scan(spec, self.admin, follow=follow)
+        except NotFoundError as err:
+            err.hint = hint_of_topics(self._access, which, self.admin, name)
+            raise
+        except UnreachableError as err:
+            if "isconnected" in str(err):  # which is all that a broker says to who speaks another protocol
+                err.hint = _OTHER_PROTOCOL
+            raise
+
+    def neighbours(self) -> Neighbours:
+        """Live workers of other groups on the same brokers, and whether they use these topics; looked at once."""
+        if self._neighbours is None:
+            groups = [group for group in neighbour_groups(self._access) if group.is_live]
+            self._neighbours = seen_neighbours(groups, self._known_statuses() if groups else None)
+        return self._neighbours
+
+    def _known_statuses(self) -> StatusCache | None:
+        """None where the topic is not named, not there, or may not be read."""
+        try:
+            return self.statuses().statuses
+        except (UnreachableError, TimedOutError):
+            raise
+        except ConnectError as error:
+            log.info("The statuses can not be read: %s", error)
+            return None
+
+    def check_kind(self, which: InternalTopic, seen: Seen) -> None:
+        """Errors: DataError when a topic has records, and not one that belongs into this one of the three."""
+        if not seen.records or seen.strangers < seen.records or seen.first_stranger is None:
+            return
+        name, key = self._access.topic(which), seen.first_stranger.key
+        other = kind_of(key)
+        looks = f"; it looks like a topic of Connect's, with setting {other.setting}" if other is not None else ""
+        raise DataError(
+            f"Topic {name!r} is no {which} topic of a Connect cluster: none of its {seen.records} records has a key "
+            f"that stands there, the first one is {(key or b'')[:100]!r}{looks}",
+            hint=hint_of_topics(self._access, which, self.admin, name),
+        )
+
+    @property
+    def admin(self) -> KafkaAdmin:
+        """The admin client, made when it is first needed."""
+        if self._admin is None:
+            from kconnect.kafka.admin import KafkaAdmin
+
+            self._admin = KafkaAdmin(self._access.clients().admin, "connect")
+        return self._admin
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,109 @@
+"""Brokers that want a login or refuse one, and rights that are not granted: each error names the setting to correct."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kconnect.devbroker import DevBroker
+from kconnect_cli.app import run
+from kit.ports import free_port
+from kit.written_cluster import WrittenCluster
+
+pytestmark = pytest.mark.broker
+
+USER, PASSWORD = "reader", "s3cret-of-reader"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A cluster on a broker where `reader` may read the config topic only; gives it and the port that wants a login."""
+    port, listener = free_port(), "listener.name.sasl_plaintext."
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        f"{listener}sasl.enabled.mechanisms": "PLAIN",
+        f"{listener}plain.sasl.jaas.config": f'{_PLAIN} required user_{USER}="{PASSWORD}";',
+    }
+    folder = tmp_path_factory.mktemp("guarded")
+    with (
+        DevBroker(free_port(), folder / "data", settings=settings, listeners={"SASL_PLAINTEXT": port}) as broker,
+        WrittenCluster(broker.bootstrap, folder) as cluster,
+    ):
+        cluster.add_connector("src", {"connector.class": "FileStreamSource"})
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        topic = cluster.worker["config.storage.topic"]
+        for operation in (AclOperation.READ, AclOperation.DESCRIBE):
+            binding = AclBinding(
+                ResourceType.TOPIC,
+                topic,
+                ResourcePatternType.LITERAL,
+                f"User:{USER}",
+                "*",
+                operation,
+                AclPermissionType.ALLOW,
+            )
+            for done in admin.create_acls([binding]).values():
+                done.result(20)
+        yield cluster, f"127.0.0.1:{port}"
+
+
+@pytest.fixture
+def topics(guarded, capfd, tmp_path, monkeypatch):
+    """Run `connect topics ARGS` as a client with these properties; gives code, stdout, stderr."""
+    cluster, bootstrap = guarded
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+    def call(*args: str, **client: str):
+        file = tmp_path / "client.properties"
+        file.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in client.items()))
+        where = ("--worker", str(cluster.worker_file), "--bootstrap-servers", bootstrap)
+        code = run(["topics", *args, *where, "--command-config", str(file), "--timeout", "3s"])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+def login(password: str = PASSWORD) -> dict[str, str]:
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_jaas_config": f'{_PLAIN} required username="{USER}" password="{password}";',
+    }
+
+
+def test_with_the_login_what_may_be_read_is_shown(topics):
+    code, out, err = topics("config", "show", "-o", "name", **login())
+    assert (code, out, err) == (0, "src\n", "")
+
+
+def test_a_broker_that_wants_a_login_names_the_setting(topics):
+    code, out, err = topics("config", "show", security_protocol="PLAINTEXT")
+    assert (code, out) == (5, "")
+    assert "security.protocol (SSL, SASL_PLAINTEXT, SASL_SSL)" in err
+
+
+def test_a_wrong_password_names_the_setting_and_not_the_password(topics):
+    code, out, err = topics("config", "show", **login("wrong-password"))
+    assert (code, out) == (1, "")
+    assert "refuses the login" in err
+    assert "sasl.jaas.config" in err
+    assert "wrong-password" not in err
+
+
+@pytest.mark.parametrize("word", ["status", "offsets"])
+def test_rights_that_are_not_granted_are_told(word, topics, guarded):
+    code, out, err = topics(word, "show", **login())
+    assert (code, out) == (1, "")
+    assert guarded[0].worker[f"{word.removesuffix('s') if word == 'offsets' else word}.storage.topic"] in err
+    assert "uthoriz" in err
+    assert "rights" in err

@@ -1,0 +1,127 @@
+"""Sicknesses planted in the topics of a real broker are found, repaired by the command that is printed, and gone."""
+
+from __future__ import annotations
+
+import shlex
+import time
+
+import pytest
+
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.doctor import command_text, diagnose
+from kconnect.direct.doctor_facts import Facts, Finding, Severity
+from kconnect.direct.doctor_reading import gather_facts
+from kconnect.direct.reading import ClusterReader
+from kconnect.errors import ConfigError
+from kconnect.model import RunState, TargetState
+from kconnect_cli.app import run
+from kit.written_cluster import WrittenCluster
+
+pytestmark = pytest.mark.broker
+
+FILE_SOURCE = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "/data/in", "topic": "t"}
+CONFIG, STATUS, OFFSET = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET
+
+
+@pytest.fixture(scope="module")
+def cluster(broker, tmp_path_factory):
+    """A cluster that was stopped in good order: nothing says RUNNING."""
+    with WrittenCluster(broker.bootstrap, tmp_path_factory.mktemp("cluster")) as running:
+        running.add_connector("src", FILE_SOURCE, [{"file": "/data/in"}], state=RunState.UNASSIGNED, topics=["t"])
+        running.commit_offsets("src", [({"filename": "/data/in"}, {"position": 7})])
+        yield running
+
+
+def examined(access: ClusterAccess) -> Facts:
+    with ClusterReader(access) as reader:
+        return gather_facts(access, reader, int(time.time() * 1000))
+
+
+def findings(cluster: WrittenCluster) -> list[Finding]:
+    return diagnose(examined(cluster.access))
+
+
+SICK = {
+    "malformed-record": (CONFIG, b"connector-src", b"{"),
+    "malformed-record of a commit": (CONFIG, b"commit-src", b'{"tasks":"all"}'),
+    "malformed-record of a target state": (CONFIG, b"target-state-src", b'{"state":"ASLEEP"}'),
+    "malformed-record of a status": (STATUS, b"status-task-src-0", b"{}"),
+    "malformed-record of an offset": (OFFSET, b'["src",{"filename":"/data/in"}]', b"7"),
+    "unknown-key": (CONFIG, b"-what is 'this'", b"{}"),
+    "inconsistent-tasks": (CONFIG, b"commit-src", b'{"tasks":3}'),
+    "orphan-tasks": (CONFIG, b"task-gone-0", b'{"properties":{}}'),
+    "orphan-target-state": (CONFIG, b"target-state-gone", b'{"state":"PAUSED","state.v2":"STOPPED"}'),
+    "name-not-addressable": (CONFIG, b"connector-a/b c%", b'{"properties":{"connector.class":"FileStreamSource"}}'),
+    "orphan-status": (STATUS, b"status-task-gone-1", b'{"state":"FAILED","worker_id":"w:1","generation":1}'),
+    "orphan-task-status": (STATUS, b"status-task-src-9", b'{"state":"PAUSED","worker_id":"w:1","generation":1}'),
+    "stale-running": (STATUS, b"status-connector-src", b'{"state":"RUNNING","worker_id":"w:1","generation":1}'),
+    "duplicate-offset-key": (OFFSET, b'["src", {"filename": "/data/in"}]', b'{"position":9}'),
+    "orphan-offsets": (OFFSET, b'["gone",{"p":1}]', b'{"position":9}'),
+}
+
+
+def test_a_cluster_stopped_in_good_order_is_well(cluster):
+    assert findings(cluster) == []
+
+
+@pytest.mark.parametrize("code", SICK)
+def test_what_is_planted_is_found_and_the_printed_command_repairs_it(cluster, code):
+    which, key, value = SICK[code]
+    code = code.partition(" ")[0]
+    cluster.commit_offsets("src", [({"filename": "/data/in"}, {"position": 7})])
+    cluster.put_raw(which, key, value, partition=-1)
+    sick = {finding.code: finding for finding in findings(cluster)}
+    assert list(sick) == [code]
+    assert key.decode() in [item.key for item in sick[code].evidence]
+    command = command_text(sick[code].repair, ["--worker", str(cluster.worker_file), "--yes"])
+    assert command is not None
+    program, *words = shlex.split(command)
+    assert program == "connect"
+    assert run(words) == 0
+    left = findings(cluster)
+    assert [finding.code for finding in left if finding.severity is not Severity.INFO] == []
+    assert code not in [finding.code for finding in left]
+
+
+def test_a_key_in_two_partitions_is_found_with_both_places(cluster):
+    key = b'["two",{"p":1}]'
+    cluster.put_raw(OFFSET, key, b'{"position":1}', partition=0)
+    cluster.put_raw(OFFSET, key, b'{"position":2}', partition=1)
+    (finding,) = [item for item in findings(cluster) if item.code == "key-in-several-partitions"]
+    assert [item.partition for item in finding.evidence] == [0, 1]
+    assert finding.hint is not None
+    assert "partition 0" in finding.hint
+    for partition in (0, 1):
+        cluster.put_raw(OFFSET, key, None, partition=partition)
+    assert findings(cluster) == []
+
+
+def test_topics_are_judged_by_the_brokers_own_word(cluster):
+    wrong = {**cluster.worker, "config.storage.topic": cluster.worker["status.storage.topic"]}
+    codes = {finding.code for finding in diagnose(examined(ClusterAccess(wrong, 20.0)))}
+    assert {"config-topic-partitions", "unknown-key"} <= codes
+    missing = {**cluster.worker, "offset.storage.topic": "no-such-offsets"}
+    (finding,) = [item for item in diagnose(examined(ClusterAccess(missing, 20.0))) if item.severity is Severity.ERROR]
+    assert finding.code == "topic-missing"
+    assert finding.evidence[0].topic == "no-such-offsets"
+
+
+def test_what_is_not_named_is_told_as_not_checked(cluster):
+    kept = {key: cluster.worker[key] for key in ("bootstrap.servers", "status.storage.topic")}
+    facts = examined(ClusterAccess(kept, 20.0))
+    assert [what for what, _ in facts.not_checked][:2] == ["the config topic", "the offset topic"]
+    assert any("group.id" in why for _, why in facts.not_checked)
+    assert diagnose(facts) == []
+    with pytest.raises(ConfigError, match="None of the cluster's topics"):
+        examined(ClusterAccess({"bootstrap.servers": cluster.worker["bootstrap.servers"]}, 20.0))
+
+
+def test_writes_around_the_leaders_transactions_are_found(broker, tmp_path):
+    more = {"exactly.once.source.support": "enabled"}
+    with WrittenCluster(broker.bootstrap, tmp_path, more=more) as cluster:
+        cluster.add_connector("src", FILE_SOURCE, [{"file": "/data/in"}], state=RunState.RUNNING)
+        sick = {finding.code: finding for finding in findings(cluster)}
+        assert set(sick) == {"no-leader-fencing", "tasks-not-fenced", "stale-running"}
+        assert sick["no-leader-fencing"].evidence[0].key == "commit-src"
+        cluster.configs.put_target_state("src", TargetState.PAUSED)
+        assert "no-leader-fencing" not in {finding.code for finding in findings(cluster)}, "that it was is not sure now"

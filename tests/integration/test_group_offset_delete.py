@@ -1,0 +1,87 @@
+"""Single offsets of a consumer group are forgotten on a real broker; the others are there all the time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import Consumer
+
+from kconnect.errors import ConflictError, UnreachableError
+from kconnect.herder.group_offset_delete import delete_group_offsets
+from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.kafka.admin import KafkaAdmin
+from kconnect.model import TopicPartition
+from kit.ports import free_port
+from kit.topics import create_topic
+from kit.waiting import eventually
+
+pytestmark = pytest.mark.broker
+
+
+def is_assigned(member):
+    member.poll(0.1)  # may bring that a broker is not known yet
+    return bool(member.assignment())
+
+
+@pytest.fixture
+def places(broker, topic):
+    create_topic(broker.bootstrap, f"{topic}-b", partitions=3)
+    return [TopicPartition(f"{topic}-b", number) for number in range(3)] + [TopicPartition(topic, 0)]
+
+
+def test_the_other_offsets_are_there_all_the_time(broker, topic, places):
+    gone, stay = places[:2], places[2:]
+    over, seen = threading.Event(), []
+    with (
+        KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "watcher") as watcher,
+        kafka_group_offsets({"bootstrap.servers": broker.bootstrap}, 20)({"name": "s"}) as groups,
+    ):
+        groups.alter_offsets(topic, {at: number for number, at in enumerate(places)})
+
+        def watch():
+            while not over.is_set():
+                seen.append(watcher.group_offsets(topic, 20))
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            eventually(lambda: seen, 20, "the watcher looks")
+            for _ in range(30):
+                groups.delete_offsets(topic, gone)
+                groups.alter_offsets(topic, dict.fromkeys(gone, 7))
+            groups.delete_offsets(topic, gone)
+        finally:
+            over.set()
+            thread.join(30)
+        assert groups.list_offsets(topic) == {at: places.index(at) for at in stay}
+    assert len(seen) > 10
+    assert [found for found in seen if not found.keys() >= set(stay)] == []
+
+
+def test_what_is_not_there_is_fine(broker, topic, places):
+    settings = {"bootstrap.servers": broker.bootstrap}
+    delete_group_offsets(settings, f"{topic}-none", places, 20)
+    with KafkaAdmin(settings, "test") as admin:
+        admin.alter_group_offsets(topic, {places[0]: 5}, 20)
+        delete_group_offsets(settings, topic, [places[1], TopicPartition("no-such-topic", 0)], 20)
+        delete_group_offsets(settings, topic, [], 20)
+        assert admin.group_offsets(topic, 20) == {places[0]: 5}
+
+
+def test_a_group_with_members_is_left_alone(broker, topic, places):
+    settings = {"bootstrap.servers": broker.bootstrap}
+    member = Consumer({**settings, "group.id": topic, "session.timeout.ms": 6000})
+    try:
+        member.subscribe([topic])
+        eventually(lambda: is_assigned(member), 20, "the member is in the group")
+        with pytest.raises(ConflictError, match="still has members"):
+            delete_group_offsets(settings, topic, [places[-1]], 20)
+    finally:
+        member.close()
+
+
+def test_brokers_that_do_not_answer_end_it_at_its_deadline():
+    with pytest.raises(UnreachableError, match="within 2 s") as error:
+        delete_group_offsets({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, "g", [TopicPartition("t", 0)], 2)
+    assert "bootstrap.servers" in error.value.hint

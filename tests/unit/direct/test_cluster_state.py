@@ -1,0 +1,86 @@
+"""What the broker's description of a group says of the cluster: leader, protocol, work, config offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kconnect.direct.cluster_state import ClusterState
+from kconnect.direct.live_group import LiveGroup, read_group
+from kconnect.errors import ConflictError, NotFoundError
+from kconnect.herder.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
+from kconnect.kafka.groups import GroupDescription, GroupMember
+from kconnect.model import TaskId
+
+
+def member(number: int, work: Work, *, version: int = 2, delay_ms: int = 0) -> GroupMember:
+    assignment = Assignment(version, "m1", "http://w1:8083/", 17, work, Work(), delay_ms)
+    state = MemberState(version, f"http://w{number}:8083/", 10 + number)
+    return GroupMember(
+        f"m{number}", f"client-{number}", f"/10.0.0.{number}", encode_metadata(state), encode_assignment(assignment)
+    )
+
+
+def group(state: str = "Stable", protocol: str = "sessioned") -> LiveGroup:
+    members = (
+        member(2, Work((), (TaskId("b", 10), TaskId("b", 2)))),
+        member(1, Work(("b", "a"), (TaskId("a", 0),)), delay_ms=700),
+    )
+    return read_group(GroupDescription("g", state, "connect", protocol, members))
+
+
+def test_a_settled_group_tells_who_leads_and_what_each_member_runs() -> None:
+    told = ClusterState(group(), 20).to_json()
+    assert {key: told[key] for key in told if key != "members"} == {
+        "group": "g",
+        "state": "Stable",
+        "protocol": "sessioned",
+        "leader": "http://w1:8083",
+        "config_offset": 17,
+        "config_end": 20,
+        "delay_ms": 700,
+        "connectors": 2,
+        "tasks": 3,
+    }
+    assert told["members"] == [
+        {
+            "url": "http://w1:8083",
+            "host": "10.0.0.1",
+            "client_id": "client-1",
+            "member_id": "m1",
+            "leader": True,
+            "config_offset": 11,
+            "connectors": ["a", "b"],
+            "tasks": ["a-0"],
+        },
+        {
+            "url": "http://w2:8083",
+            "host": "10.0.0.2",
+            "client_id": "client-2",
+            "member_id": "m2",
+            "leader": False,
+            "config_offset": 12,
+            "connectors": [],
+            "tasks": ["b-2", "b-10"],
+        },
+    ]
+
+
+def test_the_eager_protocol_is_called_as_the_setting_calls_it() -> None:
+    assert ClusterState(replace(group(), protocol="default")).protocol == "eager"
+
+
+@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
+def test_nobody_leads_while_the_group_rebalances(state: str) -> None:
+    found = ClusterState(group(state))
+    assert (found.leader, found.to_json()["leader"], found.to_json()["config_offset"]) == (None, None, None)
+    with pytest.raises(ConflictError, match="rebalancing"):
+        found.found_leader()
+
+
+def test_without_workers_there_is_no_leader_to_be_found() -> None:
+    found = ClusterState(read_group(GroupDescription("g", "Dead", "", "")))
+    assert found.to_json()["members"] == []
+    with pytest.raises(NotFoundError, match="No worker of group g runs"):
+        found.found_leader()

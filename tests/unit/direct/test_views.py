@@ -1,0 +1,194 @@
+"""What the topics hold as documents, and that reading them takes memory for what lives, not for what was."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from itertools import count
+
+import pytest
+
+from kconnect.direct.kinds import connector_type
+from kconnect.direct.reading import ConfigView, Latest, StatusView
+from kconnect.direct.views import config_document, known_connectors, status_document
+from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
+from kconnect.storage import config_topic
+from kconnect.storage.session_key import SessionKey
+from kconnect.storage.snapshot import ConfigFold
+from kconnect.storage.status_cache import StatusCache
+from kconnect.storage.status_topic import (
+    StoredStatus,
+    TopicUse,
+    decode_record,
+    encode_status,
+    encode_topic_use,
+    status_key,
+    topic_key,
+)
+
+CONFIG = {"name": "src", "connector.class": "FileStreamSource", "db.password": "hunter2"}
+
+
+def configs(*written: tuple[bytes, bytes | None]) -> ConfigView:
+    fold, latest = ConfigFold(), Latest()
+    for offset, (key, value) in enumerate(written):
+        record = LogRecord("c", 0, offset, key, value, offset * 1000)
+        fold.apply(record)
+        latest.apply(record)
+    return ConfigView(fold.snapshot(), latest)
+
+
+def statuses(*written: tuple[bytes, bytes | None]) -> StatusView:
+    cache, latest = StatusCache(), Latest()
+    for key, value in written:
+        cache.apply(decode_record(key, value))
+    return StatusView(cache, latest)
+
+
+WRITTEN = (
+    config_topic.encode_session_key(SessionKey(b"key of all", "HmacSHA256", 60_000)),
+    config_topic.encode_connector("src", CONFIG),
+    config_topic.encode_task(TaskId("src", 0), {**CONFIG, "file": "a"}),
+    config_topic.encode_commit("src", 1),
+    config_topic.encode_target_state("src", TargetState.PAUSED),
+    config_topic.encode_connector("half", {"name": "half", "connector.class": "x.y.Some", "topics": "t"}),
+    config_topic.encode_commit("half", 2),
+    config_topic.encode_task_count("half", 3),
+    config_topic.encode_logger_level("org.z", "DEBUG"),
+    config_topic.encode_logger_level("org.a", "WARN"),
+)
+
+
+def test_the_config_topic_as_a_document():
+    document = config_document(configs(*WRITTEN), now_ms=90_000)
+    assert document["offset"] == 10
+    src, half = document["connectors"]
+    assert src == {
+        "name": "src",
+        "type": "source",
+        "class": "FileStreamSource",
+        "target_state": "PAUSED",
+        "tasks": 1,
+        "inconsistent": False,
+        "lost_tasks": False,
+        "task_count_record": None,
+        "pending_fencing": True,
+        "records": {
+            "config": {"partition": 0, "offset": 1, "timestamp": "1970-01-01T00:00:01.000Z"},
+            "target_state": {"partition": 0, "offset": 4, "timestamp": "1970-01-01T00:00:04.000Z"},
+        },
+        "config": {**CONFIG, "db.password": "[hidden]"},
+        "task_configs": [{**CONFIG, "db.password": "[hidden]", "file": "a"}],
+    }
+    assert (half["type"], half["tasks"], half["inconsistent"], half["task_count_record"]) == ("sink", 2, True, 3)
+    assert half["task_configs"] == []
+    assert half["target_state"] == "STARTED"
+    assert half["records"]["target_state"] is None
+    key = document["session_key"]
+    assert (key["algorithm"], key["created"], key["age_s"], key["key"]) == (
+        "HmacSHA256",
+        "1970-01-01T00:01:00.000Z",
+        30,
+        "[hidden]",
+    )
+    assert [(logger["name"], logger["level"], logger["record"]["offset"]) for logger in document["loggers"]] == [
+        ("org.a", "WARN", 9),
+        ("org.z", "DEBUG", 8),
+    ]
+
+
+def test_secrets_are_in_the_document_only_when_they_are_asked_for():
+    view = configs(*WRITTEN)
+    hidden, shown = json.dumps(config_document(view)), json.dumps(config_document(view, reveal=True))
+    for secret in ("hunter2", "a2V5IG9mIGFsbA=="):
+        assert secret not in hidden
+        assert secret in shown
+
+
+def test_of_named_connectors_nothing_else_is_told():
+    document = config_document(configs(*WRITTEN), ["half"])
+    assert [found["name"] for found in document["connectors"]] == ["half"]
+    assert document.keys() == {"offset", "connectors"}
+
+
+def test_an_empty_topic_is_an_empty_document():
+    assert config_document(configs()) == {"offset": 0, "connectors": [], "session_key": None, "loggers": []}
+    assert status_document(statuses()) == []
+
+
+def test_the_status_topic_as_a_document():
+    failed = StoredStatus(RunState.FAILED, "w:1", 4, "boom\n at x", "4.3.0")
+    view = statuses(
+        (status_key("b"), encode_status(StoredStatus(RunState.RUNNING, "w:1", 3))),
+        (status_key(TaskId("b", 1)), encode_status(failed)),
+        (status_key(TaskId("b", 0)), encode_status(StoredStatus(RunState.RUNNING, "w:2", 4))),
+        (status_key(TaskId("a", 0)), encode_status(StoredStatus(RunState.RUNNING, "w:2", 4))),
+        (topic_key("c", "t"), encode_topic_use(TopicUse("t", "c", 2, 1000))),
+    )
+    orphan, b, user = status_document(view)
+    assert orphan == {
+        "name": "a",
+        "connector": None,
+        "tasks": [{"id": 0, "state": "RUNNING", "worker_id": "w:2", "generation": 4}],
+        "topics": [],
+    }
+    assert b["connector"] == {"state": "RUNNING", "worker_id": "w:1", "generation": 3}
+    assert [task["id"] for task in b["tasks"]] == [0, 1]
+    assert b["tasks"][1]["trace"] == "boom\n at x"
+    assert user["topics"] == [{"name": "t", "task": 2, "discovered": "1970-01-01T00:00:01.000Z"}]
+    assert [found["name"] for found in status_document(view, {"c"})] == ["c"]
+    assert known_connectors(view) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector"}, ConnectorType.SINK),
+        ({"connector.class": "FileStreamSource"}, ConnectorType.SOURCE),
+        ({"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector", "topics": "a"}, "source"),
+        ({"connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector", "topics": "a"}, "source"),
+        ({"connector.class": "com.x.Elastic", "topics.regex": "a.*"}, ConnectorType.SINK),
+        ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, ConnectorType.SOURCE),
+        ({}, ConnectorType.UNKNOWN),
+    ],
+)
+def test_the_kind_of_a_connector_is_told_from_its_settings(config, kind):
+    assert connector_type(config) == kind
+
+
+def test_memory_follows_the_live_keys_and_not_the_history():
+    offsets, fold, latest = count(), ConfigFold(), Latest()
+
+    def read_round(number: int) -> None:
+        """Every connector is written anew, and as many others come and go."""
+        for name in map(str, range(20)):
+            settings = {"name": name, "connector.class": "X", "round": f"{number:08d}"}
+            gone = f"gone-{number}-{name}"
+            for key, value in (
+                config_topic.encode_connector(name, settings),
+                config_topic.encode_task(TaskId(name, 0), settings),
+                config_topic.encode_commit(name, 1),
+                config_topic.encode_connector(gone, settings),
+                config_topic.tombstone_of_connector(gone),
+                config_topic.tombstone_of_target_state(gone),
+            ):
+                record = LogRecord("c", 0, next(offsets), key, value, 0)
+                fold.apply(record)
+                latest.apply(record)
+
+    held = []
+    tracemalloc.start()
+    try:
+        # The first fifty also fill what the interpreter keeps of freed tuples
+        for rounds in (range(1), range(1, 50), range(50, 100)):
+            for number in rounds:
+                read_round(number)
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    one_round, fifty, hundred = held
+    assert hundred - fifty < one_round / 2
+    assert fold.snapshot().connectors == tuple(map(str, range(20)))
+    assert len(latest.all()) == 60
