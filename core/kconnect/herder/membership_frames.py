@@ -1,0 +1,453 @@
+"""Bytes of the requests a group member sends, in Kafka's own wire protocol. Pure: no sockets here.
+
+Of each request the versions are listed that are used, best first; every broker since 2.3 knows one of each. The
+newest ones are there for one thing: they carry the reason of a join or a leave, which the broker logs (KIP-800).
+Hand-written because the protocol of these few requests never changes, while client libraries' internals do.
+Source: clients/src/main/resources/common/message/*.json (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Generic, TypeVar
+
+__all__ = [
+    "ApiVersions",
+    "Authenticate",
+    "Authenticated",
+    "FindCoordinator",
+    "Found",
+    "Handshake",
+    "Handshaken",
+    "Heartbeat",
+    "JoinGroup",
+    "Joined",
+    "KnownBrokers",
+    "LeaveGroup",
+    "OffsetDelete",
+    "OffsetsDeleted",
+    "Request",
+    "SyncGroup",
+    "Synced",
+    "frame_of",
+    "opened",
+]
+
+A = TypeVar("A")
+# Java cuts reasons there. Source: JoinGroupRequest.maybeTruncateReason
+_MAX_REASON: Final = 255
+
+
+class Request(Generic[A]):
+    """One kind of request; `A` is its answer."""
+
+    key: ClassVar[int]
+    versions: ClassVar[tuple[int, ...]]
+    flexible_from: ClassVar[int] = 1000
+
+    def write(self, out: Writer, version: int) -> None:
+        raise NotImplementedError
+
+    def read(self, data: Reader, version: int) -> A:
+        raise NotImplementedError
+
+
+def frame_of(request: Request[A], version: int, correlation_id: int, client_id: str) -> bytes:
+    """The request with its header and its length before it."""
+    is_flexible = version >= request.flexible_from
+    header = Writer(is_flexible=False)
+    header.number(">hhi", request.key, version, correlation_id)
+    header.string(client_id)
+    body = Writer(is_flexible=is_flexible)
+    body.end()  # tags of the header
+    request.write(body, version)
+    body.end()
+    data = header.data + body.data
+    return struct.pack(">i", len(data)) + data
+
+
+def opened(request: Request[A], version: int, data: bytes) -> tuple[int, A]:
+    """Correlation id and answer. Errors: struct.error, UnicodeDecodeError when these are no such bytes."""
+    reader = Reader(data, is_flexible=version >= request.flexible_from)
+    correlation_id = reader.number(">i")
+    reader.end()
+    return correlation_id, request.read(reader, version)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions(Request[Mapping[int, tuple[int, int]]]):
+    """Asks for the lowest and highest version of each request, by its key."""
+
+    key = 18
+    versions = (0,)
+
+    def write(self, out: Writer, version: int) -> None:
+        return
+
+    def read(self, data: Reader, version: int) -> Mapping[int, tuple[int, int]]:
+        data.number(">h")
+        ranges = [(data.number(">h"), data.number(">h"), data.number(">h")) for _ in range(data.count())]
+        return {key: (low, high) for key, low, high in ranges}
+
+
+@dataclass(frozen=True, slots=True)
+class Handshaken:
+    error: int
+    mechanisms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake(Request[Handshaken]):
+    """Announces the SASL mechanism of a login."""
+
+    key = 17
+    versions = (1,)
+    mechanism: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.mechanism)
+
+    def read(self, data: Reader, version: int) -> Handshaken:
+        return Handshaken(data.number(">h"), tuple(data.text() for _ in range(data.count())))
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    error: int
+    message: str
+    token: bytes = field(repr=False)
+    lifetime_ms: int
+    """The broker closes the connection when it is used after this time; 0 for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticate(Request[Authenticated]):
+    """One step of a SASL login."""
+
+    key = 36
+    versions = (1,)
+    token: bytes = field(repr=False)
+
+    def write(self, out: Writer, version: int) -> None:
+        out.block(self.token)
+
+    def read(self, data: Reader, version: int) -> Authenticated:
+        return Authenticated(data.number(">h"), data.text(), data.block(), data.number(">q"))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBrokers(Request[Sequence[tuple[str, int]]]):
+    """Asks for the addresses of all brokers."""
+
+    key = 3
+    versions = (1,)
+
+    def write(self, out: Writer, version: int) -> None:
+        out.count(0)  # no topics
+
+    def read(self, data: Reader, version: int) -> Sequence[tuple[str, int]]:
+        found = []
+        for _ in range(data.count()):
+            data.number(">i")
+            found.append((data.text(), data.number(">i")))
+            data.text()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    error: int
+    host: str = ""
+    port: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinator(Request[Found]):
+    """Asks which broker leads the group."""
+
+    key = 10
+    versions = (1,)
+    group_id: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.number(">b", 0)  # of a group, not of a transaction
+
+    def read(self, data: Reader, version: int) -> Found:
+        data.number(">i")
+        error = data.number(">h")
+        data.text()
+        data.number(">i")
+        return Found(error, data.text(), data.number(">i"))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """`members` are there for the leader only: metadata by member id."""
+
+    error: int
+    generation: int
+    protocol: str
+    leader: str
+    member_id: str
+    members: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup(Request[Joined]):
+    """Answered when all members have joined or the rebalance timeout is over."""
+
+    key = 11
+    versions = (8, 5)
+    flexible_from = 6
+    group_id: str
+    member_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Sequence[tuple[str, bytes]] = field(repr=False)
+    reason: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.number(">ii", self.session_timeout_ms, self.rebalance_timeout_ms)
+        out.string(self.member_id)
+        out.string(None)
+        out.string(self.protocol_type)
+        out.count(len(self.protocols))
+        for name, metadata in self.protocols:
+            out.string(name)
+            out.block(metadata)
+            out.end()
+        if version >= 8:
+            out.string(self.reason[:_MAX_REASON])
+
+    def read(self, data: Reader, version: int) -> Joined:
+        data.number(">i")
+        error, generation = data.number(">h"), data.number(">i")
+        if version >= 7:
+            data.text()  # protocol type
+        protocol, leader, member_id = data.text(), data.text(), data.text()
+        members = {}
+        for _ in range(data.count()):
+            name = data.text()
+            data.text()
+            members[name] = data.block()
+            data.end()
+        return Joined(error, generation, protocol, leader, member_id, members)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    error: int
+    assignment: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup(Request[Synced]):
+    """Answered when the leader has sent the assignments, which it does with this request."""
+
+    key = 14
+    versions = (3,)
+    group_id: str
+    generation: int
+    member_id: str
+    assignments: Mapping[str, bytes] = field(repr=False)
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.number(">i", self.generation)
+        out.string(self.member_id)
+        out.string(None)
+        out.count(len(self.assignments))
+        for member, assignment in self.assignments.items():
+            out.string(member)
+            out.block(assignment)
+
+    def read(self, data: Reader, version: int) -> Synced:
+        data.number(">i")
+        return Synced(data.number(">h"), data.block())
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat(Request[int]):
+    """The answer is an error code."""
+
+    key = 12
+    versions = (3,)
+    group_id: str
+    generation: int
+    member_id: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.number(">i", self.generation)
+        out.string(self.member_id)
+        out.string(None)
+
+    def read(self, data: Reader, version: int) -> int:
+        data.number(">i")
+        return data.number(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup(Request[int]):
+    """The answer is an error code: the group's, or else the member's."""
+
+    key = 13
+    versions = (5, 1)
+    flexible_from = 4
+    group_id: str
+    member_id: str
+    reason: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        if version == 1:
+            out.string(self.member_id)
+            return
+        out.count(1)
+        out.string(self.member_id)
+        out.string(None)
+        out.string(self.reason[:_MAX_REASON])
+        out.end()
+
+    def read(self, data: Reader, version: int) -> int:
+        data.number(">i")
+        error = data.number(">h")
+        if version == 1 or error or not data.count():
+            return error
+        data.text()
+        data.text()
+        return data.number(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsDeleted:
+    """`error` is of the whole request; `errors` has one of each partition, 0 where its offset is gone."""
+
+    error: int
+    errors: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDelete(Request[OffsetsDeleted]):
+    """Forgets committed offsets of partitions, of a group that does not read their topics now (KIP-496)."""
+
+    key = 47
+    versions = (0,)
+    group_id: str
+    partitions: Mapping[str, Sequence[int]]
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.count(len(self.partitions))
+        for topic, numbers in self.partitions.items():
+            out.string(topic)
+            out.count(len(numbers))
+            for number in numbers:
+                out.number(">i", number)
+
+    def read(self, data: Reader, version: int) -> OffsetsDeleted:
+        error = data.number(">h")
+        data.number(">i")
+        errors = {}
+        for _ in range(data.count()):
+            topic = data.text()
+            for _ in range(data.count()):
+                number = data.number(">i")
+                errors[topic, number] = data.number(">h")
+        return OffsetsDeleted(error, errors)
+
+
+class Writer:
+    """Puts values one after the other; in flexible versions lengths are short and structures end with tags."""
+
+    def __init__(self, *, is_flexible: bool) -> None:
+        self._is_flexible = is_flexible
+        self.data = b""
+
+    def number(self, form: str, *values: int) -> None:
+        self.data += struct.pack(form, *values)
+
+    def string(self, text: str | None) -> None:
+        block = None if text is None else text.encode()
+        self._sized(">h", block)
+
+    def block(self, block: bytes) -> None:
+        self._sized(">i", block)
+
+    def count(self, number: int) -> None:
+        self.data += _varint(number + 1) if self._is_flexible else struct.pack(">i", number)
+
+    def end(self) -> None:
+        """No tags."""
+        if self._is_flexible:
+            self.data += b"\0"
+
+    def _sized(self, form: str, block: bytes | None) -> None:
+        if self._is_flexible:
+            self.data += _varint(0 if block is None else len(block) + 1) + (block or b"")
+        else:
+            self.data += struct.pack(form, -1 if block is None else len(block)) + (block or b"")
+
+
+class Reader:
+    """Takes values off the front. What is null reads as empty. Errors: struct.error where the bytes end too early."""
+
+    def __init__(self, data: bytes, *, is_flexible: bool) -> None:
+        self._data = data
+        self._is_flexible = is_flexible
+        self._at = 0
+
+    def number(self, form: str) -> int:
+        (value,) = struct.unpack_from(form, self._data, self._at)
+        self._at += struct.calcsize(form)
+        return int(value)
+
+    def text(self) -> str:
+        return self._sized(">h").decode()
+
+    def block(self) -> bytes:
+        return self._sized(">i")
+
+    def count(self) -> int:
+        return max(0, self._varint() - 1 if self._is_flexible else self.number(">i"))
+
+    def end(self) -> None:
+        """Skip the tags."""
+        if self._is_flexible:
+            for _ in range(self._varint()):
+                self._varint()
+                self._take(self._varint())
+
+    def _sized(self, form: str) -> bytes:
+        return self._take(self._varint() - 1 if self._is_flexible else self.number(form))
+
+    def _take(self, size: int) -> bytes:
+        if size <= 0:
+            return b""
+        if self._at + size > len(self._data):
+            raise struct.error(f"{size} bytes wanted, {len(self._data) - self._at} there")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.number(">B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+
+def _varint(value: int) -> bytes:
+    data = bytearray()
+    while value > 0x7F:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    data.append(value)
+    return bytes(data)

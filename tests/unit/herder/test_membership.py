@@ -1,0 +1,77 @@
+"""Decisions of a group member that need no group: what it offers, when it must stop, which errors are final."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from kconnect.herder.membership import offered_protocols
+from kconnect.herder.membership_errors import error_name, final_error
+from kconnect.herder.membership_heartbeats import Rhythm, must_stop_at
+from kconnect.herder.protocol import Assignment, MemberState, Work, decode_metadata
+from kit.golden import load
+
+STATE = MemberState(2, "http://h:8083/", 7, Assignment(2, "l", "http://l/", 7, Work(("a",))))
+
+
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        ("sessioned", ["sessioned", "compatible", "default"]),
+        ("compatible", ["compatible", "default"]),
+        ("eager", ["default"]),
+    ],
+)
+def test_a_member_offers_its_protocol_and_all_older_ones(setting, names):
+    offered = offered_protocols(setting, STATE)
+
+    assert [name for name, _ in offered] == names
+    for name, data in offered:
+        state = decode_metadata(data)
+        assert state.version == {"sessioned": 2, "compatible": 1, "default": 0}[name]
+        assert (state.url, state.offset) == (STATE.url, STATE.offset)
+        if state.version:
+            assert state.assignment is not None
+            assert state.assignment.version == state.version
+            assert state.assignment.work == Work(("a",))
+        else:
+            assert state.assignment is None
+
+
+def test_a_newcomer_s_metadata_is_java_s_byte_by_byte():
+    (first,) = next(iter(load("topics/group-protocol-disabled.json").values()))["members"]
+    state = MemberState(2, "http://127.0.0.1:28085/", -1)
+    assert dict(offered_protocols("sessioned", state))["sessioned"] == base64.b64decode(first["metadata_b64"])
+
+
+def test_a_member_gives_up_before_the_broker_can_and_outlives_a_missed_heartbeat():
+    rhythm = Rhythm(session_s=10, interval_s=3, rebalance_s=60)  # Java's defaults
+    last_answered = 100.0
+    broker_gives_up_at = last_answered + rhythm.session_s  # at the earliest: it counts from the heartbeat's arrival
+
+    assert must_stop_at(last_answered, rhythm) <= broker_gives_up_at - 2
+    assert must_stop_at(last_answered, rhythm) > last_answered + 2 * rhythm.interval_s
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        (23, "consumer group"),
+        (24, "group.id"),
+        (26, "session.timeout.ms=6000"),
+        (30, "READ"),
+        (81, "group.max.size"),
+    ],
+)
+def test_errors_that_do_not_pass_name_what_to_set(code, named):
+    error = final_error(code, "orders", 6000)
+    assert error is not None
+    assert named in f"{error} {error.hint}"
+    assert "orders" in f"{error} {error.hint}" or "session.timeout.ms" in str(error)
+    assert error_name(code) in str(error)
+
+
+@pytest.mark.parametrize("code", [14, 15, 16, 22, 25, 27, 79, 82, -1])
+def test_errors_that_pass_are_not_final(code):
+    assert final_error(code, "orders", 6000) is None

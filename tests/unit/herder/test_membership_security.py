@@ -1,0 +1,110 @@
+"""Security settings of a worker, for connections to its group."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from kconnect.errors import ConfigError
+from kconnect.herder.membership_security import access, parse_addresses
+from kit.certificates import Authority
+
+PLAIN = 'x.PlainLoginModule required username="u" password="s3cret";'
+SCRAM = 'x.ScramLoginModule required username="u" password="s3cret";'
+
+
+def sasl(mechanism, jaas=PLAIN, **more):
+    return {"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas} | more
+
+
+def test_addresses_are_read_as_java_reads_them():
+    assert parse_addresses(" a:1, PLAINTEXT://b:2 ,[::1]:9092") == (("a", 1), ("b", 2), ("::1", 9092))
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", ":9092", "host:70000"])
+def test_an_address_that_is_none_is_refused_by_the_setting_s_name(text):
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
+        parse_addresses(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [
+        (sasl("PLAIN"), b"\0u\0s3cret"),
+        (sasl("SCRAM-SHA-256", SCRAM), b"n,,n=u,r="),
+        (sasl("SCRAM-SHA-512", SCRAM), b"n,,n=u,r="),
+    ],
+)
+def test_a_jaas_entry_becomes_a_login(settings, first):
+    found = access(settings, "me")
+    assert found.tls is None
+    assert found.login is not None
+    assert found.login().mechanism == settings["sasl.mechanism"]
+    assert found.login().first().startswith(first)
+    assert "s3cret" not in repr(found)
+
+
+def test_an_unsecured_token_is_made_for_test_clusters():
+    found = access(sasl("OAUTHBEARER", 'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="me";'), "c")
+    assert found.login is not None
+    assert found.login().first().startswith(b"n,,\x01auth=Bearer eyJhbGciOiAibm9uZSJ9.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"security.protocol": "TLS"}, r"security\.protocol"),
+        ({"security.protocol": "SASL_SSL"}, "GSSAPI"),
+        (sasl("GSSAPI"), "GSSAPI"),
+        (sasl("OAUTHBEARER", "x.OAuthBearerLoginModule required;"), r"token\.endpoint\.url"),
+        (sasl("PLAIN", "x.OAuthBearerLoginModule required;"), r"sasl\.jaas\.config"),
+        (
+            sasl(
+                "OAUTHBEARER",
+                "x.OAuthBearerLoginModule required;",
+                **{
+                    "sasl.oauthbearer.jwt.retriever.class": "org.apache.kafka.common.security.oauthbearer."
+                    "JwtBearerJwtRetriever"
+                },
+            ),
+            "JwtBearerJwtRetriever",
+        ),
+        ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, r"ssl\.enabled\.protocols"),
+        ({"security.protocol": "SSL", "ssl.cipher.suites": "TLS_NO_WITH_NOTHING"}, r"ssl\.cipher\.suites"),
+    ],
+)
+def test_what_can_not_be_done_is_refused_by_the_setting_s_name(settings, named):
+    with pytest.raises(ConfigError, match=named):
+        access(settings, "me")
+
+
+def test_stores_of_java_become_a_tls_context(tmp_path):
+    authority = Authority()
+    store = authority.sign("worker").p12_file(tmp_path / "own.p12", "store-pass")
+    settings = {
+        "security.protocol": "SSL",
+        "ssl.truststore.certificates": authority.pem.decode(),
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": "store-pass",
+        "ssl.enabled.protocols": "TLSv1.2",
+        "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    }
+
+    tls = access(settings, "me").tls
+
+    assert tls is not None
+    assert tls.check_hostname
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    assert tls.maximum_version is ssl.TLSVersion.TLSv1_2
+    assert [one["name"] for one in tls.get_ciphers() if one["protocol"] == "TLSv1.2"] == [
+        "ECDHE-ECDSA-AES128-GCM-SHA256"
+    ]
+    assert len(tls.get_ca_certs()) == 1
+
+
+def test_an_empty_identification_algorithm_trusts_any_name_but_not_any_authority():
+    tls = access({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}, "me").tls
+    assert tls is not None
+    assert not tls.check_hostname
+    assert tls.verify_mode is ssl.CERT_REQUIRED
