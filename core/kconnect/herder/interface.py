@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from kconnect.api.configdef import ConfigKey
 from kconnect.herder.config_infos import ConfigInfos
+from kconnect.herder.rebalances import Rebalance
+from kconnect.herder.sessions import RequestSignature
 from kconnect.logs import LoggerLevel
 from kconnect.metrics import Reading, TaskCounters, TaskMeter
 from kconnect.model import (
@@ -68,6 +70,10 @@ class LauncherEvents(Protocol):
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         """Committed source offsets, one for each partition asked for, None where there is none. May block on a file."""
+        ...
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """An exactly-once task could write now. May block. Errors: ConnectError when that run is wanted no more."""
         ...
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
@@ -143,7 +149,7 @@ class Herder(Protocol):
     """What REST asks. Threads: any; each call blocks until done or until its deadline (TimedOutError).
 
     Errors: NotFoundError, AlreadyExistsError, BadRequestError, ForbiddenError, ConfigError, ConflictError,
-    TimedOutError.
+    TimedOutError; WrongWorkerError where another worker of the cluster has to do it.
     """
 
     def server_info(self) -> ServerInfo: ...
@@ -184,6 +190,13 @@ class Herder(Protocol):
     def restart_task(self, task_id: TaskId) -> None: ...
     def request_task_reconfiguration(self, name: str) -> None: ...
 
+    def check_peer(self, signature: RequestSignature | None) -> None:
+        """Whether a request comes from another worker of the cluster; without a cluster nothing is checked.
+
+        Errors: BadRequestError, ForbiddenError, NotReadyError while there is no key to check it with.
+        """
+        ...
+
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         """What another worker of the cluster computed; BadRequestError where there is no cluster."""
         ...
@@ -220,6 +233,10 @@ class Herder(Protocol):
 
     def slots(self) -> Sequence[SlotInfo]:
         """Where tasks run."""
+        ...
+
+    def rebalances(self) -> Sequence[Rebalance]:
+        """The last ones this worker went through, in order; none where there is no cluster."""
         ...
 
     def loggers(self) -> Mapping[str, LoggerLevel]: ...

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from kconnect.config.client_config import admin_config
+from kconnect.config.client_config import admin_config, admin_settings
 from kconnect.herder.offsets_admin import GroupOffsetsFactory
 from kconnect.model import TopicPartition
 
@@ -22,8 +22,10 @@ log = logging.getLogger(__name__)
 class _KafkaGroups:
     """Implements `GroupOffsets`; each call may take `timeout_s`."""
 
-    def __init__(self, admin: KafkaAdmin, timeout_s: float) -> None:
+    def __init__(self, admin: KafkaAdmin, settings: Mapping[str, str], timeout_s: float) -> None:
+        """`settings`: those of the admin client, in Java's names."""
         self._admin = admin
+        self._settings = settings
         self._timeout_s = timeout_s
 
     def list_offsets(self, group: str) -> dict[TopicPartition, int]:
@@ -33,7 +35,9 @@ class _KafkaGroups:
         self._admin.alter_group_offsets(group, offsets, self._timeout_s)
 
     def delete_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
-        self._admin.delete_group_offsets(group, partitions, self._timeout_s)
+        from kconnect.herder.group_offset_delete import delete_group_offsets
+
+        delete_group_offsets(self._settings, group, partitions, self._timeout_s)
 
     def delete_group(self, group: str) -> None:
         self._admin.delete_group(group, self._timeout_s)
@@ -61,4 +65,4 @@ def _open(
     for warning in warnings:
         log.warning("%s", warning)
     with KafkaAdmin(settings, name) as admin:
-        yield _KafkaGroups(admin, timeout_s)
+        yield _KafkaGroups(admin, admin_settings(worker_props, connector_config, client_id=name), timeout_s)

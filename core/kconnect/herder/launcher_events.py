@@ -58,6 +58,9 @@ class HerderEvents:
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return read_source_offsets(self._offsets, connector, partitions)
 
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """No worker but this one runs its tasks."""
+
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         """Errors: ConflictError for a connector without tasks: a task that was left behind must not undo an alter."""
         entry = self._config.find(connector)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from kconnect.herder.connector_plugins import ConnectorPlugins
 from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
-from kconnect.herder.memory_status import MemoryStatus
 from kconnect.herder.plugin_keys import PluginLike
-from kconnect.metrics import PluginUse, Reading, WorkerView, readings_of
+from kconnect.metrics import PluginUse, Reading, Startups, WorkerView, readings_of
 from kconnect.model import ConnectorStatus, ConnectorType
 
 __all__ = ["plugins_in_use", "worker_readings"]
@@ -19,10 +19,19 @@ _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _DEFAULT_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
+class MeasuredStatus(Protocol):
+    """Statuses, and how starts have ended."""
+
+    connector_starts: Startups
+    task_starts: Startups
+
+    def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None: ...
+
+
 def worker_readings(
     kinds: Mapping[str, ConnectorType],
     entries: Iterable[ConnectorEntry],
-    status: MemoryStatus,
+    status: MeasuredStatus,
     launcher: Launcher,
     plugins: ConnectorPlugins,
     worker_config: Mapping[str, str],

@@ -17,6 +17,7 @@ __all__ = [
     "ConnectorEntry",
     "MemoryConfig",
     "complete_task_configs",
+    "not_stopped",
     "patched",
     "report_too_many_tasks",
     "require_stopped",
@@ -114,10 +115,15 @@ def report_too_many_tasks(entry: ConnectorEntry, count: int) -> None:
 def require_stopped(entry: ConnectorEntry) -> None:
     """Offsets may change only while nothing can commit. Errors: BadRequestError in Java's words."""
     if entry.target_state is not TargetState.STOPPED or entry.task_configs:
-        raise BadRequestError(
-            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
-            f"specified connector by issuing a 'PUT' request to the '/connectors/{entry.name}/stop' endpoint"
-        )
+        raise BadRequestError(not_stopped(entry.name))
+
+
+def not_stopped(connector: str) -> str:
+    """Why the offsets of a connector can not be changed now."""
+    return (
+        "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+        f"specified connector by issuing a 'PUT' request to the '/connectors/{connector}/stop' endpoint"
+    )
 
 
 class MemoryConfig:

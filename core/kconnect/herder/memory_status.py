@@ -29,7 +29,8 @@ class MemoryStatus:
         self.worker_id = worker_id
         self._lock = threading.Lock()
         self._connectors: dict[str, ConnectorState] = {}  # guarded by _lock
-        self._tasks: dict[TaskId, _TaskRun] = {}  # guarded by _lock
+        # Guarded by _lock; by connector, so that a list of all connectors looks at each task once
+        self._tasks: dict[str, dict[int, _TaskRun]] = {}
         self.connector_starts = Startups()
         self.task_starts = Startups()
 
@@ -51,7 +52,7 @@ class MemoryStatus:
         """A run of a task begins: it shows as `state` until a slot reports it; reports of other runs are dropped."""
         with self._lock:
             status = TaskState(task_id.task, state, self.worker_id, None, version)
-            self._tasks[task_id] = _TaskRun(run, status)
+            self._tasks.setdefault(task_id.connector, {})[task_id.task] = _TaskRun(run, status)
         self.task_starts.began((task_id, run))
 
     def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
@@ -61,11 +62,11 @@ class MemoryStatus:
         """
         shown = RunState.UNASSIGNED if state is RunState.STOPPED else state
         with self._lock:
-            known = self._tasks.get(task_id)
+            known = self._run_of(task_id)
             if known is None or known.run != run:
                 return False
             status = replace(known.status, state=shown, trace=trace, worker_id=self.worker_id)
-            self._tasks[task_id] = _TaskRun(run, status)
+            self._tasks[task_id.connector][task_id.task] = _TaskRun(run, status)
         if state is RunState.STOPPED:
             self.task_starts.forget((task_id, run))
         else:
@@ -75,13 +76,12 @@ class MemoryStatus:
     def remove_tasks(self, ids: Collection[TaskId]) -> None:
         with self._lock:
             for task_id in ids:
-                self._tasks.pop(task_id, None)
+                self._tasks.get(task_id.connector, {}).pop(task_id.task, None)
 
     def remove_connector(self, name: str) -> None:
         with self._lock:
             self._connectors.pop(name, None)
-            for task_id in [task_id for task_id in self._tasks if task_id.connector == name]:
-                del self._tasks[task_id]
+            self._tasks.pop(name, None)
 
     def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         """A connector with its tasks in order. Errors: NotFoundError."""
@@ -94,7 +94,7 @@ class MemoryStatus:
         """The same; None when there is no such connector."""
         with self._lock:
             state = self._connectors.get(name)
-            tasks = [entry.status for task_id, entry in self._tasks.items() if task_id.connector == name]
+            tasks = [entry.status for entry in self._tasks.get(name, {}).values()]
         if state is None:
             return None
         return ConnectorStatus(name, state, tuple(sorted(tasks, key=lambda task: task.id)), kind)
@@ -102,7 +102,11 @@ class MemoryStatus:
     def task(self, task_id: TaskId) -> TaskState:
         """Errors: NotFoundError."""
         with self._lock:
-            entry = self._tasks.get(task_id)
+            entry = self._run_of(task_id)
         if entry is None:
             raise NotFoundError(f"No status found for task {task_id}")
         return entry.status
+
+    def _run_of(self, task_id: TaskId) -> _TaskRun | None:
+        """Call with the lock held."""
+        return self._tasks.get(task_id.connector, {}).get(task_id.task)

@@ -1,6 +1,8 @@
 """Read, alter and reset the offsets of a connector (KIP-875): a source's in the store, a sink's in its consumer group.
 
 Source: Worker#connectorOffsets, Worker#modifyConnectorOffsets, SinkUtils (Kafka 4.3).
+Differs: offsets that can not be (nested, negative, of no topic, refused by the connector as wrong) are BadRequestError,
+so 400 in REST; Java answers 500, which it has for the connector's own failures.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, java_text
+from kconnect.errors import (
+    BadRequestError,
+    ConfigError,
+    ConflictError,
+    ConnectError,
+    DataError,
+    NotFoundError,
+    java_text,
+)
 from kconnect.herder.connector_runner import call_once
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage import OffsetStore, commit_source_offsets, list_source_offsets
@@ -26,6 +36,8 @@ __all__ = ["GroupOffsets", "GroupOffsetsFactory", "OffsetsAdmin", "consumer_grou
 log = logging.getLogger(__name__)
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+# What brokers accept. Source: o.a.k.common.internals.Topic
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _JAVA_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -114,9 +126,12 @@ class OffsetsAdmin:
         return self._write_source(subject, known, reset=True)
 
     def _write_source(self, subject: _Subject, offsets: Sequence[ConnectorOffset], *, reset: bool) -> str:
-        for item in offsets:
-            check_format(item.partition)
-            check_format(item.offset)
+        try:
+            for item in offsets:
+                check_format(item.partition)
+                check_format(item.offset)
+        except DataError as err:
+            raise BadRequestError(str(err)) from err
         handled = self._ask_hook(
             subject,
             lambda plugin: plugin.alter_offsets(
@@ -129,13 +144,11 @@ class OffsetsAdmin:
         return _message(handled, reset=reset)
 
     def _alter_sink(self, subject: _Subject, offsets: Mapping[TopicPartition, int | None]) -> str:
+        for at, offset in offsets.items():
+            _check_possible(subject.name, at, offset)
         handled = self._ask_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), dict(offsets)))
         wanted = {at: offset for at, offset in offsets.items() if offset is not None}
         removed = [at for at, offset in offsets.items() if offset is None]
-        if any(offset < 0 for offset in wanted.values()):
-            raise ConnectError(
-                f"Failed to modify offsets for sink connector {subject.name}", hint="Offsets begin at 0."
-            )
         group = consumer_group_of(subject.name, subject.config)
         try:
             with self._groups(subject.config) as groups:
@@ -145,6 +158,10 @@ class OffsetsAdmin:
                     groups.delete_offsets(group, removed)
         except ConflictError as err:
             raise ConnectError(_tasks_alive(subject.name, "alter")) from err
+        except NotFoundError as err:  # a topic or partition that is not there
+            raise BadRequestError(
+                f"Failed to alter consumer group offsets for connector {subject.name}: {err}"
+            ) from err
         except ConnectError as err:
             raise ConnectError(
                 f"Failed to alter consumer group offsets for connector {subject.name}", hint=str(err)
@@ -173,7 +190,11 @@ class OffsetsAdmin:
         return _message(handled, reset=True)
 
     def _ask_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
-        """Call alter_offsets of a new instance, on a thread of its own and with a deadline."""
+        """Call alter_offsets of a new instance, on a thread of its own and with a deadline.
+
+        Errors: BadRequestError when the connector finds them wrong (DataError, ConfigError); ConnectError when it
+        fails otherwise.
+        """
         name, kind = subject.name, subject.kind
         try:
             return call_once(
@@ -182,6 +203,8 @@ class OffsetsAdmin:
                 lambda: bool(ask(subject.make())),
                 self._call_timeout_s,
             )
+        except (DataError, ConfigError) as err:
+            raise BadRequestError(str(err), hint=err.hint) from err
         except ConnectError:
             raise
         except NotImplementedError as err:
@@ -191,6 +214,15 @@ class OffsetsAdmin:
             ) from err
         except Exception as err:  # a plugin call
             raise ConnectError(f"Failed to modify offsets for {kind} connector {name}", hint=str(err)) from err
+
+
+def _check_possible(name: str, at: TopicPartition, offset: int | None) -> None:
+    """Refuse what no broker can have, and what the Kafka client refuses with errors of Python's."""
+    if offset is not None and offset < 0:
+        raise BadRequestError(f"Failed to modify offsets for sink connector {name}: offset {offset} is below 0")
+    if at.partition < 0 or not _TOPIC_NAME.fullmatch(at.topic):
+        what = f"partition {at.partition} is below 0" if at.partition < 0 else f"no topic can be named '{at.topic}'"
+        raise BadRequestError(f"Failed to alter consumer group offsets for connector {name}: {what}")
 
 
 def _message(handled: bool, *, reset: bool) -> str:

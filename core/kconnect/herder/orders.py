@@ -61,7 +61,7 @@ class Orders:
             thread = threading.Thread(target=self._work, args=(name, action, what), name=f"orders-{name}", daemon=True)
             self._pending[name, what] = thread
             self._running.add(thread)
-        thread.start()
+            thread.start()  # inside of the lock: `close` joins what it finds running
 
     def _work(self, name: str, action: Callable[[], bool], what: str) -> None:
         delay_s = _FIRST_DELAY_S

@@ -6,19 +6,27 @@ Source: ConnectorConfig.enrich, PluginsRecommenders (Kafka 4.3).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef, parse_type
+from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigValue, parse_type
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 
-__all__ = ["PluginFinder", "PluginLike", "any_plugin", "enriched", "instance_of"]
+__all__ = ["PluginFinder", "PluginLike", "any_plugin", "enriched", "instance_of", "suggest_nearest"]
 
 log = logging.getLogger(__name__)
 
 _T, _I, _W = ConfigDef.Type, ConfigDef.Importance, ConfigDef.Width
 _IMPLICIT = ("predicate", "negate")
+_NOT_FOUND = " could not be found."
+_KIND_OF = (
+    (re.compile(r"(key|value)\.converter"), "converter"),
+    (re.compile(r"header\.converter"), "header_converter"),
+    (re.compile(r"transforms\..+\.type"), "transformation"),
+    (re.compile(r"predicates\..+\.type"), "predicate"),
+)
 
 
 class PluginLike(Protocol):
@@ -41,6 +49,9 @@ class PluginFinder(Protocol):
     def transformation(self, name: str) -> type[Any]: ...
     def predicate(self, name: str) -> type[Any]: ...
     def describe(self) -> Sequence[PluginLike]: ...
+    def nearest(self, name: str, *kinds: str) -> list[str]:
+        """Plugins of these kinds that an unknown name may have meant."""
+        ...
 
 
 def enriched(
@@ -70,6 +81,21 @@ def any_plugin(plugins: PluginFinder, name: str) -> type[Any]:
     if _inner_classes(plugins, name):
         return type
     raise problem
+
+
+def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | None], plugins: PluginFinder) -> None:
+    """Add "Did you mean .." to the message of each converter, transformation or predicate that is not found.
+
+    Differs: Java only says that the class could not be found, as ours does where no name is close.
+    """
+    for value in values:
+        kind = next((kind for pattern, kind in _KIND_OF if pattern.fullmatch(value.name)), None)
+        if kind is None:
+            continue
+        for index, message in enumerate(value.error_messages):
+            close = plugins.nearest(props.get(value.name) or "", kind) if message.endswith(_NOT_FOUND) else []
+            if close:
+                value.error_messages[index] = f"{message} Did you mean {' or '.join(close)}?"
 
 
 def instance_of(plugin_class: type[Any]) -> Any:

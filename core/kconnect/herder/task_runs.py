@@ -5,22 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count
+from typing import Protocol
 
 from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
-from kconnect.herder.memory_status import MemoryStatus
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
 
-__all__ = ["TaskRuns"]
+__all__ = ["TaskRuns", "TaskStatuses"]
 
 log = logging.getLogger(__name__)
+
+
+class TaskStatuses(Protocol):
+    """Who keeps what tasks are seen doing. Threads: any; must not block."""
+
+    def expect_task(
+        self, task_id: TaskId, run: int, version: str | None, state: RunState = RunState.UNASSIGNED
+    ) -> None:
+        """A run of a task begins: it shows as `state` until a slot reports it; reports of other runs are dropped."""
+        ...
 
 
 class TaskRuns:
     """Threads: any; who calls holds the connector's order."""
 
     def __init__(
-        self, launcher: Launcher, status: MemoryStatus, worker_config: Mapping[str, str], stop_timeout_s: float
+        self, launcher: Launcher, status: TaskStatuses, worker_config: Mapping[str, str], stop_timeout_s: float
     ) -> None:
         self._launcher = launcher
         self._status = status

@@ -14,13 +14,16 @@ from kconnect import redaction
 from kconnect.api import SourceConnector
 from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue, parse_type
 from kconnect.config.client_config import consumer_config, override_error, producer_config
+from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.exactly_once import is_distributed, is_exactly_once
 from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
-from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of
-from kconnect.logs import mask
+from kconnect.herder.exactly_once_checks import check_exactly_once
+from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of, suggest_nearest
+from kconnect.logs import log_context, mask
 
 __all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]
 
@@ -34,6 +37,7 @@ _FREE_PREFIXES: Final = (
     *("header.converter.", "key.converter.", "value.converter."),
 )
 _ALLOWLIST: Final = "connector.client.config.override.allowlist"
+_OWN_OFFSETS: Final = "offsets.storage.topic"
 _DLQ: Final = "errors.deadletterqueue.topic.name"
 
 
@@ -50,8 +54,7 @@ class ConnectorValidator:
     """Validates connector configs against the plugins and settings of one worker.
 
     Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
-    Differs: overrides of client settings are shown without a definition; one that is no number is an error of that
-    setting, where Java answers 500.
+    Differs: an override of a client setting that is no number is an error of that setting, where Java answers 500.
     """
 
     plugins: PluginFinder
@@ -63,9 +66,15 @@ class ConnectorValidator:
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead; references checked by their values.
 
+        Log lines meanwhile begin with `[name|validate]`.
+
         Errors: as `_validate`; ConfigError for a reference to what is not there.
         Differs: values and messages show `${..}` as written, where Java shows what was found.
         """
+        with log_context(props.get("name"), stage="validate"):
+            return self._validate_by_values(props)
+
+    def _validate_by_values(self, props: Mapping[str, str | None]) -> ConfigInfos:
         given: Mapping[str, Any] = props  # None passes through
         resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
         if not resolved.references:
@@ -97,9 +106,12 @@ class ConnectorValidator:
         is_source = isinstance(connector, SourceConnector)
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
         values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+        suggest_nearest(values.values(), props, self.plugins)
         if not is_source:
             for key, message in sink_problems(props):
                 values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        if is_source and is_distributed(self.worker):
+            check_exactly_once(connector, given, values, is_on=is_exactly_once(self.worker))
         for key in [key for key, value in props.items() if value is None]:
             message = "Null value can not be supplied as the configuration value."
             values.setdefault(key, ConfigValue(key)).add_error_message(message)
@@ -157,7 +169,10 @@ class ConnectorValidator:
         except (ConfigError, NotFoundError) as err:
             shorter = err.problems[0].message if isinstance(err, ConfigError) and err.problems else str(err)
             problem = ConfigProblem("connector.class", name, shorter)
-            raise InvalidConnectorError(str(err), (problem,), hint=err.hint) from err
+            close = self.plugins.nearest(name, "source", "sink")
+            # REST shows no hints: what was meant goes behind Java's list of all there are
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise InvalidConnectorError(f"{err}{meant}", (problem,), hint=err.hint) from err
         return instance_of(plugin_class)
 
     def _own(
@@ -204,30 +219,37 @@ class ConnectorValidator:
     def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
         """What the connector sets for its clients, by the worker's policy; only for clients that it will have."""
         has_dlq = bool((props.get(_DLQ) or "").strip())
+        # As in Java a worker of a cluster reads offsets with clients of the connector's, where it has a topic for them
+        has_offsets = is_source and is_distributed(self.worker)
+        has_offsets = has_offsets and (is_exactly_once(self.worker) or bool(props.get(_OWN_OFFSETS, "").strip()))
         uses_creation = any(key.startswith("topic.creation.") for key in props)
-        used = {
-            "producer.override.": is_source or has_dlq,
-            "consumer.override.": not is_source,
-            "admin.override.": uses_creation if is_source else has_dlq,
+        used: dict[ClientKind, bool] = {
+            "producer": is_source or has_dlq,
+            "consumer": not is_source or has_offsets,
+            "admin": uses_creation or has_offsets if is_source else has_dlq,
         }
-        return [self._overrides(props, prefix) for prefix, is_used in used.items() if is_used]
+        return [self._overrides(props, client) for client, is_used in used.items() if is_used]
 
-    def _overrides(self, props: Mapping[str, str], prefix: str) -> ConfigInfos:
+    def _overrides(self, props: Mapping[str, str], client: ClientKind) -> ConfigInfos:
+        """Each override of one client with its row of Java's table, its parsed value and what speaks against it."""
         policy = self.worker.get("connector.client.config.override.policy", "All")
         allowlist = parse_type(_ALLOWLIST, self.worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
-        infos = []
+        prefix, table, values = f"{client}.override.", client_table(client).config_keys, []
         for key, text in props.items():
             if not key.startswith(prefix):
                 continue
-            java_key = key.removeprefix(prefix)
-            value = ConfigValue(key, text)
-            refused = override_error(policy, java_key, allowlist) or _untranslatable(prefix, java_key, text)
+            name = key.removeprefix(prefix)
+            value = ConfigValue(name, mask({key: text})[key])
+            refused = override_error(policy, name, allowlist) or _untranslatable(prefix, name, text)
+            try:
+                if name in table and value.value == text:
+                    value.value = parse_type(name, text, table[name].type)
+            except ConfigError as err:
+                refused = refused or str(err)
             if refused is not None:
                 value.add_error_message(refused)
-            if refused is not None or mask({key: text})[key] != text:
-                value.value = mask({key: text})[key]
-            infos.append(ConfigInfo(None, value))
-        return ConfigInfos("", sum(1 for info in infos if info.value and info.value.error_messages), (), tuple(infos))
+            values.append(value)
+        return _prefixed(prefix, table, values)
 
 
 def _untranslatable(prefix: str, key: str, text: str) -> str | None:

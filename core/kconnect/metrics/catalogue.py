@@ -135,7 +135,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         ("source-record-active-count", _G, "records", "Records polled and not acknowledged yet."),
         ("source-record-active-count-avg", _G, "records", "The mean of these over the last minute."),
         ("source-record-active-count-max", _G, "records", "The most of these in the last minute."),
-        ("transaction-size-avg", _G, "records", "Records of a transaction, the mean of a minute."),
+        ("transaction-size-avg", _G, "records", "Records of an exactly-once transaction, the mean of a minute."),
         ("transaction-size-max", _G, "records", "Records of the largest transaction."),
         ("transaction-size-min", _G, "records", "Records of the smallest transaction."),
     ),
@@ -186,10 +186,8 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
 )
 
 _NO_GROUP = "a standalone worker has no group of workers, as in Java"
-_NO_TRANSACTIONS = "only exactly-once sources write in transactions, and a standalone worker has none, as in Java"
 NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
     **{(metric.group, metric.name): _NO_GROUP for metric in CATALOGUE if "rebalance" in metric.group},
-    **{(metric.group, metric.name): _NO_TRANSACTIONS for metric in CATALOGUE if "transaction" in metric.name},
     ("sink-task-metrics", "sink-record-lag-max"): "Java names it in its catalogue and never measures it",
 }
 """Rows that no worker of ours shows yet, by group and name, with the reason."""

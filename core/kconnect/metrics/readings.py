@@ -142,6 +142,11 @@ def _source(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator
     yield from _counter(group, "source-record-poll", labels, meter, now_s, "records_polled")
     yield from _counter(group, "source-record-write", labels, meter, now_s, "records_written")
     yield from _active(group, "source-record-active-count", labels, meter, now_s)
+    if meter.latest.transaction_size.count:  # others do not write in transactions
+        names = ("transaction-size-avg", "transaction-size-max")
+        yield from _spread(group, *names, labels, meter, now_s, "transaction_size")
+        least = meter.smallest_transaction(now_s)
+        yield _reading(group, "transaction-size-min", labels, float("nan") if least is None else least)
 
 
 def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:

@@ -69,6 +69,10 @@ class TaskCounters:
     poll_ms: Spread = field(default_factory=Spread)
     put_ms: Spread = field(default_factory=Spread)
     commit_ms: Spread = field(default_factory=Spread)
+    transaction_size: Spread = field(default_factory=Spread)
+    """Exactly-once source: records of a committed transaction."""
+    transaction_least: int = 0
+    """The smallest of these since the last look."""
     failures: int = 0
     """Attempts of a stage that failed."""
     errors: int = 0
@@ -87,10 +91,15 @@ class TaskCounters:
         if records > self.records_active_most:
             self.records_active_most = records
 
+    def note_transaction(self, records: int) -> None:
+        self.transaction_size.note(records)
+        self.transaction_least = min(records, self.transaction_least or records)
+
     def snapshot(self) -> TaskCounters:
         """A copy; the maxima begin anew, so each value is in the maximum of exactly one copy."""
         copy = replace(self, **{name: replace(getattr(self, name)) for name in _SPREADS})
         self.records_active_most = self.records_active
+        self.transaction_least = 0
         for name in _SPREADS:
             getattr(self, name).most = 0.0
         return copy
@@ -122,7 +131,7 @@ class TaskCounters:
         return counters
 
 
-_SPREADS: Final = ("batch_size", "poll_ms", "put_ms", "commit_ms")
+_SPREADS: Final = ("batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
 _NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in _SPREADS)
 
 
@@ -183,6 +192,11 @@ class TaskMeter:
             return None
         recent: list[Spread] = [getattr(sample, spread) for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return max(each.most for each in recent)
+
+    def smallest_transaction(self, now_s: float) -> float | None:
+        """Of the last minute; None when there was none."""
+        recent = [sample.transaction_least for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
+        return min((least for least in recent if least), default=None)
 
     def most_active(self, now_s: float) -> int:
         recent = [sample.records_active_most for at_s, sample in self.samples if at_s > now_s - WINDOW_S]

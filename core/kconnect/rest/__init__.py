@@ -6,7 +6,7 @@ Imported by `kconnect.worker` only; imports Starlette and uvicorn, which nobody 
 from __future__ import annotations
 
 from kconnect.rest.app import AppSettings
-from kconnect.rest.listeners import BoundListener, Listeners, advertised_address, bind_listeners
+from kconnect.rest.listeners import BoundListener, Listeners, advertised_address, advertised_url, bind_listeners
 from kconnect.rest.options import RestOptions
 from kconnect.rest.server import RestServer
 
@@ -17,5 +17,6 @@ __all__ = [
     "RestOptions",
     "RestServer",
     "advertised_address",
+    "advertised_url",
     "bind_listeners",
 ]

@@ -1,6 +1,7 @@
 """The ASGI application: the table of routes, and the way of one request through it.
 
 match the raw path -> method -> Accept and Content-Type -> body -> handler in a pool thread with a deadline -> JSON.
+A handler may find that another worker has to do it: then the request is forwarded, within the same deadline.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from kconnect.errors import BadRequestError
+from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.interface import Herder
-from kconnect.rest import admin, connectors, observe, plugins_api, root
+from kconnect.rest import admin, connectors, internal, observe, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
+from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
 from kconnect.rest.problems import error_body, status_and_message
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 ENDPOINTS: tuple[Endpoint, ...] = (
     *root.ENDPOINTS,
     *connectors.ENDPOINTS,
+    *internal.ENDPOINTS,
     *plugins_api.ENDPOINTS,
     *admin.ENDPOINTS,
     *observe.ENDPOINTS,
@@ -70,9 +73,13 @@ def create_app(
     endpoints: Sequence[Endpoint] = ENDPOINTS,
     *,
     login: bool = False,
+    forwarder: Forwarder | None = None,
 ) -> Starlette:
-    """The application over a herder; handlers run in the executor. `login`: the document says that a user is needed."""
-    shared = _Shared(herder, executor, settings or AppSettings())
+    """The application over a herder; handlers run in the executor. `login`: the document says that a user is needed.
+
+    Without a forwarder what another worker has to do is a conflict.
+    """
+    shared = _Shared(herder, executor, settings or AppSettings(), forwarder)
     routes = (*endpoints, _document(endpoints, herder, login))
     app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in routes])
     app.router.redirect_slashes = False
@@ -95,6 +102,7 @@ class _Shared:
     herder: Herder
     executor: Executor
     settings: AppSettings
+    forwarder: Forwarder | None
 
 
 class _RawPathRoute(BaseRoute):
@@ -161,16 +169,24 @@ class _RawPathRoute(BaseRoute):
             query=parse_qsl(request.url.query, keep_blank_values=True),
             body=body,
             base_url=f"{request.url.scheme}://{request.headers.get('host') or _local_address(request.scope)}",
+            method=request.method,
+            raw_path=request.scope["raw_path"].decode("latin-1"),
+            headers={name: request.headers[name] for name in CARRIED_HEADERS if name in request.headers},
         )
 
     async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
-        job = asyncio.get_running_loop().run_in_executor(
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + deadline_s
+        job = loop.run_in_executor(
             self._shared.executor,
             partial(_answer, handler, call, request.method, request.url.path, self._endpoint.media_type),
         )
         try:
-            return await asyncio.wait_for(job, deadline_s)
+            answered = await asyncio.wait_for(job, deadline_s)
+            if isinstance(answered, WrongWorkerError):
+                return await self._forward(answered, call, deadline - loop.time())
+            return answered
         except TimeoutError:
             log.warning("%s %s did not end within %s s", request.method, request.url.path, deadline_s)
             if self._endpoint.when_late is not None:
@@ -181,11 +197,22 @@ class _RawPathRoute(BaseRoute):
             )
             return _json_response(500, error_body(500, message))
 
+    async def _forward(self, error: WrongWorkerError, call: Call, timeout_s: float) -> Response:
+        try:
+            if self._shared.forwarder is None:
+                raise error
+            return _rendered(await self._shared.forwarder.forward(call, error, timeout_s))
+        except ConflictError as err:
+            status, message = status_and_message(err, call.method, call.raw_path)
+            return _json_response(status, error_body(status, message))
 
-def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response:
-    """Runs in a pool thread: REST's error boundary."""
+
+def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response | WrongWorkerError:
+    """Runs in a pool thread: REST's error boundary. A WrongWorkerError says: to be forwarded."""
     try:
         return _rendered(handler(call), media_type)
+    except WrongWorkerError as err:
+        return err
     except Exception as err:
         status, message = status_and_message(err, method, path)
         return _json_response(status, error_body(status, message))

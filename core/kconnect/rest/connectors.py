@@ -9,6 +9,7 @@ from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
+from kconnect.rest.internal import put_task_configs
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, object_of, ref, text, texts
 
 __all__ = ["ENDPOINTS"]
@@ -28,7 +29,6 @@ _CREATE_BODY: Schema = object_of(
 _CHANGES_BODY: Schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
 _TOPICS: Schema = {"type": "object", "additionalProperties": object_of({"topics": array_of(text)})}
 _CREATE = 'a JSON object {"name": "..", "config": {"key": "value", ..}}'
-_TASK_CONFIGS = 'a JSON array [{"key": "value", ..}, ..]'
 _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}'
 
 
@@ -139,19 +139,6 @@ def task_status(call: Call) -> Answer:
 
 def restart_task(call: Call) -> Answer:
     call.herder.restart_task(_task(call))
-    return no_content()
-
-
-def put_task_configs(call: Call) -> Answer:
-    """What workers of one cluster tell each other; the body is a list of configs."""
-    configs = call.json_list(_TASK_CONFIGS)
-    call.herder.put_task_configs(call.path["name"], [without_nulls(as_texts(config)) for config in configs])
-    return no_content()
-
-
-def fence(call: Call) -> Answer:
-    """What workers of one cluster ask of each other before tasks that deliver exactly once begin."""
-    call.herder.fence_zombies(call.path["name"])
     return no_content()
 
 
@@ -274,10 +261,6 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/restart", {"POST": Operation(restart_task, "Restart a task", {204: None})}
-    ),
-    Endpoint(
-        "/connectors/{name}/fence",
-        {"PUT": Operation(fence, "Between the workers of a cluster: fence off earlier tasks", {204: None})},
     ),
     Endpoint(
         "/connectors/{name}/topics",

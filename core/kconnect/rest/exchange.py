@@ -26,6 +26,11 @@ class Call:
     query: Sequence[tuple[str, str]] = ()
     body: bytes = b""
     base_url: str = ""
+    method: str = ""
+    raw_path: str = ""
+    """As it came over the wire."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the password
+    """Those that go along when the request is forwarded, by names in lower case."""
 
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]

@@ -13,6 +13,7 @@ empty) is refused when the worker starts. Java admits everybody when the file ho
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,11 @@ from typing import Final
 
 from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.folders import is_open_to_others
 
 __all__ = ["Login", "LoginModule", "load_login", "parse_jaas_file"]
+
+log = logging.getLogger(__name__)
 
 ENTRY: Final = "KafkaConnect"
 _FALLBACK: Final = "other"
@@ -77,6 +81,8 @@ def load_login(file: str, setting: str) -> Login:
     modules = entries.get(ENTRY) or entries.get(_FALLBACK)
     if not modules:
         raise ConfigError(f"{setting}={file} has no entry {ENTRY}, which REST needs.", hint=_EXAMPLE)
+    if any("password" in option.lower() for found in entries.values() for module in found for option in module.options):
+        _warn_if_open(Path(file))  # logins of Kafka's clients, in entries beside ours
     return Login([(module.flag, _users(module, file)) for module in modules])
 
 
@@ -180,12 +186,18 @@ def _users(module: LoginModule, file: str) -> Mapping[str, str]:
         users = parse_properties(read_text_bytes(Path(path)), path)
     except ConnectError as err:
         raise ConfigError(f"The file of users {path} can not be read: {err}") from err
+    _warn_if_open(Path(path))
     if not users:
         raise ConfigError(
             f"The file of users {path} is empty: nobody could come in.",
             hint="Add a line user=password for everybody who may; to let all in, leave rest.extension.classes out.",
         )
     return users
+
+
+def _warn_if_open(path: Path) -> None:
+    if is_open_to_others(path):
+        log.warning("%s holds passwords and others may read it: chmod 600 %s", path, path)
 
 
 def _matches(users: Mapping[str, str], user: str, password: str) -> bool:

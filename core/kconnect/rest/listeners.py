@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kconnect.errors import ConfigError, EnvironmentProblemError
 
-__all__ = ["BoundListener", "Listeners", "advertised_address", "bind_listeners"]
+__all__ = ["BoundListener", "Listeners", "advertised_address", "advertised_url", "bind_listeners"]
 
 # Source: RestServer.LISTENER_PATTERN
 _LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -94,6 +94,13 @@ def advertised_address(config: Mapping[str, str], bound: Sequence[BoundListener]
         return host, int(port) if port else listener.port
     except ValueError:
         raise ConfigError.invalid("rest.advertised.port", port, "Not a number of type INT") from None
+
+
+def advertised_url(config: Mapping[str, str], bound: Sequence[BoundListener]) -> str:
+    """The same as a URL, with a slash at its end as Java's. Errors: ConfigError."""
+    host, port = advertised_address(config, bound)
+    scheme = _advertised(config.get("rest.advertised.listener"), bound).scheme
+    return f"{scheme}://{_bracketed(host)}:{port}/"
 
 
 def _advertised(scheme: str | None, bound: Sequence[BoundListener]) -> BoundListener:

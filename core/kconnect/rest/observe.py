@@ -1,6 +1,6 @@
-"""`/metrics` for Prometheus and `/admin/slots`.
+"""`/metrics` for Prometheus, `/admin/slots` and `/admin/rebalances`.
 
-Differs: Java shows its metrics over JMX only, and has no slots.
+Differs: Java shows its metrics over JMX only, has no slots, and keeps no list of its rebalances.
 """
 
 from __future__ import annotations
@@ -26,6 +26,18 @@ _SLOT = object_of(
         "memory_bytes": _NUMBER,
     }
 )
+_REBALANCE = object_of(
+    {
+        **dict.fromkeys(("generation", "began_ms", "ended_ms"), integer),
+        "why": text,
+        "is_leader": boolean,
+        "leader_url": text,
+        **dict.fromkeys(
+            ("connectors_added", "connectors_revoked", "tasks_added", "tasks_revoked", "delay_ms"), integer
+        ),
+        **dict.fromkeys(("members", "joined", "left"), array_of(text)),
+    }
+)
 
 
 def show_metrics(call: Call) -> Answer:
@@ -36,6 +48,10 @@ def list_slots(call: Call) -> Answer:
     return Answer([slot.to_json() for slot in call.herder.slots()])
 
 
+def list_rebalances(call: Call) -> Answer:
+    return Answer([rebalance.to_json() for rebalance in call.herder.rebalances()])
+
+
 ENDPOINTS = (
     Endpoint(
         "/metrics",
@@ -44,4 +60,8 @@ ENDPOINTS = (
         media_type=CONTENT_TYPE,
     ),
     Endpoint("/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(_SLOT)})}),
+    Endpoint(
+        "/admin/rebalances",
+        {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(_REBALANCE)})},
+    ),
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from starlette.types import ASGIApp
@@ -14,7 +15,7 @@ from kconnect.rest.cors import CrossOrigin, origin_check
 from kconnect.rest.headers import HeaderRule, ResponseHeaders, parse_rules
 from kconnect.rest.jaas import Login
 from kconnect.rest.security import BasicAuth, find_login
-from kconnect.rest.tls import server_context
+from kconnect.rest.tls import peer_context, server_context
 
 __all__ = ["RestOptions"]
 
@@ -33,6 +34,8 @@ class RestOptions:
     allowed_methods: str = ""
     header_rules: Sequence[HeaderRule] = ()
     login: Login | None = None
+    peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
+    """Makes what other workers of the cluster are shown, and how they are checked, over https."""
 
     @classmethod
     def parse(cls, config: WorkerConfig, env: Mapping[str, str]) -> RestOptions:
@@ -46,6 +49,7 @@ class RestOptions:
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
             login=find_login(config.values["rest.extension.classes"], config.kconnect.jaas_file, env),
+            peer_tls=partial(peer_context, config.originals, MAIN_TLS),
         )
 
     def around_main(self, app: ASGIApp) -> ASGIApp:

@@ -11,6 +11,7 @@ from kconnect.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    NotReadyError,
 )
 from kconnect.redaction import redact
 from kconnect.rest.exchange import json_bytes
@@ -27,6 +28,7 @@ _STATUS_OF: tuple[tuple[type[Exception], int], ...] = (
     (BadRequestError, 400),
     (ForbiddenError, 403),
     (ConfigError, 400),
+    (NotReadyError, 503),
 )
 
 

@@ -1,6 +1,7 @@
 """RestServer: uvicorn in a thread of its own, started and stopped by the worker.
 
-States: new -> serving -> stopped. Threads: `rest-server` runs the event loop, `rest-N` run the handlers.
+States: new -> serving -> stopped. Threads: `rest-server` runs the event loop, `rest-N` run the handlers, `forward-N`
+speak to other workers.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from types import TracebackType
 import uvicorn
 from starlette.types import ASGIApp
 
+from kconnect.client.peers import Peers
 from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
 from kconnect.rest.app import AppSettings, create_app, endpoints_for
+from kconnect.rest.forward import Forwarder
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
 
@@ -53,6 +56,7 @@ class RestServer:
         self._servers: list[tuple[uvicorn.Server, list[socket.socket]]] = []
         self._thread: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
+        self._forwarder: Forwarder | None = None
 
     @property
     def bound(self) -> tuple[BoundListener, ...]:
@@ -76,6 +80,8 @@ class RestServer:
         wanted = self._wanted
         self._listeners = wanted if isinstance(wanted, Listeners) else bind_listeners(wanted)
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="rest")
+        timeout_s = (self._settings or AppSettings()).request_timeout_s
+        self._forwarder = Forwarder(Peers(self._options.peer_tls, timeout_s))
         try:
             if self._options.admin_listeners:
                 self._admin = bind_listeners(self._options.admin_listeners, "admin.listeners")
@@ -83,6 +89,7 @@ class RestServer:
         except BaseException:
             self._close_listeners()
             self._pool.shutdown()
+            self._forwarder.close()
             raise
         self._thread = threading.Thread(target=self._serve, name="rest-server", daemon=True)
         self._thread.start()
@@ -91,8 +98,11 @@ class RestServer:
         if self._admin is not None:
             log.info("REST admin endpoints at %s", ", ".join(self.admin_urls))
 
-    def stop(self, timeout_s: float = 5.0) -> None:
-        """Take no more requests, let running ones end until the deadline, join the threads. Idempotent."""
+    def stop(self, timeout_s: float = 5.0, *, told_at: int = logging.INFO) -> None:
+        """Take no more requests, let running ones end until the deadline, join the threads. Idempotent.
+
+        `told_at` is the level of the log line that says it is done.
+        """
         servers, thread, pool = self._servers, self._thread, self._pool
         if thread is None or pool is None:
             if isinstance(self._wanted, Listeners):
@@ -109,13 +119,15 @@ class RestServer:
             for server, _ in servers:
                 server.force_exit = True
             thread.join(1.0)
+        if self._forwarder is not None:
+            self._forwarder.close()
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
         self._close_listeners()
         if thread.is_alive():
             log.warning("The REST server's thread did not end within %s s", timeout_s)
         else:
-            log.info("REST server stopped")
+            log.log(told_at, "REST server stopped")
 
     def __enter__(self) -> RestServer:
         self.start()
@@ -130,7 +142,8 @@ class RestServer:
         """One server for http and one for https; two more when /admin has listeners of its own."""
         options, login = self._options, self._options.login is not None
         served = endpoints_for(admin=None if options.admin_listeners is None else False)
-        main = options.around_main(create_app(self._herder, pool, self._settings, served, login=login))
+        app = create_app(self._herder, pool, self._settings, served, login=login, forwarder=self._forwarder)
+        main = options.around_main(app)
         servers = _by_scheme(main, listeners, options.tls)
         if self._admin is not None:
             served = endpoints_for(admin=True)

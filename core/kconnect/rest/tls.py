@@ -11,15 +11,16 @@ import secrets
 import ssl
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kconnect.config.key_stores import KeyStore, key_store, trust_store
+from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError
 
-__all__ = ["openssl_ciphers", "server_context", "tls_settings"]
+__all__ = ["peer_context", "server_context", "tls_settings"]
 
 log = logging.getLogger(__name__)
 
@@ -68,20 +69,26 @@ def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") 
     return context
 
 
-def openssl_ciphers(names: Sequence[str]) -> list[str]:
-    """Java's cipher suites in OpenSSL's spelling, those of TLS 1.3 left out: OpenSSL offers all of these."""
-    return [_openssl_name(name) for name in names if "_WITH_" in name or not name.startswith("TLS_")]
+def peer_context(worker: Mapping[str, str], prefix: str = "listeners.https.") -> ssl.SSLContext:
+    """How other workers of the cluster are spoken to over https. Errors: ConfigError that names the setting.
 
-
-def _openssl_name(name: str) -> str:
-    if "_WITH_" not in name:
-        return name  # OpenSSL's own spelling
-    exchange, cipher = name.removeprefix("TLS_").removeprefix("SSL_").split("_WITH_")
-    words = cipher.replace("AES_", "AES").replace("_CBC", "").split("_")
-    if words[-1] == "SHA256" and "CHACHA20" in words:
-        words.pop()
-    kind = "" if exchange == "RSA" else exchange.replace("_", "-") + "-"
-    return kind + "-".join(words)
+    What https listeners show is shown to them too. Source: SSLUtils.createClientSideSslContextFactory.
+    """
+    settings, found = tls_settings(worker, prefix)
+    store, anchors = key_store(settings, found), trust_store(settings, found)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm", "https").strip() != ""
+    _limit_versions(context, settings, found)
+    if store is not None:
+        _load(context, store, f"{found}ssl.keystore")
+    if anchors is None and store is not None:
+        anchors = store.anchors  # without a trust store Jetty takes the key store
+    if anchors is None:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(cadata=b"".join(anchors).decode("ascii"))
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
+    return context
 
 
 def _limit_versions(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import httpx2
+import json
+import ssl
+from http.client import RemoteDisconnected
+
 import pytest
 
-from kconnect.client import ClientAccess, ConnectClient
+from kconnect.client import ClientAccess, ConnectClient, Response
+from kconnect.client.failures import broken_off, late, not_connected
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -43,106 +47,114 @@ class Clock:
         return event.is_set()
 
 
+class Scripted:
+    """A transport that gives these answers one after the other, the last one for ever."""
+
+    def __init__(self, answers):
+        self.left, self.seen = list(answers), []
+
+    def send(self, request):
+        self.seen.append(request)
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def close(self):
+        pass
+
+
 def client_of(*answers, **settings):
-    """A client whose requests get these answers one after the other, and the list of the requests."""
-    left, seen = list(answers), []
+    """A client whose requests get these answers, and the list of the requests."""
+    transport = Scripted(answers)
+    return ConnectClient("http://w:8083/", transport=transport, **settings), transport.seen
 
-    def handle(request):
-        seen.append(request)
-        answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
-    return ConnectClient("http://w:8083/", transport=httpx2.MockTransport(handle), **settings), seen
+def ok(body, status=200):
+    return Response(status, json.dumps(body).encode())
 
 
 def error(status, message):
-    return httpx2.Response(status, json={"error_code": status, "message": message})
+    return ok({"error_code": status, "message": message}, status)
 
 
 def test_a_status_is_read_into_the_model():
-    client, seen = client_of(httpx2.Response(200, json=STATUS))
+    client, seen = client_of(ok(STATUS))
     status = client.connector_status("src")
     assert (status.connector.state, status.tasks[0].state) == (RunState.RUNNING, RunState.FAILED)
     assert (status.tasks[0].trace, status.tasks[0].version) == ("boom", None)
-    assert str(seen[0].url) == "http://w:8083/connectors/src/status"
+    assert str(seen[0]) == "GET /connectors/src/status"
 
 
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        ("a/b", b"/connectors/a%2Fb/config"),
-        ("50%", b"/connectors/50%25/config"),
-        ("a%2Fb", b"/connectors/a%252Fb/config"),
-        ("a\\b", b"/connectors/a%5Cb/config"),
-        ("..", b"/connectors/%2E%2E/config"),
-        ("ü ?#", b"/connectors/%C3%BC%20%3F%23/config"),
+        ("a/b", "/connectors/a%2Fb/config"),
+        ("50%", "/connectors/50%25/config"),
+        ("a%2Fb", "/connectors/a%252Fb/config"),
+        ("a\\b", "/connectors/a%5Cb/config"),
+        ("..", "/connectors/%2E%2E/config"),
+        ("ü ?#", "/connectors/%C3%BC%20%3F%23/config"),
     ],
 )
 def test_names_are_encoded_whole(name, path):
-    client, seen = client_of(httpx2.Response(200, json={"name": name}))
+    client, seen = client_of(ok({"name": name}))
     client.connector_config(name)
-    assert seen[0].url.raw_path == path
+    assert seen[0].path == path
 
 
 def test_every_endpoint_has_its_method_and_path():
     info = {"name": "c", "config": {}, "tasks": [{"connector": "c", "task": 0}], "type": "sink"}
     calls = [
-        (lambda c: c.server_info(), {"version": "4"}, "GET", b"/"),
-        (lambda c: c.health(), {"status": "healthy"}, "GET", b"/health"),
-        (lambda c: c.connectors(), ["c"], "GET", b"/connectors"),
-        (lambda c: c.connector_statuses(), {"src": {"status": STATUS}}, "GET", b"/connectors?expand=status"),
-        (lambda c: c.connector_infos(), {"c": {"info": info}}, "GET", b"/connectors?expand=info"),
-        (lambda c: c.connector("c"), info, "GET", b"/connectors/c"),
-        (lambda c: c.create_connector("c", {}), info, "POST", b"/connectors"),
-        (lambda c: c.put_connector_config("c", {}), info, "PUT", b"/connectors/c/config"),
-        (lambda c: c.delete_connector("c"), None, "DELETE", b"/connectors/c"),
-        (lambda c: c.pause_connector("c"), None, "PUT", b"/connectors/c/pause"),
-        (lambda c: c.resume_connector("c"), None, "PUT", b"/connectors/c/resume"),
-        (lambda c: c.stop_connector("c"), None, "PUT", b"/connectors/c/stop"),
-        (lambda c: c.restart_connector("c"), None, "POST", b"/connectors/c/restart"),
+        (lambda c: c.server_info(), {"version": "4"}, "GET", "/"),
+        (lambda c: c.health(), {"status": "healthy"}, "GET", "/health"),
+        (lambda c: c.connectors(), ["c"], "GET", "/connectors"),
+        (lambda c: c.connector_statuses(), {"src": {"status": STATUS}}, "GET", "/connectors?expand=status"),
+        (lambda c: c.connector_infos(), {"c": {"info": info}}, "GET", "/connectors?expand=info"),
+        (lambda c: c.connector("c"), info, "GET", "/connectors/c"),
+        (lambda c: c.create_connector("c", {}), info, "POST", "/connectors"),
+        (lambda c: c.put_connector_config("c", {}), info, "PUT", "/connectors/c/config"),
+        (lambda c: c.delete_connector("c"), None, "DELETE", "/connectors/c"),
+        (lambda c: c.pause_connector("c"), None, "PUT", "/connectors/c/pause"),
+        (lambda c: c.resume_connector("c"), None, "PUT", "/connectors/c/resume"),
+        (lambda c: c.stop_connector("c"), None, "PUT", "/connectors/c/stop"),
+        (lambda c: c.restart_connector("c"), None, "POST", "/connectors/c/restart"),
         (
             lambda c: c.restart_connector("c", include_tasks=True),
             STATUS,
             "POST",
-            b"/connectors/c/restart?includeTasks=true&onlyFailed=false",
+            "/connectors/c/restart?includeTasks=true&onlyFailed=false",
         ),
         (
             lambda c: c.tasks("c"),
             [{"id": {"connector": "c", "task": 0}, "config": {}}],
             "GET",
-            b"/connectors/c/tasks",
+            "/connectors/c/tasks",
         ),
-        (lambda c: c.task_status(TaskId("c", 3)), STATUS["tasks"][0], "GET", b"/connectors/c/tasks/3/status"),
-        (lambda c: c.restart_task(TaskId("c", 3)), None, "POST", b"/connectors/c/tasks/3/restart"),
-        (lambda c: c.connector_offsets("c"), {"offsets": []}, "GET", b"/connectors/c/offsets"),
-        (lambda c: c.alter_connector_offsets("c", []), {"message": "m"}, "PATCH", b"/connectors/c/offsets"),
-        (lambda c: c.reset_connector_offsets("c"), {"message": "m"}, "DELETE", b"/connectors/c/offsets"),
-        (lambda c: c.plugins(connectors_only=False), [{}], "GET", b"/connector-plugins?connectorsOnly=false"),
-        (lambda c: c.patch_config("c", {"a": None}), info, "PATCH", b"/connectors/c/config"),
-        (lambda c: c.topics("c"), {"c": {"topics": ["t"]}}, "GET", b"/connectors/c/topics"),
-        (lambda c: c.reset_topics("c"), None, "PUT", b"/connectors/c/topics/reset"),
-        (lambda c: c.plugin_config("a$B"), [{}], "GET", b"/connector-plugins/a%24B/config"),
-        (lambda c: c.plugin_config("p", "4.3"), [{}], "GET", b"/connector-plugins/p/config?version=4.3"),
-        (lambda c: c.validate("p", {}), {"error_count": 0}, "PUT", b"/connector-plugins/p/config/validate"),
-        (lambda c: c.loggers(), {"root": {"level": "INFO"}}, "GET", b"/admin/loggers"),
-        (lambda c: c.logger("a.b"), {"level": "INFO"}, "GET", b"/admin/loggers/a.b"),
-        (lambda c: c.set_logger("a", "DEBUG"), ["a", "a.b"], "PUT", b"/admin/loggers/a"),
-        (lambda c: c.set_logger("a", "DEBUG", scope="cluster"), None, "PUT", b"/admin/loggers/a?scope=cluster"),
+        (lambda c: c.task_status(TaskId("c", 3)), STATUS["tasks"][0], "GET", "/connectors/c/tasks/3/status"),
+        (lambda c: c.restart_task(TaskId("c", 3)), None, "POST", "/connectors/c/tasks/3/restart"),
+        (lambda c: c.connector_offsets("c"), {"offsets": []}, "GET", "/connectors/c/offsets"),
+        (lambda c: c.alter_connector_offsets("c", []), {"message": "m"}, "PATCH", "/connectors/c/offsets"),
+        (lambda c: c.reset_connector_offsets("c"), {"message": "m"}, "DELETE", "/connectors/c/offsets"),
+        (lambda c: c.plugins(connectors_only=False), [{}], "GET", "/connector-plugins?connectorsOnly=false"),
+        (lambda c: c.patch_config("c", {"a": None}), info, "PATCH", "/connectors/c/config"),
+        (lambda c: c.topics("c"), {"c": {"topics": ["t"]}}, "GET", "/connectors/c/topics"),
+        (lambda c: c.reset_topics("c"), None, "PUT", "/connectors/c/topics/reset"),
+        (lambda c: c.plugin_config("a$B"), [{}], "GET", "/connector-plugins/a%24B/config"),
+        (lambda c: c.plugin_config("p", "4.3"), [{}], "GET", "/connector-plugins/p/config?version=4.3"),
+        (lambda c: c.validate("p", {}), {"error_count": 0}, "PUT", "/connector-plugins/p/config/validate"),
+        (lambda c: c.loggers(), {"root": {"level": "INFO"}}, "GET", "/admin/loggers"),
+        (lambda c: c.logger("a.b"), {"level": "INFO"}, "GET", "/admin/loggers/a.b"),
+        (lambda c: c.set_logger("a", "DEBUG"), ["a", "a.b"], "PUT", "/admin/loggers/a"),
+        (lambda c: c.set_logger("a", "DEBUG", scope="cluster"), None, "PUT", "/admin/loggers/a?scope=cluster"),
     ]
     for call, body, method, path in calls:
-        client, seen = client_of(httpx2.Response(204) if body is None else httpx2.Response(200, json=body))
+        client, seen = client_of(Response(204) if body is None else ok(body))
         call(client)
-        assert (seen[0].method, seen[0].url.raw_path) == (method, path)
+        assert (seen[0].method, seen[0].path) == (method, path)
 
 
 def test_offsets_travel_as_rest_spells_them():
-    client, seen = client_of(httpx2.Response(200, json={"message": "done"}))
+    client, seen = client_of(ok({"message": "done"}))
     assert client.alter_connector_offsets("c", [ConnectorOffset({"f": 1}, None)]) == "done"
-    assert httpx2.Response(200, content=seen[0].content).json() == {
-        "offsets": [{"partition": {"f": 1}, "offset": None}]
-    }
+    assert json.loads(seen[0].body) == {"offsets": [{"partition": {"f": 1}, "offset": None}]}
 
 
 @pytest.mark.parametrize(
@@ -166,12 +178,12 @@ def test_errors_keep_the_workers_message(status, message, kind):
 @pytest.mark.parametrize(
     "answer",
     [
-        httpx2.Response(200, text="<html>hello</html>"),
-        httpx2.Response(404, text="<html>Not Found</html>"),
-        httpx2.Response(200, json={"unexpected": 1}),
-        httpx2.Response(200, json=[]),
-        httpx2.Response(200, json={**STATUS, "connector": {"state": "DANCING", "worker_id": "w"}}),
-        httpx2.Response(302, headers={"location": "http://elsewhere/"}),
+        Response(200, b"<html>hello</html>"),
+        Response(404, b"<html>Not Found</html>"),
+        ok({"unexpected": 1}),
+        ok([]),
+        ok({**STATUS, "connector": {"state": "DANCING", "worker_id": "w"}}),
+        Response(302),
     ],
 )
 def test_something_that_is_no_connect_worker_is_told_as_such(answer):
@@ -182,38 +194,89 @@ def test_something_that_is_no_connect_worker_is_told_as_such(answer):
 
 
 def test_a_worker_that_is_unwell_still_tells_its_health():
-    client, _ = client_of(httpx2.Response(503, json={"status": "starting", "message": "m"}))
+    client, _ = client_of(ok({"status": "starting", "message": "m"}, 503))
     assert client.health()["status"] == "starting"
 
 
-def test_nobody_there_names_the_url_and_what_to_do():
-    client, _ = client_of(httpx2.ConnectError("[Errno 111] Connection refused"))
-    with pytest.raises(UnreachableError, match=r"Nobody answers at http://w:8083 \(connection refused\)") as caught:
-        client.connectors()
-    assert "connect standalone" in (caught.value.hint or "")
+def alert(reason, **more):
+    """An error as OpenSSL's module raises it."""
+    err = ssl.SSLError(1, f"[SSL: {reason}] words for developers (_ssl.c:2580)")
+    err.reason = reason
+    for name, value in more.items():
+        setattr(err, name, value)
+    return err
+
+
+@pytest.mark.parametrize(
+    ("err", "said"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Nobody answers at http://w (connection refused)"),
+        (TimeoutError("timed out"), "Nobody answers at http://w (no connection within 3 s)"),
+        (OSError(-2, "Name or service not known"), "Nobody answers at http://w (Name or service not known)"),
+    ],
+)
+def test_nobody_there_names_the_url_and_what_to_do(err, said):
+    found = not_connected("http://w", err, 3.0)
+    assert (type(found), str(found)) == (UnreachableError, said)
+    assert "connect standalone" in (found.hint or "")
 
 
 def test_a_late_answer_names_the_deadline():
-    client, _ = client_of(httpx2.ReadTimeout("late"), timeout_s=7)
-    with pytest.raises(TimedOutError, match="did not answer GET /connectors within 7 s"):
-        client.connectors()
+    found = late("http://w", "GET /connectors", 7.0)
+    assert (type(found), str(found)) == (TimedOutError, "http://w did not answer GET /connectors within 7 s")
 
 
 def test_a_broken_connection_is_no_trace():
-    client, _ = client_of(httpx2.RemoteProtocolError("peer closed"))
-    with pytest.raises(UnreachableError, match="broke off GET /connectors: peer closed"):
-        client.connectors()
+    found = broken_off("http://w", "GET /connectors", RemoteDisconnected("peer closed"))
+    assert (type(found), str(found)) == (UnreachableError, "http://w broke off GET /connectors: peer closed")
+
+
+def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_certificate():
+    closed = RemoteDisconnected("closed")
+    assert "wants a client certificate: none was shown" in str(broken_off("https://w", "GET /", closed))
+    assert str(broken_off("https://w", "GET /", closed, first=False)) == "https://w broke off GET /: closed"
+
+
+@pytest.mark.parametrize(
+    ("err", "said", "hint"),
+    [
+        (
+            alert("CERTIFICATE_VERIFY_FAILED", verify_message="self-signed certificate in certificate chain"),
+            "shows a certificate that is not trusted: self-signed certificate in certificate chain",
+            "--ca FILE",
+        ),
+        (
+            alert("CERTIFICATE_VERIFY_FAILED", verify_message="certificate has expired"),
+            "shows a certificate that is not trusted: certificate has expired",
+            "ssl.keystore.location",
+        ),
+        (
+            alert("CERTIFICATE_VERIFY_FAILED", verify_message="IP address mismatch, certificate is not valid for 'w'."),
+            "shows a certificate that is not trusted: IP address mismatch, certificate is not valid for 'w'",
+            "Use the name",
+        ),
+        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "wants a client certificate, and none was shown", "--cert"),
+        (alert("SSLV3_ALERT_CERTIFICATE_EXPIRED"), "turns our client certificate down: it has expired", "--cert"),
+        (alert("TLSV1_ALERT_UNKNOWN_CA"), "turns our client certificate down: it does not trust who signed", "--cert"),
+        (alert("WRONG_VERSION_NUMBER"), "does not speak https", "Is it http there?"),
+    ],
+)
+def test_certificates_of_either_side_are_told_apart_while_connecting_and_later(err, said, hint):
+    for found in (not_connected("https://w", err, 3.0), broken_off("https://w", "GET /", err)):
+        assert type(found) is UnreachableError
+        assert str(found).startswith(f"https://w {said}")
+        assert hint in (found.hint or "")
 
 
 def test_conflicts_are_not_retried_unless_asked_for():
-    client, seen = client_of(error(409, "rebalance"), httpx2.Response(204))
+    client, seen = client_of(error(409, "rebalance"), Response(204))
     with pytest.raises(ConflictError):
         client.pause_connector("c")
     assert len(seen) == 1
 
 
 def test_conflicts_are_retried_until_they_pass():
-    client, seen = client_of(error(409, "r"), error(409, "r"), httpx2.Response(204), retry_conflicts_s=5, clock=Clock())
+    client, seen = client_of(error(409, "r"), error(409, "r"), Response(204), retry_conflicts_s=5, clock=Clock())
     client.pause_connector("c")
     assert len(seen) == 3
 
@@ -239,15 +302,21 @@ def test_host_and_port_alone_mean_http():
     assert ConnectClient("https://w:1/").url == "https://w:1"
 
 
-@pytest.mark.parametrize("url", ["", "http://", "ftp://w", "http://w:port", "http://w:99999"])
+@pytest.mark.parametrize("url", ["", "http://", "ftp://w", "http://w:port", "http://w:99999", "http://w:0"])
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(BadRequestError, match="is no URL of a worker"):
         ConnectClient(url)
 
 
+def test_a_url_with_a_user_in_it_is_refused_and_not_repeated():
+    with pytest.raises(BadRequestError, match="has a user in it") as caught:
+        ConnectClient("http://ann:s3cret@w")
+    assert "s3cret" not in str(caught.value)
+
+
 def test_the_user_is_sent_and_a_refusal_names_the_user_and_no_password():
     access = ClientAccess(user="ann", password="s3cret")
-    client, seen = client_of(httpx2.Response(401, text="User cannot access the resource."), access=access)
+    client, seen = client_of(Response(401, b"User cannot access the resource."), access=access)
     with pytest.raises(ConnectError, match=r"http://w:8083 refuses user ann \(401\)") as caught:
         client.connectors()
     assert seen[0].headers["authorization"] == "Basic YW5uOnMzY3JldA=="

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import BadRequestError
 from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
+from kconnect.logs import current_context
 from kconnect.plugins import PluginRegistry
 
 TRANSCRIPT = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "transcript.json").read_text())
@@ -18,11 +21,6 @@ INVALID = "Connector configuration is invalid"
 
 # Their plugins come later.
 NOT_SHIPPED = ("org.apache.kafka.connect.transforms.Cast$Value",)
-# Only a distributed worker says these.
-DISTRIBUTED_ONLY = (
-    "This worker does not have exactly-once source support enabled.",
-    "The connector does not support connector-defined transaction boundaries",
-)
 
 
 def body(entry: dict[str, Any]) -> Any:
@@ -37,7 +35,6 @@ def refused_creates() -> list[dict[str, Any]]:
         if entry.get("method") == "POST"
         and entry["path"] == "/connectors"
         and INVALID in (entry.get("response_body") or "")
-        and not any(text in entry["response_body"] for text in DISTRIBUTED_ONLY)
     ]
 
 
@@ -72,15 +69,13 @@ def test_a_refused_create_says_what_java_says(entry: dict[str, Any], validator: 
 
 
 def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
-    """A report without documentation (ours is in our own words), without definitions of client settings, and with
-    only those classes on offer that we ship; what Java keeps in hash order is sorted.
+    """A report without documentation (ours is in our own words), and with only those classes on offer that we ship;
+    what Java keeps in hash order is sorted.
     """
     report["groups"].sort()
     for config in report["configs"]:
         if config["definition"] is not None:
             del config["definition"]["documentation"]
-        if ".override." in config["value"]["name"]:
-            config["definition"] = None
         value = config["value"]
         value["recommended_values"] = [item for item in value["recommended_values"] if item in offered]
     report["configs"].sort(key=lambda config: config["value"]["name"])
@@ -145,6 +140,74 @@ def test_an_override_that_is_no_number_is_an_error_of_that_setting(validator: Co
     assert infos.errors == ["Invalid value x for configuration max.poll.records: Not a number of type INT"]
 
 
+def test_overrides_are_described_as_settings_of_javas_clients(validator: ConnectorValidator) -> None:
+    config = {
+        "connector.class": "FileStreamSink",
+        "name": "v",
+        "topics": "t",
+        "consumer.override.fetch.min.bytes": " 5 ",
+        "consumer.override.no.such": "x",
+        "consumer.override.sasl.jaas.config": "secret",
+    }
+
+    shown = {info["value"]["name"]: info for info in validator.validate(config).to_json()["configs"]}
+
+    known = shown["consumer.override.fetch.min.bytes"]
+    assert known["value"]["value"] == "5"
+    assert known["definition"]["type"] == "INT"
+    assert known["definition"]["default_value"] == "1"
+    assert known["definition"]["documentation"].endswith("#consumerconfigs_fetch.min.bytes.")
+    assert shown["consumer.override.no.such"]["definition"] is None
+    assert shown["consumer.override.sasl.jaas.config"]["definition"]["type"] == "PASSWORD"
+    assert shown["consumer.override.sasl.jaas.config"]["value"]["value"] == "[hidden]"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "meant"),
+    [
+        ("key.converter", "JsonConvertr", "JsonConverter"),
+        ("value.converter", "org.apache.kafka.connect.storage.StringConvertor", "StringConverter"),
+        ("header.converter", "SimpleHeaderConvertor", "SimpleHeaderConverter"),
+        ("transforms.a.type", "RegexRoutr", "RegexRouter"),
+        ("transforms.a.type", "org.apache.kafka.connect.transforms.HoistFeild$Value", "HoistField$Value"),
+        ("transforms.a.type", "HoistField", "HoistField$Key or HoistField$Value"),
+        ("predicates.p.type", "TopicNameMatch", "TopicNameMatches"),
+    ],
+)
+def test_an_unknown_class_is_told_with_its_setting_and_the_nearest_there_is(
+    validator: ConnectorValidator, key: str, name: str, meant: str
+) -> None:
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "transforms": "a", "predicates": "p"}
+    others = {"transforms.a.type": "Filter", "predicates.p.type": "RecordIsTombstone"}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid({**config, **others, key: name})
+
+    told = f"Invalid value {name} for configuration {key}: Class {name} could not be found. Did you mean {meant}?"
+    assert told in str(refused.value).splitlines()
+    assert [problem.key for problem in refused.value.problems] == [key]
+
+
+def test_an_unknown_connector_is_told_with_the_nearest_there_is(validator: ConnectorValidator) -> None:
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.validate({"connector.class": "FileStreamSorce", "name": "v", "topic": "t"})
+
+    assert str(refused.value).endswith("} Did you mean FileStreamSource?")
+    (problem,) = refused.value.problems
+    assert (problem.key, problem.value) == ("connector.class", "FileStreamSorce")
+
+
+def test_a_transformation_that_is_not_shipped_is_not_taken_for_another(validator: ConnectorValidator) -> None:
+    name = "org.apache.kafka.connect.transforms.Cast$Value"
+    config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", "transforms": "a"}
+
+    infos = validator.validate({**config, "transforms.a.type": name})
+
+    assert infos.errors == [
+        f"Invalid value {name} for configuration transforms.a.type: Class {name} could not be found."
+    ]
+
+
 def test_a_secret_override_is_not_shown(validator: ConnectorValidator) -> None:
     secret = {"producer.override.ssl.key.password": "hunter2"}
     config = {"connector.class": "FileStreamSource", "name": "v", "topic": "t", **secret}
@@ -180,3 +243,27 @@ def test_settings_that_nobody_knows_are_warned_of_once(
         f"The setting {key} of connector typos is not known to Connect or to its connector"
         for key in ("flie", "errors.tolerence", "transforms.hoist.feld")
     ]
+
+
+class WithoutTable(StringConverter):
+    """Its settings can not be told, which is logged."""
+
+    def config(self) -> Any:
+        return None
+
+
+def test_lines_written_during_validation_say_so(validator: ConnectorValidator) -> None:
+    seen = []
+
+    class Contexts(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(current_context())
+
+    handler = Contexts()
+    logging.getLogger("kconnect.herder.validation").addHandler(handler)
+    props = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
+    validator.validate(props | {"value.converter": f"{__name__}:WithoutTable"})
+    logging.getLogger("kconnect.herder.validation").removeHandler(handler)
+
+    assert seen == ["[c|validate] "]
+    assert current_context() == ""

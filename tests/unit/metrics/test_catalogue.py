@@ -62,7 +62,14 @@ def view() -> WorkerView:
         },
         meters={
             TaskId("in", 0): meter_of(
-                TaskCounters(records_polled=500, records_written=400, records_active=100, poll_ms=Spread(2, 10.0, 7.0))
+                TaskCounters(
+                    records_polled=500,
+                    records_written=400,
+                    records_active=100,
+                    poll_ms=Spread(2, 10.0, 7.0),
+                    transaction_size=Spread(4, 40, 16),
+                    transaction_least=3,
+                )
             ),
             TaskId('o"ut\\', 0): meter_of(TaskCounters(records_read=50, commits=3, commit_failures=1, partitions=4)),
         },
@@ -91,6 +98,8 @@ def test_readings_say_what_the_counters_hold(view):
     assert values(readings, "source-task-metrics", "source-record-active-count") == {("in", "0"): 100}
     assert values(readings, "source-task-metrics", "poll-batch-avg-time-ms") == {("in", "0"): 5}
     assert values(readings, "source-task-metrics", "poll-batch-max-time-ms") == {("in", "0"): 7}
+    for name, size in (("avg", 10), ("max", 16), ("min", 3)):
+        assert values(readings, "source-task-metrics", f"transaction-size-{name}") == {("in", "0"): size}
     assert values(readings, "sink-task-metrics", "partition-count") == {('o"ut\\', "0"): 4}
     failures = values(readings, "connector-task-metrics", "offset-commit-failure-percentage")
     assert failures == {("in", "0"): 0, ('o"ut\\', "0"): 0.25}

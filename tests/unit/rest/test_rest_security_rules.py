@@ -50,6 +50,22 @@ def test_a_malformed_jaas_file_is_told_with_its_line(text, message):
         parse_jaas_file(text)
 
 
+def test_files_of_passwords_that_others_may_read_are_warned_of(tmp_path, caplog):
+    users, jaas = tmp_path / "users", tmp_path / "jaas"
+    users.write_text("ann=s3cret\n")
+    jaas.write_text(f'KafkaConnect {{ {MODULE} required file="{users}"; }};')
+    users.chmod(0o600)
+    jaas.chmod(0o644)
+    load_login(str(jaas), "kconnect.jaas.file")
+    assert caplog.messages == []  # it only says where the users are
+    users.chmod(0o640)
+    jaas.write_text(jaas.read_text() + 'KafkaClient { x.Plain required username="u" password="s3cret"; };')
+    load_login(str(jaas), "kconnect.jaas.file")
+    assert sorted(caplog.messages) == [
+        f"{file} holds passwords and others may read it: chmod 600 {file}" for file in (jaas, users)
+    ]
+
+
 def test_users_are_read_from_the_file_that_the_entry_names(tmp_path):
     users = tmp_path / "users"
     users.write_text("ann=s3cret\nbob = with spaces \n")

@@ -1,0 +1,66 @@
+"""Who we are to a worker and whom we trust: a user for basic auth, PEM files for https."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kconnect.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["ClientAccess"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAccess:
+    """Who we are to a worker and whom we trust: basic auth, and PEM files for https.
+
+    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is shown to a worker that asks;
+    `key_password` opens a key under a passphrase.
+    """
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """What says who we are in a request; empty without a user."""
+        if self.user is None:
+            return {}
+        login = f"{self.user}:{self.password or ''}".encode()
+        return {"authorization": f"Basic {b64encode(login).decode()}"}
+
+    def tls(self) -> ssl.SSLContext:
+        """What TLS checks and shows. Errors: ConfigError that names the file."""
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (OSError, ssl.SSLError) as err:
+            raise ConfigError(
+                f"{self.ca} can not be used as CA certificates: {_why(err)}", hint="It holds PEM text."
+            ) from err
+        if self.cert is not None:
+            try:
+                # Without a password OpenSSL would ask the terminal for the one of a locked key
+                context.load_cert_chain(self.cert, self.key, self.key_password or "")
+            except (OSError, ssl.SSLError) as err:
+                names = self.cert if self.key is None else f"{self.cert} and {self.key}"
+                raise ConfigError(
+                    f"{names} can not be used as a certificate with its key: {_why(err)}",
+                    hint="Both hold PEM text; a key under a passphrase needs its password (KCONNECT_KEY_PASSWORD).",
+                ) from err
+        return context
+
+
+def _why(err: OSError) -> str:
+    """OpenSSL's reason is for developers; a file that is not there has a plain one."""
+    if isinstance(err, FileNotFoundError):
+        return "there is no such file"
+    return err.strerror or str(err)

@@ -1,0 +1,96 @@
+"""JSON of Connect's answers to values. KeyError, TypeError and ValueError say that it is none of Connect's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TaskId,
+    TaskInfo,
+    TaskState,
+)
+
+__all__ = [
+    "as_info",
+    "as_infos",
+    "as_list",
+    "as_message",
+    "as_names",
+    "as_object",
+    "as_objects",
+    "as_status",
+    "as_statuses",
+    "as_task_infos",
+    "as_task_state",
+]
+
+Json = Any  # whatever a worker answers
+
+
+def as_object(body: Json) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise TypeError("no object")
+    return body
+
+
+def as_list(body: Json) -> list[Any]:
+    if not isinstance(body, list):
+        raise TypeError("no list")
+    return body
+
+
+def as_objects(body: Json) -> list[dict[str, Any]]:
+    return [as_object(item) for item in as_list(body)]
+
+
+def as_names(body: Json) -> list[str]:
+    return [str(name) for name in as_list(body)]
+
+
+def as_message(body: Json) -> str:
+    return str(as_object(body)["message"])
+
+
+def as_info(body: Json) -> ConnectorInfo:
+    tasks = tuple(TaskId(task["connector"], task["task"]) for task in body["tasks"])
+    return ConnectorInfo(body["name"], body["config"], tasks, _type(body))
+
+
+def as_infos(body: Json) -> dict[str, ConnectorInfo]:
+    return {name: as_info(item["info"]) for name, item in as_object(body).items()}
+
+
+def as_status(body: Json) -> ConnectorStatus:
+    own = body["connector"]
+    return ConnectorStatus(
+        name=body["name"],
+        connector=ConnectorState(
+            RunState(own["state"]), own["worker_id"], own.get("trace") or None, own.get("version")
+        ),
+        tasks=tuple(as_task_state(task) for task in body["tasks"]),
+        type=_type(body),
+    )
+
+
+def as_statuses(body: Json) -> dict[str, ConnectorStatus]:
+    return {name: as_status(item["status"]) for name, item in as_object(body).items()}
+
+
+def as_task_infos(body: Json) -> list[TaskInfo]:
+    return [TaskInfo(TaskId(item["id"]["connector"], item["id"]["task"]), item["config"]) for item in as_list(body)]
+
+
+def as_task_state(body: Json) -> TaskState:
+    return TaskState(
+        body["id"], RunState(body["state"]), body["worker_id"], body.get("trace") or None, body.get("version")
+    )
+
+
+def _type(body: Mapping[str, Any]) -> ConnectorType:
+    return ConnectorType(body.get("type") or "unknown")

@@ -1,0 +1,253 @@
+"""ConnectClient: one method per endpoint of Connect's REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from kconnect.client.access import ClientAccess
+from kconnect.client.answers import (
+    as_info,
+    as_infos,
+    as_message,
+    as_names,
+    as_object,
+    as_objects,
+    as_status,
+    as_statuses,
+    as_task_infos,
+    as_task_state,
+)
+from kconnect.client.exchange import Exchange
+from kconnect.client.transport import HttpTransport, Transport, checked_url
+from kconnect.clock import Clock, SystemClock
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    TaskId,
+    TaskInfo,
+    TaskState,
+    offsets_from_json,
+    offsets_to_json,
+)
+
+__all__ = ["ConnectClient"]
+
+# A worker gives up after 90 s (Java's REST request timeout); a little more, so that its answer is the one we show
+_REQUEST_TIMEOUT_S = 95.0
+# Enough for one lost SYN (1 s) and its repetition
+_CONNECT_TIMEOUT_S = 3.0
+
+
+class ConnectClient:
+    """Speaks to one worker. Threads: one client may be used by one thread at a time.
+
+    Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
+    BadRequestError (400), ConnectError for anything else, with the worker's own message.
+    `retry_conflicts_s`: how long to try again while a rebalance runs (409); 0 does not.
+    `access`: credentials and certificates. `transport`: what carries the requests instead of the network, for tests.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8083",
+        *,
+        timeout_s: float = _REQUEST_TIMEOUT_S,
+        connect_timeout_s: float = _CONNECT_TIMEOUT_S,
+        retry_conflicts_s: float = 0.0,
+        clock: Clock | None = None,
+        access: ClientAccess | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self.url = checked_url(url)
+        access = access or ClientAccess()
+        carrier = transport or HttpTransport(self.url, access, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
+        self._exchange = Exchange(
+            self.url, access, carrier, retry_conflicts_s=retry_conflicts_s, clock=clock or SystemClock()
+        )
+
+    def server_info(self) -> dict[str, Any]:
+        """`GET /`: version, commit, kafka_cluster_id."""
+        return self._exchange.read("GET", "/", as_object)
+
+    def health(self) -> dict[str, Any]:
+        """`GET /health`: status (healthy, starting, unhealthy) and message; never an error while the worker answers."""
+        return self._exchange.read_at((500, 503), "GET", "/health", as_object)
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return self._exchange.read("GET", "/connectors", as_names)
+
+    def connector_statuses(self) -> dict[str, ConnectorStatus]:
+        """Statuses of all connectors in one request."""
+        return self._exchange.read("GET", "/connectors?expand=status", as_statuses)
+
+    def connector_infos(self) -> dict[str, ConnectorInfo]:
+        """Configs and task ids of all connectors in one request."""
+        return self._exchange.read("GET", "/connectors?expand=info", as_infos)
+
+    def connector(self, name: str) -> ConnectorInfo:
+        """Config and task ids of one connector."""
+        return self._exchange.read("GET", _path(name), as_info)
+
+    def connector_config(self, name: str) -> dict[str, str]:
+        """Config of one connector."""
+        return self._exchange.read("GET", _path(name, "config"), as_object)
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        """What a connector and its tasks were seen doing."""
+        return self._exchange.read("GET", _path(name, "status"), as_status)
+
+    def create_connector(
+        self, name: str, config: Mapping[str, str], *, initial_state: str | None = None
+    ) -> ConnectorInfo:
+        """Create a connector, RUNNING unless `initial_state` is PAUSED or STOPPED. Errors: AlreadyExistsError."""
+        body: dict[str, Any] = {"name": name, "config": dict(config)}
+        if initial_state is not None:
+            body["initial_state"] = initial_state
+        return self._exchange.read("POST", "/connectors", as_info, body)
+
+    def put_connector_config(self, name: str, config: Mapping[str, str]) -> ConnectorInfo:
+        """Create a connector, or replace its config."""
+        return self._exchange.read("PUT", _path(name, "config"), as_info, dict(config))
+
+    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Change some settings of a connector; None removes one. Gives the connector as it is then."""
+        return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes))
+
+    def delete_connector(self, name: str) -> None:
+        """Stop a connector and forget its config; its offsets stay."""
+        self._exchange.do("DELETE", _path(name))
+
+    def pause_connector(self, name: str) -> None:
+        """Tasks stay where they are and idle. Returns before they have paused."""
+        self._exchange.do("PUT", _path(name, "pause"))
+
+    def resume_connector(self, name: str) -> None:
+        """Run a paused or stopped connector. Returns before its tasks run."""
+        self._exchange.do("PUT", _path(name, "resume"))
+
+    def stop_connector(self, name: str) -> None:
+        """End all tasks; the config stays."""
+        self._exchange.do("PUT", _path(name, "stop"))
+
+    def restart_connector(
+        self, name: str, *, include_tasks: bool = False, only_failed: bool = False
+    ) -> ConnectorStatus | None:
+        """Restart a connector; with one of the flags by a plan, whose status is given back."""
+        path = _path(name, "restart")
+        if not (include_tasks or only_failed):
+            self._exchange.do("POST", path)
+            return None
+        flags = f"?includeTasks={str(include_tasks).lower()}&onlyFailed={str(only_failed).lower()}"
+        return self._exchange.read("POST", path + flags, as_status)
+
+    def topics(self, name: str) -> list[str]:
+        """Topics a connector was seen to use. Errors: ConnectError when the worker does not track them."""
+        return self._exchange.read("GET", _path(name, "topics"), lambda body: _topics(body, name))
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics a connector was seen to use. Errors: ConnectError when the worker does not allow it."""
+        self._exchange.do("PUT", _path(name, "topics", "reset"))
+
+    def tasks(self, name: str) -> list[TaskInfo]:
+        """Tasks of a connector with their configs."""
+        return self._exchange.read("GET", _path(name, "tasks"), as_task_infos)
+
+    def task_status(self, task: TaskId) -> TaskState:
+        """What one task was seen doing."""
+        return self._exchange.read("GET", _path(task.connector, "tasks", str(task.task), "status"), as_task_state)
+
+    def restart_task(self, task: TaskId) -> None:
+        """Restart one task."""
+        self._exchange.do("POST", _path(task.connector, "tasks", str(task.task), "restart"))
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """Between the workers of a cluster: what a connector gave for its tasks, told to the leader."""
+        body = [dict(config) for config in configs]
+        self._exchange.read_if_any("POST", _path(name, "tasks"), lambda _answer: None, body)
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]:
+        """Committed offsets of a connector."""
+        return self._exchange.read("GET", _path(name, "offsets"), offsets_from_json)
+
+    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        """Set offsets of a STOPPED connector; offset None resets that partition. Gives the worker's message."""
+        return self._exchange.read("PATCH", _path(name, "offsets"), as_message, offsets_to_json(offsets))
+
+    def reset_connector_offsets(self, name: str) -> str:
+        """Forget all offsets of a STOPPED connector. Gives the worker's message."""
+        return self._exchange.read("DELETE", _path(name, "offsets"), as_message)
+
+    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
+        """Plugins of the worker: class, type, version."""
+        query = "" if connectors_only else "?connectorsOnly=false"
+        return self._exchange.read("GET", f"/connector-plugins{query}", as_objects)
+
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+        """Settings of one plugin of any type: name, type, required, default_value, importance, documentation, .."""
+        query = f"?version={quote(version, safe='')}" if version is not None else ""
+        path = f"/connector-plugins/{_segment(plugin)}/config{query}"
+        return self._exchange.read("GET", path, as_objects)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """What a worker finds wrong with a connector's config, without creating it.
+
+        Shape: name, error_count, groups, configs: [{definition, value: {name, value, recommended_values, errors,
+        visible}}, ..].
+        """
+        return self._exchange.read(
+            "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", as_object, dict(config)
+        )
+
+    def slots(self) -> list[dict[str, Any]]:
+        """Where tasks run; NotFoundError from a worker that has no slots, such as Java's."""
+        return self._exchange.read("GET", "/admin/slots", as_objects)
+
+    def rebalances(self) -> list[dict[str, Any]]:
+        """The last rebalances the worker went through; NotFoundError from one that keeps none, such as Java's."""
+        return self._exchange.read("GET", "/admin/rebalances", as_objects)
+
+    def loggers(self) -> dict[str, dict[str, Any]]:
+        """Loggers of the worker that have a level of their own: name -> level, last_modified (epoch ms or None)."""
+        return self._exchange.read("GET", "/admin/loggers", as_object)
+
+    def logger(self, name: str) -> dict[str, Any]:
+        """One logger: level, last_modified."""
+        return self._exchange.read("GET", f"/admin/loggers/{_segment(name)}", as_object)
+
+    def set_logger(self, name: str, level: str, *, scope: str | None = None) -> list[str]:
+        """Set the level of a logger and of those below it; gives their names.
+
+        `scope`: "worker" (as without), or "cluster", whose names are not told: an empty list.
+        """
+        query = f"?scope={quote(scope, safe='')}" if scope is not None else ""
+        path = f"/admin/loggers/{_segment(name)}{query}"
+        return self._exchange.read_if_any("PUT", path, as_names, {"level": level}) or []
+
+    def close(self) -> None:
+        """Close connections. The client may be used again."""
+        self._exchange.close()
+
+    def __enter__(self) -> ConnectClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def _path(name: str, *rest: str) -> str:
+    """Path below a connector."""
+    return "/".join(("/connectors", _segment(name), *rest))
+
+
+def _segment(name: str) -> str:
+    """One segment of a path. A name of dots is encoded too, or it would mean a folder."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+def _topics(body: Any, name: str) -> list[str]:  # JSON
+    return as_names(as_object(as_object(body)[name])["topics"])

@@ -1,0 +1,85 @@
+"""One request and what came of it: conflicts tried again, errors raised, the answer read."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.client.failures import foreign, is_passing_conflict, refusal
+from kconnect.client.transport import Request, Response, Transport
+from kconnect.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from kconnect.client.access import ClientAccess
+    from kconnect.clock import Clock
+
+__all__ = ["Exchange"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+
+
+class Exchange:
+    """Sends requests to one worker. Threads: one at a time. Errors: those of ConnectClient."""
+
+    def __init__(
+        self, url: str, access: ClientAccess, transport: Transport, *, retry_conflicts_s: float, clock: Clock
+    ) -> None:
+        self._url = url
+        self._access = access
+        self._transport = transport
+        self._retry_conflicts_s = retry_conflicts_s
+        self._clock = clock
+
+    def read(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T:
+        """What `parse` makes of the answer's JSON. A TypeError and the like of it says: not Connect's."""
+        request, response = self._sent(method, path, body)
+        return self._parsed(request, response, parse)
+
+    def do(self, method: str, path: str) -> None:
+        """A request whose answer says nothing more than that it was taken."""
+        self._sent(method, path, None)
+
+    def read_if_any(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T | None:
+        """As `read`; None for an answer without content."""
+        request, response = self._sent(method, path, body)
+        return None if response.status == 204 else self._parsed(request, response, parse)
+
+    def read_at(self, statuses: tuple[int, ...], method: str, path: str, parse: Callable[[Any], T]) -> T:
+        """As `read`, where these statuses are no errors."""
+        request, response = self._sent(method, path, None, good=statuses)
+        return self._parsed(request, response, parse)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _sent(self, method: str, path: str, body: object, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
+        """One request, again while it meets a conflict that may pass and there is time. Errors: any but a success."""
+        request = self._request(method, path, body)
+        deadline = self._clock.monotonic() + self._retry_conflicts_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            response = self._transport.send(request)
+            if not is_passing_conflict(response) or self._clock.monotonic() + pause_s > deadline:
+                break
+            self._clock.wait(threading.Event(), pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+        if response.status >= 300 and response.status not in good:
+            raise refusal(self._url, self._access.user, str(request), response)
+        return request, response
+
+    def _request(self, method: str, path: str, body: object) -> Request:
+        headers = {"accept": "application/json", **self._access.headers()}
+        if body is None:
+            return Request(method, path, None, headers)
+        headers["content-type"] = "application/json"
+        return Request(method, path, json.dumps(body, ensure_ascii=False, allow_nan=False).encode(), headers)
+
+    def _parsed(self, request: Request, response: Response, parse: Callable[[Any], T]) -> T:
+        try:
+            return parse(json.loads(response.body))
+        except (KeyError, TypeError, ValueError, AttributeError, BadRequestError) as err:
+            raise foreign(self._url, str(request), response) from err

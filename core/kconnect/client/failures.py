@@ -1,0 +1,178 @@
+"""What went wrong with a request, as a sentence and a hint: nobody there, TLS, a login refused, an error of Connect."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    NotFoundError,
+    TimedOutError,
+    UnreachableError,
+)
+
+if TYPE_CHECKING:
+    from kconnect.client.transport import Response
+
+__all__ = ["broken_off", "foreign", "is_passing_conflict", "late", "not_connected", "refusal"]
+
+_LOGIN_HINT = (
+    "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
+)
+_CLIENT_CERTIFICATE_HINT = (
+    "It has to be signed by an authority that the worker trusts, and still valid: "
+    "--cert and --key, KCONNECT_CERT_FILE and KCONNECT_KEY_FILE, or those of the context."
+)
+# Alerts with which a worker turns our certificate down, in OpenSSL's spelling, and what they mean
+_TURNED_DOWN = {
+    "CERTIFICATE_REQUIRED": "wants a client certificate, and none was shown",
+    "CERTIFICATE_EXPIRED": "turns our client certificate down: it has expired",
+    "UNKNOWN_CA": "turns our client certificate down: it does not trust who signed it",
+    "BAD_CERTIFICATE": "turns our client certificate down",
+    "CERTIFICATE_UNKNOWN": "turns our client certificate down",
+    "CERTIFICATE_REVOKED": "turns our client certificate down: it was revoked",
+    "HANDSHAKE_FAILURE": "ends the TLS handshake; it may want a client certificate",
+}
+
+
+def not_connected(url: str, err: Exception, timeout_s: float) -> ConnectError:
+    """There is no connection: nobody listens, nobody answers in time, no such host, or the certificates do not do."""
+    if tls := _tls_failure(url, err):
+        return tls
+    if not isinstance(err, OSError):  # http.client and the name's encoding refuse what can be no host
+        return BadRequestError(f"{url} is no URL of a worker", hint="It looks like http://localhost:8083.")
+    if isinstance(err, TimeoutError):
+        reason = f"no connection within {timeout_s:g} s"
+    elif isinstance(err, ConnectionRefusedError):
+        reason = "connection refused"
+    else:
+        reason = err.strerror or str(err)
+    return UnreachableError(
+        f"Nobody answers at {url} ({reason})",
+        hint="Is the worker running? `connect standalone` starts one; --url or KCONNECT_URL names another.",
+    )
+
+
+def late(url: str, request: str, timeout_s: float) -> TimedOutError:
+    """The answer did not come in time."""
+    return TimedOutError(
+        f"{url} did not answer {request} within {timeout_s:g} s",
+        hint="The worker may still carry it out: look at its state and its log before you try again.",
+    )
+
+
+def broken_off(url: str, request: str, err: Exception, cert: str | None = None, *, first: bool = True) -> ConnectError:
+    """The connection ended, or what came was no HTTP. `first`: before any answer came over it.
+
+    A worker may look at `cert`, our certificate, as late as here, and some, ours among them, then close the connection
+    without the alert that says what is wrong with it.
+    """
+    if tls := _tls_failure(url, err):
+        return tls
+    if first and url.startswith("https:") and isinstance(err, OSError):
+        expired = None if cert is None else _expired_on(cert)
+        if cert is None:
+            said = f"{url} closed the connection, as a worker does that wants a client certificate: none was shown"
+        elif expired:
+            said = f"{url} closed the connection: our client certificate {cert} has expired on {expired}"
+        else:
+            said = f"{url} closed the connection, as a worker does that does not trust our client certificate {cert}"
+        return UnreachableError(said, hint=_CLIENT_CERTIFICATE_HINT)
+    return UnreachableError(
+        f"{url} broke off {request}: {_line(err)}",
+        hint="Is it a Kafka Connect worker that speaks http there, and does it still run?",
+    )
+
+
+def refusal(url: str, user: str | None, request: str, response: Response) -> ConnectError:
+    """The error that a status of 300 and above stands for, with the worker's own message where it is Connect's."""
+    status, message = response.status, _message_of(response)
+    if status == 401 or (status == 403 and message is None):
+        who = f"user {user}" if user else "a caller without a user"
+        return ConnectError(f"{url} refuses {who} ({status})", hint=_LOGIN_HINT)
+    if message is None:
+        return foreign(url, request, response)
+    if status == 409:
+        return AlreadyExistsError(message) if _is_taken(message) else ConflictError(message)
+    if status == 500 and message.startswith("Request timed out"):
+        return TimedOutError(message)
+    return _KIND_OF.get(status, ConnectError)(message)
+
+
+def foreign(url: str, request: str, response: Response) -> ConnectError:
+    """An answer that is not Connect's."""
+    return ConnectError(
+        f"{url} answered {request} with {response.status} and something that Kafka Connect does not say",
+        hint="Is that the URL of a Kafka Connect worker?",
+    )
+
+
+def is_passing_conflict(response: Response) -> bool:
+    """Whether it is a 409 that the end of a rebalance clears; a taken name stays taken."""
+    return response.status == 409 and not _is_taken(_message_of(response))
+
+
+_KIND_OF: dict[int, type[ConnectError]] = {
+    400: BadRequestError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    413: BadRequestError,
+    415: BadRequestError,
+}
+
+
+def _tls_failure(url: str, err: Exception) -> UnreachableError | None:
+    """What is wrong with the certificates of one side, or with TLS as such; None when it is something else."""
+    reason = str(getattr(err, "reason", None) or "")  # only errors of OpenSSL have one
+    if reason == "CERTIFICATE_VERIFY_FAILED":
+        why = str(getattr(err, "verify_message", "")).rstrip(".")
+        return UnreachableError(f"{url} shows a certificate that is not trusted: {why}", hint=_trust_hint(why))
+    for alert, said in _TURNED_DOWN.items():
+        if reason.endswith(f"ALERT_{alert}"):
+            return UnreachableError(f"{url} {said}", hint=_CLIENT_CERTIFICATE_HINT)
+    if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"):
+        return UnreachableError(f"{url} does not speak https", hint="Is it http there? See `listeners` of the worker.")
+    return None
+
+
+def _trust_hint(why: str) -> str:
+    if "expired" in why or "not yet valid" in why:
+        return "The worker needs another one (ssl.keystore.location of its settings), or a clock is wrong."
+    if "mismatch" in why:
+        return "Use the name that the certificate is for, or have one made for this name."
+    return "Name the authority that signed it: --ca FILE, KCONNECT_CA_FILE, or ca of the context."
+
+
+def _expired_on(cert: str) -> str | None:
+    """The day on which a certificate of ours expired; None while it has not."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from cryptography import x509
+
+    ends = x509.load_pem_x509_certificate(Path(cert).read_bytes()).not_valid_after_utc
+    return f"{ends:%Y-%m-%d}" if ends < datetime.now(UTC) else None
+
+
+def _message_of(response: Response) -> str | None:
+    """The `message` of an error body, or None when it is no error body of Connect."""
+    try:
+        body = json.loads(response.body)
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or "error_code" not in body:
+        return None
+    return str(body.get("message"))
+
+
+def _is_taken(message: str | None) -> bool:
+    return message is not None and message.endswith("already exists")
+
+
+def _line(err: Exception) -> str:
+    return " ".join(str(err).split()) or type(err).__name__

@@ -1,0 +1,67 @@
+"""Requests from one worker to another of its cluster: a connection each, TLS as the worker's own settings have it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kconnect.client.transport import HttpTransport, Request, Response, checked_url
+from kconnect.errors import BadRequestError, UnreachableError
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Peers"]
+
+# As ConnectClient: one lost SYN (1 s) and its repetition
+_CONNECT_TIMEOUT_S = 3.0
+
+
+class Peers:
+    """Sends requests to workers. Threads: any; `close` breaks off what is under way.
+
+    `tls` is asked for at the first URL with https, as Java does. `timeout_s`: how long an answer may take.
+    """
+
+    def __init__(self, tls: Callable[[], ssl.SSLContext], timeout_s: float) -> None:
+        self._access = _PeerAccess(tls)
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()  # guards both below
+        self._open: set[HttpTransport] = set()
+        self._is_closed = False
+
+    def send(self, url: str, request: Request) -> Response:
+        """Errors: UnreachableError, TimedOutError, ConfigError for certificates; any status is an answer."""
+        try:
+            base = checked_url(url)
+        except BadRequestError as err:
+            raise UnreachableError(f"{url!r}, which another worker gives as its own, is no URL of a worker") from err
+        transport = HttpTransport(base, self._access, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
+        with self._lock:
+            if self._is_closed:
+                raise UnreachableError(f"The worker is stopping; it asks nothing of {url} any more")
+            self._open.add(transport)
+        try:
+            return transport.send(request)
+        finally:
+            with self._lock:
+                self._open.discard(transport)
+            transport.close()
+
+    def close(self) -> None:
+        """Requests under way fail soon, further ones at once. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            under_way = list(self._open)
+        for transport in under_way:
+            transport.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _PeerAccess:
+    """Implements TlsAccess: the certificates are in the TLS context already."""
+
+    tls: Callable[[], ssl.SSLContext]
+    cert: str | None = None

@@ -1,0 +1,52 @@
+"""Stops the work of a member that can not reach its group while its herder's thread is busy: others will start it soon.
+
+A thread that is not busy learns the same from its membership and does the same; it may hang in a write to a broker that
+is away, which takes longer than a session. Differs: Java's worker goes on with its tasks then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+__all__ = ["CutOffWatch"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 0.2
+# So much later than the herder's thread, which comes first where it can
+_GRACE_S = 0.3
+
+
+class CutOffWatch:
+    """States: new -> start() -> stop(). `runs_until` as of a Membership; `cut_off` is called when it has passed."""
+
+    def __init__(self, runs_until: Callable[[], float | None], cut_off: Callable[[], None]) -> None:
+        self._runs_until = runs_until
+        self._cut_off = cut_off
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="herder-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        told_for: float | None = None
+        while not self._stop.wait(_LOOK_EVERY_S):
+            until = self._runs_until()
+            if until is None or until == told_for or time.monotonic() < until + _GRACE_S:
+                continue
+            told_for = until
+            log.warning("This worker has not reached its group in time: it stops its work before others start it")
+            try:
+                self._cut_off()
+            except Exception:  # top of a thread
+                log.exception("Work could not be stopped")

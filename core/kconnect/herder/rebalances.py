@@ -1,0 +1,104 @@
+"""The last rebalances a worker went through, and why: kept for those who ask what has moved their tasks.
+
+Differs: Java counts rebalances in its metrics and keeps no list of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kconnect.herder.group import Joining, Lost
+from kconnect.herder.protocol import Work
+from kconnect.herder.state_events import Event, Placed
+from kconnect.herder.state_instructions import Instruction, RequestRejoin
+
+__all__ = ["KEPT", "Rebalance", "Rebalances", "RoundMembers"]
+
+# An hour of a cluster whose workers come and go every other minute; a Rebalance takes some 500 bytes
+KEPT = 50
+FIRST = "the worker came"
+UNASKED = "asked for by the group: a worker came, left or was lost, or wants to give work up"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundMembers:
+    """Who came and who went between two rounds that a worker led, by URL. Only the leader knows."""
+
+    members: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    """One round, as one worker saw it. Times are milliseconds since the epoch."""
+
+    generation: int
+    began_ms: int
+    ended_ms: int
+    """When this worker had its assignment."""
+    why: str
+    is_leader: bool
+    leader_url: str
+    connectors_added: int
+    connectors_revoked: int
+    tasks_added: int
+    tasks_revoked: int
+    delay_ms: int
+    """For how long the work of lost workers is held back from then on."""
+    round: RoundMembers | None = None
+    """Who came and went; None where another worker led."""
+
+    def to_json(self) -> dict[str, Any]:
+        body = asdict(self)
+        members = body.pop("round")
+        return {**body, **{key: list((members or {}).get(key, ())) for key in ("members", "joined", "left")}}
+
+
+class Rebalances:
+    """Threads: `note` from the herder's; `kept` from any."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Rebalance] = deque(maxlen=KEPT)
+        self._began_ms: int | None = None
+        self._why: str | None = FIRST
+
+    def note(self, event: Event, told: Iterable[Instruction], now_ms: int) -> None:
+        """Take in what happened, and what the state machine did about it."""
+        match event:
+            case Joining():
+                self._began_ms = now_ms
+            case Lost(why):
+                self._why = f"membership was lost: {why}"
+            case Placed():
+                self._placed(event, now_ms)
+        for instruction in told:
+            if isinstance(instruction, RequestRejoin):
+                self._why = instruction.why
+
+    def kept(self) -> list[Rebalance]:
+        """The last fifty, in order."""
+        return list(self._kept)
+
+    def _placed(self, event: Placed, now_ms: int) -> None:
+        assignment = event.assignment
+        added, revoked = assignment.work, assignment.revoked if assignment.version else Work()
+        self._kept.append(
+            Rebalance(
+                generation=event.generation,
+                began_ms=now_ms if self._began_ms is None else self._began_ms,
+                ended_ms=now_ms,
+                why=self._why or UNASKED,
+                is_leader=assignment.leader == event.member_id,
+                leader_url=assignment.leader_url,
+                connectors_added=len(added.connectors),
+                connectors_revoked=len(revoked.connectors),
+                tasks_added=len(added.tasks),
+                tasks_revoked=len(revoked.tasks),
+                delay_ms=assignment.delay_ms,
+            )
+        )
+        self._began_ms = self._why = None

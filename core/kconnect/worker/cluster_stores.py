@@ -1,0 +1,124 @@
+"""The three stores of a cluster on their Kafka topics: made from a worker's settings, ensured, read, stopped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kconnect.config import DistributedConfig
+from kconnect.config.client_config import InternalClients
+from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
+from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.internal_topics import internal_topic_specs
+from kconnect.storage.status_store import TopicStatusStore
+from kconnect.storage.topic_clients import offset_topic_clients, status_topic_clients
+from kconnect.storage.topic_offsets import TopicOffsetStore
+
+if TYPE_CHECKING:
+    from kconnect.kafka.admin import KafkaAdmin
+    from kconnect.kafka.log import CompactedLog
+
+__all__ = ["ClusterStores", "client_id_base"]
+
+log = logging.getLogger(__name__)
+
+
+def client_id_base(config: DistributedConfig) -> str:
+    """What the names of a worker's clients begin with. Source: ConnectUtils#clientIdBase (Kafka 4.3)."""
+    given = config.values.get("client.id") or ""
+    return f"{given}-" if given else f"connect-{config.group_id}-"
+
+
+class ClusterStores:
+    """States: made -> start() -> stop(). Making them checks the settings and asks no broker.
+
+    Errors: ConfigError in Java's words when a setting is wrong.
+    """
+
+    def __init__(self, config: DistributedConfig) -> None:
+        from kconnect.kafka.admin import KafkaAdmin
+        from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+
+        worker, base = config.originals, client_id_base(config)
+        self._specs = internal_topic_specs(config)
+        configs = config_topic_clients(worker, client_id_base=base)
+        statuses = status_topic_clients(worker, client_id_base=base)
+        offsets = offset_topic_clients(worker, client_id_base=base)
+        for warning in (*configs.warnings, *statuses.warnings, *offsets.warnings):
+            log.warning("%s", warning)
+        self._admin = KafkaAdmin(configs.log.admin, "internal topics")
+
+        def topic_log(name: str, clients: InternalClients, isolation_level: str) -> CompactedLog:
+            return _topic_log(name, clients, isolation_level, config, self._admin)
+
+        writer = None
+        if configs.leader is not None:
+            writer = KafkaExclusiveWriter(config.config_storage_topic, configs.leader, leader_transactional_id(worker))
+        self.configs = TopicConfigStore(
+            topic_log(config.config_storage_topic, configs.log, configs.isolation_level), writer
+        )
+        self.statuses = TopicStatusStore(topic_log(statuses.topic, statuses.log, statuses.isolation_level))
+
+        def offsets_of(topic: str) -> TopicOffsetStore:
+            log_of_topic = topic_log(topic, offsets.log, offsets.isolation_level)
+            return TopicOffsetStore(log_of_topic, write_timeout_s=config.offset_flush_timeout_ms / 1000)
+
+        self._offsets_of = offsets_of
+        self.offsets = self._offsets_of(offsets.topic)
+        self._stack = ExitStack()
+
+    def start(self) -> None:
+        """Create the topics where they are missing, and read all there is.
+
+        Errors: ConfigError for a topic that does not fit; TimedOutError; ConnectError.
+        """
+        from kconnect.kafka.internal_topics import ensure_internal_topic
+
+        self._admin.__enter__()
+        self._stack.push(self._admin)
+        starts: list[tuple[Any, Callable[[], None], Callable[[], None]]] = [
+            (self._specs.offsets, self.offsets.start, self.offsets.stop),
+            (self._specs.status, self.statuses.start, self.statuses.stop),
+            (self._specs.config, self.configs.start, self.configs.stop),
+        ]
+        for spec, start, stop in starts:
+            ensure_internal_topic(self._admin, spec)
+            self._stack.callback(stop)
+            start()
+
+    def own_offsets(self, topic: str) -> TopicOffsetStore:
+        """The store of a connector's own offsets topic, made where it is missing; whoever asked starts and stops it.
+
+        Errors: as `start`. Differs: its clients have the worker's settings; Java's have the connector's overrides too.
+        """
+        from kconnect.kafka.internal_topics import ensure_internal_topic
+
+        ensure_internal_topic(self._admin, replace(self._specs.offsets, topic=topic))
+        return self._offsets_of(topic)
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self._stack.close()
+
+
+def _topic_log(
+    name: str, clients: InternalClients, isolation_level: str, config: DistributedConfig, admin: KafkaAdmin
+) -> CompactedLog:
+    from kconnect.kafka.log import CompactedLog, LogSpec
+
+    started: Mapping[str, Any] = config.values
+    return CompactedLog(
+        LogSpec(
+            topic=name,
+            consumer=clients.consumer,
+            producer=clients.producer,
+            isolation_level=isolation_level,
+            # Differs: Java's start waits for transactions that killed tasks left open, up to their time-out
+            start_awaits_open_transactions=False,
+            stop_timeout_s=max(1.0, started["task.shutdown.graceful.timeout.ms"] / 1000),
+        ),
+        admin,
+    )

@@ -1,0 +1,65 @@
+"""A standalone worker: offsets in a file, configs and statuses in memory, connectors from files. Nobody else knows it.
+
+Source: ConnectStandalone (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kconnect.config import ConnectorFile, StandaloneConfig
+from kconnect.herder.standalone import StandaloneHerder
+from kconnect.storage import FileOffsetStore
+from kconnect.worker.running import LAUNCHER_STOP_S, MakeLauncher, RunningWorker, herder_parts
+from kconnect.worker.startup import EXIT_CONNECTORS, EXIT_WORKER, exit_code
+
+__all__ = ["StandaloneWorker"]
+
+log = logging.getLogger(__name__)
+
+
+class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
+    """`start` creates the connectors given, too; `create_connectors` from one thread at a time."""
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        connectors: Sequence[ConnectorFile] = (),
+        *,
+        file: Path | None = None,
+        launcher: MakeLauncher | None = None,
+    ) -> None:
+        super().__init__(worker_props, file=file, launcher=launcher)
+        self._connectors = tuple(connectors)
+
+    def create_connectors(self, files: Sequence[ConnectorFile]) -> None:
+        """Create connectors one after the other. Errors: StartupError at the first that fails, naming its file."""
+        for file in files:
+            with exit_code(EXIT_CONNECTORS, f"Failed to create connector for {file.path}: ", file.path):
+                self.herder.put_connector(file.name, file.config, initial_state=file.initial_state, replace=False)
+            log.info("Created connector %s from %s", file.name, file.path)
+
+    def _start(self) -> None:
+        with exit_code(EXIT_WORKER):
+            offsets, cluster_id = self._start_serving()
+        with exit_code(EXIT_CONNECTORS):
+            offsets.start()
+        self.herder.start(self._worker_id(), cluster_id)
+        self.create_connectors(self._connectors)
+        self.herder.ready()
+
+    def _start_serving(self) -> tuple[FileOffsetStore, str]:
+        """Spark in the background, REST, then Kafka. What is begun first is stopped last."""
+        raw = dict(self._props)
+        config, plugins, variables = self._read_settings(StandaloneConfig.parse)
+        launcher = self._make_launcher()
+        offsets = FileOffsetStore(config.offset_storage_file_filename)
+        herder = self._herder = StandaloneHerder(herder_parts(config, plugins, launcher, offsets, variables, raw))
+        self._stack.callback(offsets.stop)
+        self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))
+        launcher.start(herder.events)
+        self._stack.callback(lambda: herder.stop(self._task_stop_s))
+        self._serve(config, herder)
+        return offsets, self._find_cluster(config)

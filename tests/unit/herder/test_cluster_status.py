@@ -1,0 +1,78 @@
+"""Statuses of a worker that was out of its group: what others have taken over meanwhile is not covered."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.herder.cluster_status import ClusterStatus
+from kconnect.model import RunState, TaskId
+from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.status_store import TopicStatusStore
+from kconnect.storage.status_topic import StoredStatus
+
+TASK = TaskId("conn", 0)
+WITHIN_S = 5.0
+
+
+@pytest.fixture
+def workers():
+    """The frozen worker's statuses, and the store of the worker that takes over, on one topic."""
+    topic = MemoryTopic("status")
+    stores = [TopicStatusStore(MemoryLog(topic)) for _ in range(2)]
+    for store in stores:
+        store.start()
+    frozen = ClusterStatus(stores[0])
+    frozen.worker_id, frozen.generation = "frozen:8083", 6
+    frozen.set_connector("conn", RunState.RUNNING)
+    frozen.expect_task(TASK, 1, None)
+    frozen.report_task(TASK, 1, RunState.RUNNING, None)
+    yield topic, frozen, stores[1]
+    for store in stores:
+        store.stop()
+
+
+def stop_all(status):
+    status.withhold()
+    status.end_runs([TASK])
+    status.set_connector("conn", RunState.UNASSIGNED)
+
+
+def test_a_worker_that_wakes_does_not_cover_what_runs_elsewhere(workers):
+    topic, frozen, other = workers
+    with topic.held_back():  # the frozen worker has not read it
+        for subject in ("conn", TASK):
+            other.put(subject, StoredStatus(RunState.RUNNING, "other:8083", 7))
+        stop_all(frozen)
+        frozen.generation = 8
+        frozen.release(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
+    assert other.status(TASK).state is RunState.RUNNING
+
+
+def test_what_nobody_took_over_is_unassigned_once_the_worker_is_back(workers):
+    _, frozen, other = workers
+    stop_all(frozen)
+    assert other.status("conn").state is RunState.RUNNING
+    frozen.release(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 6)
+
+
+def test_what_the_worker_was_given_again_meanwhile_stays_running(workers):
+    _, frozen, other = workers
+    stop_all(frozen)
+    frozen.generation = 8
+    frozen.set_connector("conn", RunState.RUNNING)
+    frozen.release(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", 8)
+
+
+def test_in_the_group_stops_are_written_at_once(workers):
+    _, frozen, other = workers
+    frozen.set_connector("conn", RunState.UNASSIGNED)
+    assert other.status("conn").state is RunState.UNASSIGNED
+    frozen.release(WITHIN_S)
+    stop_all(frozen)
+    frozen.release(WITHIN_S)
+    frozen.set_connector("conn", RunState.RUNNING)
+    frozen.set_connector("conn", RunState.UNASSIGNED)
+    assert other.status("conn").state is RunState.UNASSIGNED

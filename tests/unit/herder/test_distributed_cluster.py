@@ -1,0 +1,193 @@
+"""Several herders of one cluster in this process: what they share is in memory, all the rest is real."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError, TimedOutError, WrongWorkerError
+from kconnect.herder.state_facts import Phase
+from kconnect.model import RunState, TargetState, TaskId
+from kit.distributed import memory_cluster
+from kit.herders import config
+from kit.waiting import eventually
+
+
+def test_a_connector_made_on_the_leader_runs_with_its_tasks_somewhere_in_the_cluster():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc", tasks="3", tasks_max="3")
+        cluster.await_running("fsrc", tasks=3)
+        assert all(node.tasks for node in cluster.nodes), [node.tasks for node in cluster.nodes]
+
+
+def test_a_follower_sends_who_wants_to_create_a_connector_to_the_leader():
+    with memory_cluster(2) as cluster:
+        with pytest.raises(WrongWorkerError) as err:
+            cluster.followers[0].herder.put_connector("fsrc", config("fsrc"), replace=False)
+        assert err.value.url == cluster.leader.url
+
+
+def test_tasks_of_a_killed_worker_move_to_the_others():
+    with memory_cluster(2) as cluster:
+        for number in range(4):
+            cluster.create(f"c{number}")
+        names = [f"c{number}" for number in range(4)]
+        cluster.await_running(*names)
+        victim = cluster.followers[0]
+        assert victim.tasks
+        cluster.kill(victim)
+        cluster.await_running(*names)
+        assert cluster.leader.tasks == {TaskId(name, 0) for name in names}
+
+
+def test_the_death_of_the_leader_makes_another_worker_lead():
+    with memory_cluster(3) as cluster:
+        cluster.create("fsrc")
+        cluster.await_running("fsrc")
+        cluster.kill(cluster.leader)
+        cluster.await_settled()
+        cluster.create("other")
+        cluster.await_running("fsrc", "other")
+
+
+def test_many_connectors_made_one_after_the_other_need_few_rebalances_and_no_409():
+    with memory_cluster(2) as cluster:
+        before = len(cluster.group.rebalances)
+        for number in range(60):
+            cluster.create(f"c{number}")
+        cluster.await_running(*(f"c{number}" for number in range(60)), within_s=20)
+        assert len(cluster.group.rebalances) - before < 60
+
+
+def test_a_name_that_is_taken_and_one_that_is_not_there_are_told():
+    with memory_cluster(1) as cluster:
+        cluster.create("fsrc")
+        with pytest.raises(AlreadyExistsError):
+            cluster.create("fsrc")
+        with pytest.raises(NotFoundError):
+            cluster.leader.herder.delete_connector("none")
+
+
+def test_a_deleted_connector_leaves_no_status_and_no_topics():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc")
+        cluster.await_running("fsrc")
+        owner = cluster.owners(TaskId("fsrc", 0))[0]
+        owner.launcher.use_topic(TaskId("fsrc", 0), "t1")
+        eventually(lambda: cluster.leader.herder.connector_topics("fsrc") == ["t1"], 5, "topic seen")
+        cluster.leader.herder.delete_connector("fsrc")
+
+        def gone():
+            herder = cluster.leader.herder
+            return (
+                herder._status.find_connector("fsrc", None) is None
+                and not cluster.owners(TaskId("fsrc", 0))
+                and not herder._cluster.statuses.topics("fsrc")
+            )
+
+        eventually(gone, 5, "status gone")
+
+
+def test_pause_resume_and_stop_reach_tasks_on_any_worker():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc", tasks="2", tasks_max="2")
+        cluster.await_running("fsrc", tasks=2)
+        cluster.followers[0].herder.set_target_state("fsrc", TargetState.PAUSED)
+
+        def states():
+            status = cluster.leader.herder.connector_status("fsrc")
+            return [status.connector.state, *(task.state for task in status.tasks)]
+
+        eventually(lambda: states() == [RunState.PAUSED] * 3, 5, "paused")
+        cluster.followers[0].herder.set_target_state("fsrc", TargetState.STARTED)
+        eventually(lambda: states() == [RunState.RUNNING] * 3, 5, "running")
+        cluster.leader.herder.set_target_state("fsrc", TargetState.STOPPED)
+        eventually(lambda: states() == [RunState.STOPPED], 5, "stopped")
+        assert not [node for node in cluster.nodes if node.tasks]
+
+
+def test_a_worker_out_of_reach_of_its_group_stops_its_tasks_though_its_thread_is_busy():
+    with memory_cluster(2) as cluster:
+        for number in range(4):
+            cluster.create(f"c{number}")
+        names = [f"c{number}" for number in range(4)]
+        cluster.await_running(*names)
+        worker = cluster.followers[0]
+        worker.member.is_cut_off = True  # its polls tell nothing, as if it never came to poll
+        worker.member.runs_until = time.monotonic()
+        eventually(lambda: not worker.tasks, 5, "it has stopped its tasks")
+        worker.member.runs_until, worker.member.is_cut_off = None, False
+        cluster.await_running(*names)
+        assert worker.tasks, "it joined again and got its share"
+
+
+def test_a_request_that_is_not_answered_says_what_the_worker_does():
+    with memory_cluster(1, request_timeout_s=0.3) as cluster:
+        node = cluster.leader
+        node.member.is_cut_off = True
+        cluster.group.rebalance("for the test")
+        node.herder.state.facts.phase = Phase.JOINING
+        with pytest.raises(TimedOutError) as err:
+            node.herder.delete_connector("fsrc")
+        assert str(err.value).startswith("Request timed out. The ")
+        assert "polling the group coordinator" in str(err.value)
+
+
+def test_task_configs_that_the_leader_did_not_take_are_sent_again():
+    with memory_cluster(2) as cluster:
+        cluster.refused_forwards = 2
+        names = [f"c{number}" for number in range(4)]
+        for name in names:
+            cluster.create(name)
+        cluster.await_running(*names)
+        assert len(cluster.forwards) >= 4, "two connectors of the follower, two refusals"
+
+
+def test_a_group_with_an_eager_member_stops_all_for_each_rebalance_and_runs_all_after_it():
+    with memory_cluster(1) as cluster:
+        cluster.add(protocol_version=0)
+        cluster.await_settled()
+        for name in ("a", "b"):
+            cluster.create(name)
+        cluster.await_running("a", "b")
+        assert all(node.herder.state.facts.is_eager for node in cluster.nodes)
+        cluster.add(protocol_version=0)
+        cluster.await_settled()
+        cluster.await_running("a", "b")
+
+
+def test_a_logger_of_the_whole_cluster_is_changed_on_every_worker():
+    with memory_cluster(2) as cluster:
+        cluster.followers[0].herder.set_logger("kconnect.none", 10, whole_cluster=True)
+        for node in cluster.nodes:
+            eventually(lambda node=node: node.launcher.log_levels == [("kconnect.none", 10)], 5, "level set")
+
+
+def test_a_reset_of_topics_is_seen_by_all():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc")
+        cluster.await_running("fsrc")
+        cluster.owners(TaskId("fsrc", 0))[0].launcher.use_topic(TaskId("fsrc", 0), "t1")
+        first, second = (node.herder for node in cluster.nodes)
+        assert first.connector_topics("fsrc") == second.connector_topics("fsrc") == ["t1"]
+        second.reset_connector_topics("fsrc")
+        assert first.connector_topics("fsrc") == []
+
+
+def test_a_worker_that_stops_gives_its_work_back_at_once():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc", tasks="2", tasks_max="2")
+        cluster.await_running("fsrc", tasks=2)
+        leader = cluster.leader
+        cluster.followers[0].stop()
+        cluster.await_running("fsrc", tasks=2)
+        assert len(leader.tasks) == 2
+
+
+def test_a_sink_in_the_group_of_the_workers_is_refused():
+    with memory_cluster(1) as cluster:
+        with pytest.raises(BadRequestError, match="sink connector named cluster conflicts with Connect worker group"):
+            cluster.create("cluster", "sink")
+        with pytest.raises(BadRequestError, match="Consumer group connect-cluster conflicts"):
+            cluster.create("other", "sink", consumer_override_group_id="connect-cluster")

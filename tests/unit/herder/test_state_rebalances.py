@@ -1,0 +1,162 @@
+"""Rules of membership: what an assignment starts and stops, and when a member stays away."""
+
+from __future__ import annotations
+
+from kconnect.herder.group import Joining, Lost
+from kconnect.herder.protocol import CONFIG_MISMATCH, Work
+from kconnect.herder.state_events import CaughtUp, Claimed, Started, StopAsked
+from kconnect.herder.state_facts import Phase
+from kconnect.herder.state_instructions import (
+    CatchUp,
+    LeaveGroup,
+    RequestRejoin,
+    StartWork,
+    StopWork,
+    TakeGeneration,
+)
+from kconnect.model import TaskId
+from kit.herder_state import Member, kinds, of
+
+C, T0, T1 = "fsrc", TaskId("fsrc", 0), TaskId("fsrc", 1)
+
+
+def started(leads: bool = True, version: int = 2) -> Member:
+    member = Member(leads=leads, version=version)
+    member.connector(C, tasks=2)
+    member.step(Started(member.snapshot))
+    member.step(Joining())
+    return member
+
+
+def test_an_assignment_at_the_configs_that_were_read_starts_its_work():
+    told = started().place([C], [T0])
+    assert of(StartWork, told).work == Work((C,), (T0,))
+    assert of(TakeGeneration, told) == TakeGeneration(1, True)
+
+
+def test_a_leader_claims_the_config_topic_and_cleans_up_after_the_rebalance():
+    assert kinds(started().place([C], [T0])) == ["TakeGeneration", "StartWork", "CleanUp", "Claim"]
+    assert kinds(started(leads=False).place([C], [T0])) == ["TakeGeneration", "StartWork"]
+
+
+def test_a_claim_that_fails_is_made_again_after_a_pause():
+    member = started()
+    member.place()
+    assert member.step(Claimed("fenced")) == []
+    assert member.wait(249) == []
+    assert kinds(member.wait(1)) == ["Claim"]
+
+
+def test_a_member_that_lags_catches_up_before_it_starts_anything():
+    member = started(leads=False)
+    behind = member.snapshot
+    member.connector("other")
+    told = member.place([C], told=behind)
+    assert kinds(told) == ["TakeGeneration", "CatchUp"]
+    assert of(CatchUp, told).timeout_ms == 3_000
+    assert of(StartWork, member.caught_up()).work == Work((C,))
+
+
+def test_a_member_that_has_read_beyond_the_assignment_joins_again():
+    member = started(leads=False)
+    behind, offset = member.snapshot, member.snapshot.offset
+    told = member.place([C], offset=offset + 1, told=behind)
+    assert kinds(told) == ["TakeGeneration", "CatchUp"]
+    member.connector("a")
+    member.connector("b")
+    assert kinds(member.caught_up()) == ["RequestRejoin"]
+    assert member.state.facts.phase is Phase.JOINING
+
+
+def test_a_failed_assignment_has_the_leader_read_on_and_join_again():
+    member = started()
+    assert kinds(member.place(error=CONFIG_MISMATCH)) == ["TakeGeneration", "CatchUp"]
+    assert kinds(member.caught_up()) == ["RequestRejoin"]
+
+
+def test_a_failed_assignment_has_a_follower_that_is_up_to_date_just_join_again():
+    assert kinds(started(leads=False).place(error=CONFIG_MISMATCH)) == ["TakeGeneration", "RequestRejoin"]
+
+
+def test_a_member_that_can_not_catch_up_stops_leaves_and_comes_back_after_the_back_off():
+    member = started(leads=False)
+    member.place([C], [T0])
+    member.step(Joining())
+    told = member.place(offset=member.snapshot.offset + 1)
+    assert kinds(told) == ["TakeGeneration", "CatchUp"]
+    told = member.caught_up("too slow")
+    assert of(StopWork, told).work == Work((C,), (T0,))
+    assert isinstance(told[-1], LeaveGroup)
+    assert not member.state.wants_group
+    assert member.wait(299_999) == []
+    assert kinds(member.wait(1)) == ["CatchUp"]
+    assert member.caught_up() == []
+    assert member.state.wants_group
+
+
+def test_reading_that_fails_again_keeps_the_member_away_for_another_back_off():
+    member = started(leads=False)
+    member.place(offset=member.snapshot.offset + 1)
+    member.caught_up("too slow")
+    assert kinds(member.wait(300_000)) == ["CatchUp"]
+    assert kinds(member.step(CaughtUp(member.snapshot, "still too slow"))) == ["LeaveGroup"]
+    assert not member.state.wants_group
+
+
+def test_revoked_work_stops_and_the_member_joins_again_so_that_others_get_it():
+    member = started(leads=False)
+    member.place([C], [T0, T1])
+    member.step(Joining())
+    told = member.place(revoked=Work((), (T1,)))
+    assert kinds(told) == ["StopWork", "TakeGeneration", "RequestRejoin"]
+    assert of(StopWork, told).work == Work((), (T1,))
+    assert member.state.owned_assignment.work == Work((C,), (T0,))
+
+
+def test_work_that_stays_is_not_touched_by_a_cooperative_rebalance():
+    member = started(leads=False)
+    member.place([C], [T0])
+    assert member.step(Joining()) == []
+    assert kinds(member.place([], [T1])) == ["TakeGeneration", "StartWork"]
+    assert member.state.facts.running_tasks == {T0, T1}
+
+
+def test_an_eager_rebalance_stops_everything_first_and_starts_what_is_given():
+    member = started(leads=False, version=0)
+    member.place([C], [T0])
+    assert of(StopWork, member.step(Joining())).work == Work((C,), (T0,))
+    assert of(StartWork, member.place([], [T0])).work == Work((), (T0,))
+    assert member.state.owned_assignment.work == Work((), (T0,))
+
+
+def test_held_back_work_brings_a_rebalance_when_its_delay_is_over():
+    member = started(leads=False)
+    member.place([C], delay_ms=8_000)
+    assert member.state.next_due_ms() == member.now_ms + 8_000
+    assert member.wait(7_999) == []
+    assert of(RequestRejoin, member.wait(1)).why == "the delay for lost workers is over"
+
+
+def test_a_member_that_lost_its_group_stops_everything_and_owns_nothing_when_it_joins_again():
+    member = started(leads=False)
+    member.place([C], [T0])
+    told = member.step(Lost("the session timed out"))
+    assert of(StopWork, told).work == Work((C,), (T0,))
+    assert member.state.owned_assignment is None
+    assert member.state.wants_group
+    assert of(StartWork, member.place([C], [T0])).work == Work((C,), (T0,))
+
+
+def test_work_that_runs_and_was_never_assigned_stops_when_the_group_settles():
+    member = started(leads=False)
+    member.place([C], [T0])
+    member.step(Joining())
+    member.state.facts.running_tasks.add(T1)
+    assert of(StopWork, member.place()).work == Work((), (T1,))
+
+
+def test_a_worker_that_stops_stops_its_work_and_joins_no_more():
+    member = started()
+    member.place([C], [T0])
+    assert of(StopWork, member.step(StopAsked())).work == Work((C,), (T0,))
+    assert not member.state.wants_group

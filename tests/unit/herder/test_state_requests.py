@@ -1,0 +1,253 @@
+"""Rules for requests: who may do what, what is refused, what waits for a rebalance."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    FencedError,
+    NotFoundError,
+    WrongWorkerError,
+)
+from kconnect.herder.group import Joining
+from kconnect.herder.state_events import Asked, Claimed, GivenUp, Lost, StopAsked
+from kconnect.herder.state_instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
+from kconnect.herder.state_requests import (
+    AskFence,
+    AskOffsets,
+    AskPlan,
+    AskPut,
+    AskRemove,
+    AskRestart,
+    AskStop,
+    AskTasks,
+)
+from kconnect.herder.state_writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
+from kconnect.model import TargetState, TaskId
+from kconnect.storage.config_topic import RestartRequested
+from kit.herder_state import LEADER_URL, Member, kinds, of
+
+C, T0, T1 = "fsrc", TaskId("fsrc", 0), TaskId("fsrc", 1)
+CONFIG = {"name": C, "connector.class": "source"}
+PLAN = RestartRequested(C, only_failed=False, include_tasks=True)
+OF_LEADERS = [
+    AskPut(C, CONFIG, None, replace=True),
+    AskRemove(C),
+    AskStop(C),
+    AskPlan(PLAN),
+    AskTasks(C, [{}]),
+    AskFence(C),
+    AskOffsets(C, None),
+]
+
+
+def member_with(*, leads: bool = True, connectors=(C,), tasks=(T0,)) -> Member:
+    member = Member(leads=leads)
+    member.connector(C, tasks=2)
+    return member.settled(connectors, tasks)
+
+
+def refusal(told) -> ConnectError:
+    return of(Refuse, told).error
+
+
+def test_a_new_connector_is_written_and_the_asker_told_that_it_is_new():
+    member = Member().settled()
+    write = of(Write, member.ask(AskPut(C, CONFIG, TargetState.PAUSED, replace=False)))
+    assert write.write == PutConfig(C, CONFIG, TargetState.PAUSED)
+    assert member.written(write) == [Answer(1, True)]
+
+
+def test_a_changed_connector_is_not_new():
+    member = member_with()
+    assert member.written(of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))) == [Answer(1, False)]
+
+
+def test_a_name_that_is_taken_is_refused():
+    error = refusal(member_with().ask(AskPut(C, CONFIG, None, replace=False)))
+    assert isinstance(error, AlreadyExistsError)
+    assert str(error) == "Connector fsrc already exists"
+
+
+def test_of_two_creates_of_one_name_the_second_sees_the_first():
+    member = Member().settled()
+    write = of(Write, member.ask(AskPut(C, CONFIG, None, replace=False)))
+    assert member.ask(AskPut(C, CONFIG, None, replace=False)) == []
+    member.connector(C)
+    told = member.written(write)
+    assert kinds(told) == ["Answer", "Refuse"]
+    assert isinstance(refusal(told), AlreadyExistsError)
+
+
+def test_a_patch_of_a_config_that_was_changed_meanwhile_is_refused_and_made_anew():
+    member = member_with()
+    patch = AskPut(C, {**CONFIG, "a": "1"}, None, replace=True, patch_of={"name": C, "other": "x"})
+    assert isinstance(refusal(member.ask(patch)), ConflictError)
+    same = AskPut(C, {**CONFIG, "a": "1"}, None, replace=True, patch_of=dict(member.snapshot.configs[C]))
+    assert of(Write, member.ask(same))
+
+
+@pytest.mark.parametrize("request_", OF_LEADERS, ids=lambda request: type(request).__name__)
+def test_a_follower_sends_what_only_leaders_may_do_to_the_leader(request_):
+    error = refusal(member_with(leads=False).ask(request_))
+    assert isinstance(error, WrongWorkerError)
+    assert error.url == LEADER_URL
+
+
+@pytest.mark.parametrize("request_", OF_LEADERS[1:], ids=lambda request: type(request).__name__)
+def test_an_unknown_connector_is_not_found(request_):
+    error = refusal(Member().settled().ask(request_))
+    assert isinstance(error, NotFoundError)
+    assert C in str(error)
+
+
+@pytest.mark.parametrize(
+    ("request_", "write"),
+    [
+        (AskRemove(C), RemoveConfig(C)),
+        (AskStop(C), StopTasks(C)),
+        (AskPlan(PLAN), PutRestart(PLAN)),
+        (AskTasks(C, [{"n": "1"}]), PutTasks(C, [{"n": "1"}])),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_the_leader_decides_is_written_and_answered_when_it_was_read_back(request_, write):
+    member = member_with()
+    found = of(Write, member.ask(request_))
+    assert found.write == write
+    assert Answer(1, False) in member.written(found)
+
+
+def test_tasks_that_come_late_to_a_stopped_connector_are_refused_but_its_end_is_not():
+    member = member_with()
+    member.store.put_target_state(C, TargetState.STOPPED)
+    member.read()
+    error = refusal(member.ask(AskTasks(C, [{"n": "1"}])))
+    assert isinstance(error, BadRequestError)
+    assert str(error) == f"Cannot submit non-empty set of task configs for stopped connector {C}"
+    assert of(Write, member.ask(AskTasks(C, []))).write == PutTasks(C, [])
+
+
+def test_a_write_that_failed_is_told_to_who_asked_for_it():
+    member = member_with()
+    write = of(Write, member.ask(AskRemove(C)))
+    error = ConnectError("Error writing to topic")
+    assert member.written(write, error) == [Refuse(1, error)]
+
+
+def test_a_leader_that_was_fenced_off_refuses_claims_anew_and_goes_on():
+    member = member_with()
+    write = of(Write, member.ask(AskRemove(C)))
+    told = member.written(write, FencedError("fenced"))
+    assert kinds(told) == ["Refuse", "Claim"]
+    assert isinstance(refusal(told), ConflictError)
+    assert member.ask(AskRemove(C)) == []
+    assert kinds(member.step(Claimed())) == ["Write"]
+
+
+@pytest.mark.parametrize("request_", [OF_LEADERS[0], AskRestart(T0)], ids=["put", "restart"])
+def test_a_request_that_meets_a_rebalance_waits_for_its_end(request_):
+    member = member_with()
+    member.step(Joining())
+    assert member.ask(request_) == []
+    told = [*member.place(), *member.step(Claimed())]
+    assert {"Write", "Restart"} & set(kinds(told))
+
+
+def test_a_request_that_waited_goes_to_the_leader_that_the_rebalance_made():
+    member = member_with()
+    member.step(Joining())
+    member.ask(AskRemove(C))
+    member._leader = "other"
+    assert refusal(member.place()).url == LEADER_URL
+
+
+def test_a_leader_writes_while_a_rebalance_is_only_expected():
+    member = member_with()
+    member.connector("new")
+    member.read()
+    assert kinds(member.ask(AskPut("more", {"name": "more"}, None, replace=False))) == ["Write"]
+
+
+def test_a_request_nobody_waits_for_any_more_is_not_carried_out():
+    member = member_with()
+    member.step(Joining())
+    member.step(Asked(7, AskRemove(C)))
+    member.step(GivenUp(7))
+    assert "Write" not in kinds([*member.place(), *member.step(Claimed())])
+
+
+def test_requests_are_answered_in_the_order_they_came():
+    member = member_with()
+    member.step(Joining())
+    for number in (3, 4):
+        member.step(Asked(number, AskRestart(T0)))
+    assert [told.id for told in member.place() if isinstance(told, Restart)] == [3, 4]
+
+
+def test_a_connector_or_task_here_is_restarted_here():
+    member = member_with(leads=False)
+    assert of(Restart, member.ask(AskRestart(C))).subject == C
+    assert of(Restart, member.ask(AskRestart(T0))).subject == T0
+
+
+def test_a_follower_sends_the_restart_of_what_is_elsewhere_to_the_leader():
+    member = member_with(leads=False, connectors=())
+    for subject, word in ((C, "connector"), (T1, "task")):
+        error = refusal(member.ask(AskRestart(subject)))
+        assert isinstance(error, WrongWorkerError)
+        assert str(error) == f"Cannot restart {word} since it is not assigned to this member"
+
+
+def test_the_leader_sends_the_restart_of_what_is_elsewhere_to_its_owner():
+    assert of(Redirect, member_with().ask(AskRestart(T1))).subject == T1
+
+
+def test_the_restart_of_what_nobody_has_is_not_found():
+    assert str(refusal(member_with().ask(AskRestart("none")))) == "Unknown connector: none"
+    assert str(refusal(member_with().ask(AskRestart(TaskId(C, 9))))) == "Unknown task: fsrc-9"
+
+
+def test_the_restart_of_a_connector_that_is_not_placed_yet_waits_for_that():
+    member = Member().settled()
+    member.connector(C)
+    member.read()
+    assert member.ask(AskRestart(C)) == []
+    member.wait(100)
+    member.step(Joining())
+    assert "Restart" in kinds(member.place([C]))
+
+
+def test_offsets_change_for_a_stopped_connector_without_tasks_only():
+    member = member_with()
+    assert isinstance(refusal(member.ask(AskOffsets(C, None))), BadRequestError)
+    member.target(C, TargetState.STOPPED)
+    member.read()
+    assert isinstance(refusal(member.ask(AskOffsets(C, None))), BadRequestError)
+    member.store.remove_task_configs(C)
+    member.read()
+    assert of(ModifyOffsets, member.ask(AskOffsets(C, None))).connector == C
+
+
+def test_fencing_is_for_the_leader_with_what_the_topic_says():
+    member = member_with()
+    found = of(FenceZombies, member.ask(AskFence(C)))
+    assert found.snapshot.is_pending_fencing(C)
+
+
+def test_a_member_without_a_leader_says_so_to_who_asked_when_it_knows():
+    member = member_with(leads=False)
+    member.step(Lost("session timed out"))
+    assert member.ask(AskRemove(C)) == []
+    error = refusal(member.step(StopAsked()))
+    assert str(error) == "Worker is shutting down"
+
+
+def test_a_stopped_worker_refuses_at_once():
+    member = member_with()
+    member.step(StopAsked())
+    assert isinstance(refusal(member.ask(AskRemove(C))), ConflictError)
