@@ -165,7 +165,7 @@ def test_records_of_many_partitions_are_acknowledged_exactly(broker: DevBroker, 
     def poll(task: Any) -> Any:
         first = next(left, None)
         if first is None:
-            return task.context.wait(0.01) or None
+            return (task.context.wait(0.01), None)[1]
         return [
             SourceRecord({"table": n % 3}, {"row": n}, topic, f"line {n}", value_schema=Schema.STRING_SCHEMA)
             for n in range(first, first + 100)

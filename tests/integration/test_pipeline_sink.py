@@ -10,6 +10,7 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConflictError, RetriableError
+from kconnect.herder.group_offset_delete import delete_group_offsets
 from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TargetState, TopicPartition
 from kit.pipeline_host import FILE_SINK, SINK, Behaviour, PipelineHost
@@ -318,6 +319,6 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
         again = host.start_sink(name, SINK, topics=topic)
         host.await_count(again, "records_put", 1)
         host.stop(again)
-        admin.delete_group_offsets(f"connect-{name}", [place], 10)
+        delete_group_offsets({"bootstrap.servers": broker.bootstrap}, f"connect-{name}", [place], 10)
         assert group_offsets(broker, name) == {}
     assert taken == ["a", "b", "b"]

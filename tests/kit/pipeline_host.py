@@ -11,6 +11,7 @@ from kconnect.api import ConfigDef, SinkConnector, SinkTask, SourceConnector, So
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline import TaskCounters, TaskHost
+from kconnect.pipeline.ports import OffsetPort
 from kconnect.plugins import PluginRegistry
 from kit.waiting import eventually
 
@@ -46,8 +47,10 @@ class MemoryOffsets:
 class PipelineHost:
     """A TaskHost and what it told. Leaves nothing running: use as a context manager."""
 
-    def __init__(self, bootstrap: str, **worker: str) -> None:
+    def __init__(self, bootstrap: str, port: OffsetPort | None = None, **worker: str) -> None:
+        """`port` takes the place of `offsets`."""
         self.offsets = MemoryOffsets()
+        self.may_run: Callable[[TaskId, int], None] = lambda task_id, run: None
         self.reports: list[tuple[TaskId, int, RunState, str | None]] = []
         self.worker = {
             "bootstrap.servers": bootstrap,
@@ -59,7 +62,8 @@ class PipelineHost:
         }
         self.host = TaskHost(
             report=lambda *told: self.reports.append(told),
-            offsets=self.offsets,
+            offsets=self.offsets if port is None else port,
+            may_run=lambda task_id, run: self.may_run(task_id, run),
             reconfigure=lambda connector: None,
             plugins=PluginRegistry.load(),
         )
@@ -132,6 +136,7 @@ class Behaviour:
 
     poll: ClassVar[Callable[[Any], Any]]
     put: ClassVar[Callable[[Any, list[Any]], None]]
+    pre_commit: ClassVar[Callable[[Any, Mapping[Any, int]], Mapping[Any, int]] | None]
     calls: ClassVar[list[str]]
     tasks: ClassVar[list[Any]]
     raise_in: ClassVar[str | None]
@@ -141,8 +146,9 @@ class Behaviour:
 
     @classmethod
     def reset(cls) -> None:
-        cls.poll = lambda task: task.context.wait(0.01) or None
+        cls.poll = lambda task: (task.context.wait(0.01), None)[1]
         cls.put = lambda task, records: None
+        cls.pre_commit = None
         cls.calls = []
         cls.tasks = []
         cls.raise_in = cls.hang_in = None
@@ -228,6 +234,12 @@ class ScriptedSinkTask(SinkTask):
 
     def flush(self, current_offsets: Any) -> None:
         Behaviour.called("flush")
+
+    def pre_commit(self, current_offsets: Any) -> Any:
+        if Behaviour.pre_commit is None:
+            return super().pre_commit(current_offsets)
+        Behaviour.called("pre_commit")
+        return Behaviour.pre_commit(self, current_offsets)
 
     def close(self, partitions: Any) -> None:
         Behaviour.called("close " + ",".join(sorted(map(str, partitions))))

@@ -14,11 +14,14 @@ from kconnect.config.connector_config import (
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
+from kconnect.config.topic_creation import topic_groups
 from kconnect.errors import ConfigError
 from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
+from kconnect.pipeline.build_transactions import seconds, transactions_of, warn
 from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
+from kconnect.pipeline.exactly_once import ExactlyOnceLoop
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
@@ -26,10 +29,13 @@ from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_offsets import SinkOffsets
-from kconnect.pipeline.source import SourceContext, SourceLoop, SourceParts, reports_each_record
+from kconnect.pipeline.source import SourceLoop
+from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
+from kconnect.pipeline.source_steps import SourceParts, reports_each_record
 from kconnect.pipeline.stages import TransformChain
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
+from kconnect.pipeline.topics import MissingTopics, TopicCreation
 
 if TYPE_CHECKING:
     from kconnect.pipeline.lifecycle import TaskLoop
@@ -52,39 +58,68 @@ def build_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
     raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}, which no loop can run")
 
 
-def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
+def _source_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
     spec = control.spec
     config = SourceConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
-    settings, warnings = producer_config(
-        spec.worker_config,
-        spec.connector_config,
-        client_id=f"connector-producer-{spec.id.connector}-{spec.id.task}",
-    )
-    _warn(warnings)
     tolerance.report_to(_log_reporter(control, config, ports))
     control.count_with(partial(_count_errors, tolerance, None))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
-    producer = RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
-    inflight = InFlight()
-    return SourceLoop(
-        control,
-        SourceParts(
-            task=task,
-            task_config=spec.task_config,
-            transforms=transforms,
-            converters=converters,
-            producer=producer,
-            inflight=inflight,
-            committer=SourceOffsetCommitter(control, ports, inflight, producer.serve),
-            context=SourceContext(control, ports.offsets, lambda: spec.task_config),
-            tolerates_all=config.tolerates_errors,
-            flush_interval_s=_seconds(spec.worker_config, "offset.flush.interval.ms"),
-            stop_budget_s=_stop_budget_s(spec.worker_config),
-        ),
+    transactions = transactions_of(control, config, report_each=reports_each_record(type(task)))
+    requests = None if transactions is None else transactions.requests
+    producer = _plain_producer(control, task) if transactions is None else transactions.producer
+    parts = SourceParts(
+        task=task,
+        task_config=spec.task_config,
+        transforms=transforms,
+        converters=converters,
+        producer=producer,
+        context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
+        tolerates_all=config.tolerates_errors,
+        flush_interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
+        stop_budget_s=_stop_budget_s(spec.worker_config),
+        topics=_topic_creation(control) or _missing_topics(control, producer),
     )
+    if transactions is not None:
+        return ExactlyOnceLoop(control, parts, transactions.parts(ports))
+    inflight = InFlight()
+    return SourceLoop(control, parts, inflight, SourceOffsetCommitter(control, ports, inflight, producer.serve))
+
+
+def _plain_producer(control: TaskControl, task: SourceTask) -> RecordProducer:
+    spec = control.spec
+    client_id = f"connector-producer-{spec.id.connector}-{spec.id.task}"
+    settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
+    warn(warnings)
+    return RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
+
+
+def _topic_creation(control: TaskControl) -> TopicCreation | None:
+    """Who makes topics of a source, if it says how. Source: Worker.SourceTaskBuilder (Kafka 4.3)."""
+    spec = control.spec
+    if not worker_value(spec.worker_config, "topic.creation.enable"):
+        if any(key.startswith("topic.creation.") for key in spec.connector_config):
+            log.warning(
+                "The topic.creation.* settings of %s have no effect, as topic.creation.enable of the worker is false: "
+                "topics that are missing are left to the broker (auto.create.topics.enable)",
+                spec.id.connector,
+            )
+        return None
+    groups = topic_groups(spec.connector_config)
+    if not groups:
+        return None
+    settings, warnings = admin_config(
+        spec.worker_config, spec.connector_config, client_id=f"connector-adminclient-{spec.id}"
+    )
+    warn(warnings)
+    return TopicCreation(groups, control, lambda: KafkaAdmin(settings, f"the topics of {spec.id}"))
+
+
+def _missing_topics(control: TaskControl, producer: RecordProducer) -> MissingTopics:
+    may_be_made = bool(worker_value(control.spec.worker_config, "topic.creation.enable"))
+    return MissingTopics(control, producer.topic_names, may_be_made=may_be_made)
 
 
 def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
@@ -98,7 +133,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
         client_id=f"connector-consumer-{spec.id.connector}-{spec.id.task}",
         group_id=f"connect-{spec.id.connector}",
     )
-    _warn(warnings)
+    warn(warnings)
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     consumer = RecordConsumer(settings, str(spec.id))
@@ -122,8 +157,8 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
                 task,
                 consumer,
                 ports.clock,
-                interval_s=_seconds(spec.worker_config, "offset.flush.interval.ms"),
-                timeout_s=_seconds(spec.worker_config, "offset.flush.timeout.ms"),
+                interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
+                timeout_s=seconds(spec.worker_config, "offset.flush.timeout.ms"),
                 end_timeout_s=_stop_budget_s(spec.worker_config),
                 is_commit_requested=context.take_commit_request,
                 settle_reports=tolerance.settle,
@@ -157,7 +192,7 @@ def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) 
         log_enable=config.errors_log_enable,
         log_include_messages=config.errors_log_include_messages,
     )
-    timeout_s = _seconds(control.spec.worker_config, "offset.flush.timeout.ms")
+    timeout_s = seconds(control.spec.worker_config, "offset.flush.timeout.ms")
     return Tolerance(settings, control.wait, clock=ports.clock, settle_timeout_s=timeout_s)
 
 
@@ -190,7 +225,7 @@ def _dead_letters(
     admin_settings, more = admin_config(
         spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
     )
-    _warn([*warnings, *more])
+    warn([*warnings, *more])
     return DeadLetterQueue(
         DeadLetterSettings(
             topic=config.dlq_topic_name.strip(),
@@ -205,20 +240,11 @@ def _dead_letters(
     )
 
 
-def _seconds(worker: Mapping[str, str], name: str) -> float:
-    return float(worker_value(worker, name)) / 1000
-
-
 def _stop_budget_s(worker: Mapping[str, str]) -> float:
     """How long the end of a task may take: its host's patience less the time to stop the plugin and the clients."""
-    return min(_seconds(worker, "offset.flush.timeout.ms"), _seconds(worker, "task.shutdown.graceful.timeout.ms") * 0.6)
+    return min(seconds(worker, "offset.flush.timeout.ms"), seconds(worker, "task.shutdown.graceful.timeout.ms") * 0.6)
 
 
 def _fetch_size(worker: Mapping[str, str], connector: Mapping[str, str], task: SinkTask) -> int:
     is_set = "consumer.max.poll.records" in worker or "consumer.override.max.poll.records" in connector
     return _COLUMNAR_FETCH if task.supports_batches and not is_set else max_poll_records(worker, connector)
-
-
-def _warn(warnings: list[str]) -> None:
-    for warning in warnings:
-        log.warning("%s", warning)

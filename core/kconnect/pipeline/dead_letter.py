@@ -142,7 +142,8 @@ class DeadLetterQueue:
             refused.append(error)
             self.failures += 1
             self._refused = self._refused or error
-            log.error("Could not produce message to dead letter queue. topic=%s: %s", self._settings.topic, error)
+            with self._control.in_stage("dead-letters"):
+                log.error("Could not produce message to dead letter queue. topic=%s: %s", self._settings.topic, error)
             return False
 
         def on_end(is_acked: bool) -> None:

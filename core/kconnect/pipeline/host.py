@@ -14,7 +14,7 @@ from kconnect.errors import ConnectError
 from kconnect.logs import log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.lifecycle import TaskThread
-from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts, tell_nobody
+from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts, let_all_run, tell_nobody
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
@@ -40,6 +40,7 @@ class TaskHost:
         reconfigure: Callable[[str], None],
         plugins: PluginRegistry,
         topic_used: Callable[[TaskId, str], None] = tell_nobody,
+        may_run: Callable[[TaskId, int], None] = let_all_run,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
@@ -51,6 +52,7 @@ class TaskHost:
             housekeeping=self._housekeeping,
             plugins=plugins,
             topic_used=topic_used,
+            may_run=may_run,
             clock=self._clock,
         )
         self._lock = threading.Lock()  # guards the three below

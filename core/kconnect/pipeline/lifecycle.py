@@ -13,6 +13,7 @@ from kconnect.logs import set_log_context
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
 from kconnect.pipeline.ports import TaskControl, TaskCounters, TaskPorts
+from kconnect.pipeline.stages import StageError
 from kconnect.pipeline.task_secrets import resolved_spec
 
 __all__ = ["TaskLoop", "TaskThread", "failure_text"]
@@ -108,14 +109,18 @@ class TaskThread:
             self._start_and_run()
         except BaseException as failure:  # the thread's top: the plugin is guilty, the worker lives on
             control.stop()
-            if control.is_cancelled:
-                log.warning("Task %s was left behind and has now ended with an error", self.spec.id, exc_info=failure)
-            else:
-                log.error("Task %s failed and stays down until it is restarted", self.spec.id, exc_info=failure)
+            with control.in_stage(failure.log_stage if isinstance(failure, ConnectError) else None):
+                self._log_failure(failure)
             control.report(RunState.FAILED, failure_text(self.spec.id, failure))
         else:
             control.stop()
             control.report(RunState.STOPPED)
+
+    def _log_failure(self, failure: BaseException) -> None:
+        if self._control.is_cancelled:
+            log.warning("Task %s was left behind and has now ended with an error", self.spec.id, exc_info=failure)
+        else:
+            log.error("Task %s failed and stays down until it is restarted", self.spec.id, exc_info=failure)
 
     def _start_and_run(self) -> None:
         control = self._control
@@ -135,14 +140,28 @@ class TaskThread:
 
 
 def failure_text(task_id: TaskId, failure: BaseException) -> str:
-    """The trace REST shows: one line with what, where, the root cause and what to do, then Python's traceback."""
+    """The trace REST shows: one line with what, where, the root cause and what to do, then Python's traceback.
+
+    Of a record that failed the line leads with the root cause and the record's place.
+    """
     root = failure
     while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
         root = earlier
-    message = str(failure) or type(failure).__name__
-    cause = f"{type(root).__name__}: {root}"
-    because = "" if root is failure or cause in message else f" Root cause: {cause}"
-    head = f"Task {task_id} failed: {message}{'' if message.endswith('.') else '.'}{because}"
+    head = f"Task {task_id} failed: {_what_failed(failure, root)}"
     if isinstance(failure, ConnectError) and failure.hint:
         head += f" {failure.hint}"
-    return head + "\n" + "".join(traceback.format_exception(failure))
+    return " ".join(head.split()) + "\n" + "".join(traceback.format_exception(failure))
+
+
+def _what_failed(failure: BaseException, root: BaseException) -> str:
+    cause = f"{type(root).__name__}: {root}"
+    if isinstance(failure, StageError):
+        between = "" if failure.error is root else f": {str(failure.error).strip().rstrip(':')}"
+        return f"{_sentence(cause)} {_sentence(failure.place + between)}"
+    message = str(failure) or type(failure).__name__
+    because = "" if root is failure or cause in message else f" Root cause: {cause}"
+    return f"{_sentence(message)}{because}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

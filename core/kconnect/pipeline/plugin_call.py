@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from kconnect.errors import ConnectError, RetriableError
 
-__all__ = ["plugin_call"]
+__all__ = ["call_error", "plugin_call"]
 
 
 @contextmanager
@@ -19,4 +19,15 @@ def plugin_call(plugin: object, method: str) -> Iterator[None]:
         raise
     except Exception as error:
         name = plugin.__name__ if isinstance(plugin, type) else type(plugin).__name__
-        raise ConnectError(f"{name}.{method}() raised {type(error).__name__}: {error}") from error
+        raise call_error(name, method, error) from error
+
+
+def call_error(name: str, method: str, error: Exception) -> ConnectError:
+    """What to raise for an error of a plugin's method; raise it `from` that error."""
+    failure = ConnectError(f"{name}.{method}() raised {type(error).__name__}: {error}")
+    failure.log_stage = _STAGES.get(method, method)
+    return failure
+
+
+# Methods whose lines belong to a stage of another name.
+_STAGES = {"put_batch": "put", "pre_commit": "offsets"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.clock import Clock, SystemClock
+from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 from kconnect.redaction import redact
@@ -15,7 +17,16 @@ from kconnect.redaction import redact
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
-__all__ = ["Housekeeping", "OffsetPort", "TaskControl", "TaskCounters", "TaskPorts", "Ticket", "tell_nobody"]
+__all__ = [
+    "Housekeeping",
+    "OffsetPort",
+    "TaskControl",
+    "TaskCounters",
+    "TaskPorts",
+    "Ticket",
+    "let_all_run",
+    "tell_nobody",
+]
 
 
 class OffsetPort(Protocol):
@@ -50,6 +61,10 @@ def tell_nobody(task_id: TaskId, topic: str) -> None:
     """For hosts that track no topics."""
 
 
+def let_all_run(task_id: TaskId, run: int) -> None:
+    """For hosts whose tasks nobody else can run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPorts:
     """All a task may ask of its host."""
@@ -66,6 +81,11 @@ class TaskPorts:
     plugins: PluginRegistry
     topic_used: Callable[[TaskId, str], None] = tell_nobody
     """A task has written to a topic, or read from it; told once. Threads: any; must be quick and must not raise."""
+    may_run: Callable[[TaskId, int], None] = let_all_run
+    """Whether this run of an exactly-once task is still wanted, asked once it could write; blocks, has a deadline.
+
+    Errors: ConnectError when it is not, or nobody can tell.
+    """
     clock: Clock = field(default_factory=SystemClock)
 
 
@@ -86,6 +106,7 @@ class TaskControl:
         self._woken = False
         self._cancelled = False
         self._target = spec.target_state
+        self._seen = spec.target_state  # the wish the loop acts on; the task's thread only
         self._state = RunState.UNASSIGNED
         self._cancel_hooks: list[Callable[[], None]] = []
         tracking = spec.worker_config.get("topic.tracking.enable") or "true"
@@ -117,7 +138,9 @@ class TaskControl:
 
     @property
     def should_pause(self) -> bool:
-        return self._target is TargetState.PAUSED
+        """What is wished now; from here on a wait ends when something else is. Threads: the task's."""
+        self._seen = self._target
+        return self._seen is TargetState.PAUSED
 
     def stop(self) -> None:
         with self._changed:
@@ -149,21 +172,26 @@ class TaskControl:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the stop, or for another wish (a pause); says whether the task must stop."""
+        """Wait for the stop, or for another wish (a pause); says whether the task must stop.
+
+        A wish that came since the loop last looked (`should_pause`) ends the wait at once; each ends one wait, so that
+        a loop which waits several times before it looks again does not spin.
+        """
         with self._changed:
-            target = self._target
-            self._changed.wait_for(lambda: self._stopping.is_set() or self._target is not target, timeout_s)
+            self._changed.wait_for(self._is_wished_anew, timeout_s)
+            self._seen = self._target
             return self._stopping.is_set()
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """As `wait`, and `wake` ends it too, also one that came since the last time."""
         with self._changed:
-            target = self._target
-            self._changed.wait_for(
-                lambda: self._woken or self._stopping.is_set() or self._target is not target, timeout_s
-            )
+            self._changed.wait_for(lambda: self._woken or self._is_wished_anew(), timeout_s)
             self._woken = False
+            self._seen = self._target
             return self._stopping.is_set()
+
+    def _is_wished_anew(self) -> bool:
+        return self._stopping.is_set() or self._target is not self._seen
 
     def wake(self) -> None:
         """There is work. Threads: any."""
@@ -176,6 +204,7 @@ class TaskControl:
         with self._changed:
             while self._target is TargetState.PAUSED and not self._stopping.is_set():
                 self._changed.wait(timeout=60)  # a lost notification costs a minute at most
+            self._seen = self._target
             return not self._stopping.is_set()
 
     def used_topics(self, topics: Iterable[str]) -> None:
@@ -190,6 +219,10 @@ class TaskControl:
     def forget_topics(self) -> None:
         """Tell every topic again that is used from now on."""
         self._told_topics = set()
+
+    def in_stage(self, stage: str | None) -> AbstractContextManager[None]:
+        """A block whose log lines name a stage of this task: for errors, never for each record."""
+        return log_context(self.spec.id.connector, self.spec.id.task, stage)
 
     def report_paused(self) -> None:
         self.report(RunState.PAUSED)

@@ -188,7 +188,8 @@ class SinkOffsets:
                 self._done(offsets, now)
             else:
                 self._control.counters.commit_failures += 1
-                log.error("Offsets of %s were not committed, the next commit takes them: %s", self._name, error)
+                with log_context(*self._log_place):  # called from within a fetch
+                    log.error("Offsets of %s were not committed, the next commit takes them: %s", self._name, error)
 
         try:
             self._consumer.commit_async(offsets, done)

@@ -42,21 +42,28 @@ class Stage(Enum):
     KAFKA_PRODUCE = "KAFKA_PRODUCE"
     KAFKA_CONSUME = "KAFKA_CONSUME"
 
+    @property
+    def log_name(self) -> str:
+        """As log lines name it: poll, put, transformation, value-converter, produce .."""
+        return self.value.removeprefix("TASK_").removeprefix("KAFKA_").replace("_", "-").lower()
+
 
 class StageError(ConnectError):
     """One record failed in one stage; the plugin's own error is the cause (`__cause__`).
 
-    `done` holds what the call had finished before the failing record, in order: the loop may still deliver it, as
-    Java delivers the records before the failing one.
+    `place` says which record, in which stage of which plugin. `done` holds what the call had finished before the
+    failing record, in order: the loop may still deliver it, as Java delivers the records before the failing one.
     """
 
     def __init__(self, stage: Stage, plugin: type, record: Any, error: BaseException) -> None:
-        super().__init__(f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}: {error}")
+        self.place = f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}"
+        super().__init__(f"{self.place}: {_said_by(error)}")
         self.stage = stage
         self.plugin = plugin
         self.record = record  # ConnectRecord, or FetchedRecord before conversion to Connect's form
         self.error = error
         self.done: list[Any] = []  # ConnectRecord or KafkaRecord, as the call that raised gives
+        self.log_stage = stage.log_name
         self.__cause__ = error
 
 
@@ -250,6 +257,15 @@ def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray
     if trues == 0:
         return False
     return True if trues == len(selected) else selected
+
+
+def _said_by(error: BaseException) -> str:
+    """What an error says. Some of Java's sentences, which ours repeat, end before their reason, "..error: "."""
+    text = str(error).strip()
+    if not text:
+        return type(error).__name__
+    cause = error.__cause__
+    return f"{text} {type(cause).__name__}: {cause}" if text.endswith(":") and cause is not None else text
 
 
 def _coordinates(record: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError
+from kconnect.logs import log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.error_texts import log_text
@@ -191,7 +192,8 @@ class LogReporter:
             self._original(failure.record),
             include_messages=self._include_messages,
         )
-        log.error("%s", text, exc_info=failure.error)
+        with log_context(self._task_id.connector, self._task_id.task, failure.log_stage):
+            log.error("%s", text, exc_info=failure.error)
 
 
 def _again(failure: StageError, error: BaseException) -> StageError:

@@ -9,14 +9,20 @@ from typing import Any, cast
 
 import pytest
 
+from kconnect.api import SourceRecord, TimestampType
+from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.clock import SystemClock
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, DataError
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.host import HousekeepingThread
 from kconnect.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.stages import Stage, StageError
 from kit.waiting import eventually
 
+# Longer than any test may take: a wait that nothing ends fails it
+_ENDLESS_S = 3600.0
 SPEC = TaskSpec(TaskId("orders", 0), 7, ConnectorType.SOURCE, {}, {}, {})
 
 
@@ -151,6 +157,44 @@ def test_a_wait_ends_with_a_pause_and_says_it_is_no_stop() -> None:
     assert control.wait(10) is True
 
 
+@pytest.mark.parametrize("waits", [TaskControl.wait, TaskControl.wait_for_work])
+def test_a_pause_between_the_loop_s_look_and_its_wait_ends_the_wait_at_once_and_once(
+    waits: Callable[[TaskControl, float], bool],
+) -> None:
+    control = TaskControl(SPEC, cast("TaskPorts", None))
+    assert not control.should_pause  # the loop looks ..
+    control.set_target(TargetState.PAUSED)  # .. the order comes ..
+    ended = threading.Event()
+
+    def wait_twice() -> None:
+        waits(control, _ENDLESS_S)  # .. and only now it waits
+        ended.set()
+        waits(control, _ENDLESS_S)  # a loop that does not look between its waits does not spin
+
+    waiter = threading.Thread(target=wait_twice, daemon=True)
+    waiter.start()
+    assert ended.wait(30)
+    waiter.join(0.05)
+    assert waiter.is_alive()
+    assert control.should_pause
+    control.stop()
+    waiter.join(30)
+    assert not waiter.is_alive()
+
+
+def test_a_pause_taken_back_before_the_wait_ends_no_wait() -> None:
+    control = TaskControl(SPEC, cast("TaskPorts", None))
+    assert not control.should_pause
+    control.set_target(TargetState.PAUSED)
+    control.set_target(TargetState.STARTED)
+    waiter = threading.Thread(target=control.wait, args=(_ENDLESS_S,), daemon=True)
+    waiter.start()
+    waiter.join(0.05)
+    assert waiter.is_alive()
+    control.stop()
+    waiter.join(30)
+
+
 def test_the_trace_names_the_root_cause() -> None:
     try:
         try:
@@ -160,6 +204,46 @@ def test_the_trace_names_the_root_cause() -> None:
     except ConnectError as error:
         text = failure_text(TaskId("a", 1), error)
     assert text.splitlines()[0] == "Task a-1 failed: Can not write the file. Root cause: OSError: disk full"
+
+
+def failure_of_a_record(raw: bytes) -> StageError:
+    """What the pipeline raises for a record that JsonConverter, told to expect plain JSON, can not read."""
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"}, is_key=False)
+    record = FetchedRecord("orders", 2, 17, b"k", raw, 0, TimestampType.CREATE_TIME, ())
+    try:
+        converter.to_connect_data("orders", raw)
+    except DataError as error:
+        return StageError(Stage.VALUE_CONVERTER, JsonConverter, record, error)
+    raise AssertionError(f"{raw!r} was read")
+
+
+def test_the_trace_of_a_record_leads_with_the_root_cause_and_the_record_s_place() -> None:
+    text = failure_text(TaskId("a", 1), failure_of_a_record(b"no json"))
+    assert text.splitlines()[0] == (
+        "Task a-1 failed: JSONDecodeError: Expecting value: line 1 column 1 (char 0). "
+        "Record of topic 'orders', partition 2, offset 17 failed in VALUE_CONVERTER of JsonConverter: "
+        "Converting byte[] to Kafka Connect data failed due to serialization error."
+    )
+    assert "Traceback (most recent call last)" in text
+
+
+def test_a_record_s_failure_by_itself_says_the_reason_where_java_s_sentence_ends_before_it() -> None:
+    assert str(failure_of_a_record(b"no json")).endswith(
+        "due to serialization error: JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+    )
+
+
+def test_a_record_s_cause_without_a_deeper_one_is_told_once() -> None:
+    failure = StageError(Stage.TRANSFORMATION, Upper, SourceRecord({"f": 1}, {"o": 2}, "t"), ValueError("no\nB"))
+    assert failure_text(TaskId("a", 1), failure).splitlines()[0] == (
+        "Task a-1 failed: ValueError: no B. Record of topic 't' (source partition {'f': 1}, source offset {'o': 2}) "
+        "failed in TRANSFORMATION of Upper."
+    )
+
+
+class Upper:
+    """Stands for a transformation: only its name counts."""
 
 
 class TestHousekeeping:
@@ -198,11 +282,20 @@ def test_a_wake_ends_the_wait_for_work_that_runs_or_comes_next_and_no_other_wait
     spec = TaskSpec(TaskId("woken", 0), 1, ConnectorType.SOURCE, {}, {}, {})
     control = TaskControl(spec, cast("TaskPorts", None))
     control.wake()
-    began = time.monotonic()
-    assert control.wait_for_work(5.0) is False
-    threading.Timer(0.05, control.wake).start()
-    assert control.wait_for_work(5.0) is False
-    assert time.monotonic() - began < 2
+    assert control.wait_for_work(_ENDLESS_S) is False  # it came before the wait
+
+    told: list[bool] = []
+    worker = threading.Thread(target=lambda: told.append(control.wait_for_work(_ENDLESS_S)), daemon=True)
+    worker.start()
     control.wake()
-    assert control.wait(0.05) is False
-    assert time.monotonic() - began > 0.1
+    worker.join(30)
+    assert told == [False]
+
+    other = threading.Thread(target=lambda: told.append(control.wait(_ENDLESS_S)), daemon=True)
+    other.start()
+    control.wake()
+    other.join(0.05)
+    assert other.is_alive()
+    control.stop()
+    other.join(30)
+    assert told == [False, True]

@@ -1,0 +1,87 @@
+"""Configs -> what an exactly-once source loop has beside the parts of every source loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from kconnect.api import TransactionBoundary
+from kconnect.config.connector_config import SourceConnectorConfig
+from kconnect.config.exactly_once import exactly_once_producer, is_exactly_once, offsets_topic, owns_offsets_topic
+from kconnect.kafka import TransactionalProducer
+from kconnect.pipeline.boundaries import TransactionRequests, boundary_of
+from kconnect.pipeline.exactly_once import ExactlyOnceParts
+from kconnect.pipeline.offset_copies import OffsetCopies
+from kconnect.pipeline.plugin_parts import worker_value
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+
+__all__ = ["SourceTransactions", "seconds", "transactions_of", "warn"]
+
+log = logging.getLogger(__name__)
+
+# An interval that ends while a poll waits is seen a quarter of it late; it is looked for 20 times a second at most
+_LOOKS = 4
+_SHORTEST_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTransactions:
+    """The transactional producer of a task, and by which rules its transactions end."""
+
+    control: TaskControl
+    producer: TransactionalProducer
+    kind: TransactionBoundary
+    interval_s: float
+    requests: TransactionRequests | None
+    """What the task asks of its transactions, with boundary `connector`."""
+
+    def parts(self, ports: TaskPorts) -> ExactlyOnceParts:
+        spec = self.control.spec
+        copies = None
+        if owns_offsets_topic(spec.worker_config, spec.connector_config):
+            copies = OffsetCopies(self.control, ports)
+            copies.begin(seconds(spec.worker_config, "offset.flush.interval.ms"))
+        return ExactlyOnceParts(
+            producer=self.producer,
+            boundary=boundary_of(self.kind, self.interval_s, self.requests),
+            offsets_topic=offsets_topic(spec.worker_config, spec.connector_config),
+            copies=copies,
+            verify=partial(ports.may_run, spec.id, spec.run),
+            housekeeping=ports.housekeeping,
+            look_again_s=max(self.interval_s / _LOOKS, _SHORTEST_LOOK_S),
+        )
+
+
+def transactions_of(
+    control: TaskControl, config: SourceConnectorConfig, *, report_each: bool
+) -> SourceTransactions | None:
+    """None for tasks that deliver at least once. Source: Worker.ExactlyOnceSourceTaskBuilder (Kafka 4.3)."""
+    spec = control.spec
+    if not is_exactly_once(spec.worker_config):
+        return None
+    settings, warnings = exactly_once_producer(
+        spec.worker_config, spec.connector_config, name=spec.id.connector, task=spec.id.task
+    )
+    warn(warnings)
+    kind = TransactionBoundary(config.transaction_boundary)
+    interval_ms = config.transaction_boundary_interval_ms
+    return SourceTransactions(
+        control,
+        TransactionalProducer(settings, str(spec.id), report_each=report_each),
+        kind,
+        seconds(spec.worker_config, "offset.flush.interval.ms") if interval_ms is None else interval_ms / 1000,
+        TransactionRequests() if kind is TransactionBoundary.CONNECTOR else None,
+    )
+
+
+def seconds(worker: Mapping[str, str], name: str) -> float:
+    """A setting of the worker in ms, as seconds."""
+    return float(worker_value(worker, name)) / 1000
+
+
+def warn(warnings: list[str]) -> None:
+    """Log what was found while settings were translated."""
+    for warning in warnings:
+        log.warning("%s", warning)

@@ -1,0 +1,165 @@
+"""What a sink fetched on its way to put: runs become deliveries, and deliveries are joined, or dropped in part."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.kafka import ConsumedRun
+from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.originals import Originals
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.stages import TransformChain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Delivery", "SinkConversion", "joined", "without"]
+
+
+@dataclass(slots=True)
+class Delivery:
+    """What one put takes, and where its partitions stand afterwards."""
+
+    payload: RecordBatch | list[SinkRecord]
+    first: dict[TopicPartition, int]
+    after: dict[TopicPartition, int]
+    fetched: list[FetchedBatch] = field(default_factory=list)
+    """What it was made of, while failures are reported somewhere."""
+
+    def __str__(self) -> str:
+        spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
+        more = f" and of {len(spans) - 3} more partitions" if len(spans) > 3 else ""
+        return ", ".join(spans[:3]) + more
+
+
+class SinkConversion:
+    """Fetched bytes through converters and transforms. Threads: the task's."""
+
+    def __init__(
+        self,
+        task: SinkTask,
+        converters: Converters,
+        transforms: TransformChain,
+        originals: Originals,
+        control: TaskControl,
+    ) -> None:
+        self._task = task
+        self._converters = converters
+        self._transforms = transforms
+        self._originals = originals
+        self._control = control
+
+    def delivery_of(self, run: ConsumedRun) -> Delivery:
+        """The run as put takes it. Errors: StageError when the policy does not tolerate a failing record."""
+        fetched = _fetched(run)
+        place = TopicPartition(run.topic, run.partition)
+        delivery = Delivery([], {place: run.first_offset}, {place: run.next_offset})
+        if self._originals.is_wanted:
+            delivery.fetched.append(fetched)
+            self._originals.at_hand = delivery.fetched
+        delivery.payload = self._transform(fetched)
+        return delivery
+
+    def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
+        batch = self._converters.to_connect_columns(fetched) if self._task.supports_batches else None
+        if batch is None:
+            records = self._by_records(fetched)
+            self._control.used_topics((fetched.topic,))
+            return records
+        self._control.used_topics((fetched.topic,))
+        if not len(self._transforms):
+            return batch
+        kept = self._transforms.apply_batch(batch)
+        return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
+
+    def _by_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
+        """Each record through all stages before the next one, so that failures are reported in the records' order."""
+        if not len(self._transforms):
+            return self._converters.to_connect_records(fetched)
+        convert, transform = self._converters.to_connect_record, self._transforms.apply_record
+        kept: list[SinkRecord] = []
+        for index in range(len(fetched)):
+            record = convert(fetched.row(index))
+            after = None if record is None else transform(record)
+            if after is not None:
+                kept.append(after)  # type: ignore[arg-type]  # sink records in, sink records out
+        return kept
+
+
+def joined(waiting: Iterable[Delivery]) -> deque[Delivery]:
+    """Records of one fetch go into one put, as in Java; batches stay apart."""
+    found: deque[Delivery] = deque()
+    for delivery in waiting:
+        last = found[-1] if found else None
+        if last is not None and isinstance(last.payload, list) and isinstance(delivery.payload, list):
+            last.payload = last.payload + delivery.payload
+            last.first = {**delivery.first, **last.first}
+            last.after.update(delivery.after)
+            last.fetched += delivery.fetched
+        else:
+            found.append(delivery)
+    return found
+
+
+def without(waiting: Iterable[Delivery], partitions: Collection[TopicPartition]) -> deque[Delivery]:
+    """What still waits for put when these partitions are no longer read from there."""
+    kept: deque[Delivery] = deque()
+    for delivery in waiting:
+        touched = delivery.after.keys() & set(partitions)
+        if touched and isinstance(delivery.payload, list):
+            delivery.payload = [record for record in delivery.payload if _place(record) not in touched]
+        for partition in touched:
+            del delivery.after[partition]
+        if delivery.after:
+            kept.append(delivery)
+    return kept
+
+
+def _place(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)
+
+
+def _fetched(run: ConsumedRun) -> FetchedBatch:
+    kind = run.timestamp_kind
+    return FetchedBatch(
+        run.topic,
+        run.partition,
+        run.offsets,
+        run.keys,
+        run.values,
+        cast("list[int | None]", _LazyTimes(run)) if kind else None,  # a list in all that Converters do with it
+        _TIMESTAMP_TYPES[kind],
+        run.headers,
+    )
+
+
+class _LazyTimes:
+    """Timestamps that are taken out of the messages when a task or transform first asks for one.
+
+    Measured on topic -> file, 99 B lines, medians of 3: 1.70 M records/s with this, 1.38 with a list made at once.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: ConsumedRun) -> None:
+        self._run = run
+
+    def __len__(self) -> int:
+        return len(self._run)
+
+    def __getitem__(self, index: int) -> int | None:
+        return self._run.timestamps[index]
+
+    def __arrow_array__(self, type: pa.DataType | None = None) -> pa.Array:
+        """Called by pa.array()."""
+        import pyarrow as pa
+
+        return pa.array(self._run.timestamps, type)
+
+
+_TIMESTAMP_TYPES = (TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)

@@ -1,0 +1,54 @@
+"""What a source task may ask of its runtime: its configs, committed offsets, and waits that a stop ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from kconnect.api import OffsetStorageReader, TransactionContext
+from kconnect.pipeline.ports import OffsetPort, TaskControl
+
+__all__ = ["SourceContext"]
+
+
+class SourceContext:
+    """What a source task may ask. Implements kconnect.api.SourceTaskContext."""
+
+    def __init__(
+        self,
+        control: TaskControl,
+        offsets: OffsetPort,
+        configs: Callable[[], Mapping[str, str]],
+        transactions: TransactionContext | None = None,
+    ) -> None:
+        self._control = control
+        self._reader = _OffsetReader(control, offsets)
+        self._configs = configs
+        self._transactions = transactions
+
+    def configs(self) -> Mapping[str, str]:
+        return self._configs()
+
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader
+
+    def transaction_context(self) -> TransactionContext | None:
+        return self._transactions
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._control.wait_for_work(timeout_s)
+
+    def wake(self) -> None:
+        self._control.wake()
+
+
+class _OffsetReader:
+    def __init__(self, control: TaskControl, offsets: OffsetPort) -> None:
+        self._connector = control.spec.id.connector
+        self._offsets = offsets
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._offsets.read(self._connector, [partition])[0]
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._offsets.read(self._connector, list(partitions))
