@@ -2,10 +2,30 @@
 
 The only importer of pyspark (and only inside functions, so that importing this package is cheap). Implements
 herder.interface.Launcher; slots host tasks with pipeline.TaskHost. Start reading at launcher.py, then slot_pool.py
-(worker side of a slot) and slot.py (executor side).
+(worker side of a slot), entry.py and slot.py (executor side); executors.py and shipping.py are for clusters.
+
+Importing this package alone loads nothing else: an executor's Python that lacks a package must get as far as entry.py,
+which says so.
 """
 
-from kconnect.spark.launcher import SparkLauncher
-from kconnect.spark.settings import SparkSettings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kconnect.spark.launcher import SparkLauncher
+    from kconnect.spark.settings import SparkSettings
 
 __all__ = ["SparkLauncher", "SparkSettings"]
+
+
+def __getattr__(name: str) -> Any:  # whatever the name stands for
+    if name == "SparkLauncher":
+        from kconnect.spark.launcher import SparkLauncher
+
+        return SparkLauncher
+    if name == "SparkSettings":
+        from kconnect.spark.settings import SparkSettings
+
+        return SparkSettings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

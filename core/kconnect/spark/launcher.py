@@ -10,12 +10,14 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.spark.cluster import slot_group
+from kconnect.spark.crew import Crew, SlotWatch
 from kconnect.spark.messages import (
     ForgetTopics,
     Heartbeat,
@@ -26,6 +28,7 @@ from kconnect.spark.messages import (
     OffsetsRead,
     OffsetsReply,
     ReconfigureRequest,
+    RunCheck,
     SetLogLevel,
     SetTargetState,
     StartTask,
@@ -35,11 +38,11 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
-from kconnect.spark.placement import moves
 from kconnect.spark.processes import await_end, birth, session_members
-from kconnect.spark.session import SparkApplication, slot_group
+from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.task_table import TaskTable
 from kconnect.spark.train import Training
 
 __all__ = ["SparkLauncher"]
@@ -50,20 +53,12 @@ log = logging.getLogger(__name__)
 _WAIT_FOR_SLOT_S = 10.0
 # At the start a cluster may take its time to hand out executors.
 _WAIT_FOR_FIRST_START_S = 30.0
+# How soon executors are looked for again while there is none
+_LOOK_AGAIN_S = 0.1
 # What ending Spark takes (1.3 s measured) and some air, kept back from the time the tasks get.
 _SPARK_STOP_S = 4.0
 # Enough that one slow read does not hold up the others' commits.
 _OFFSET_THREADS = 4
-
-
-@dataclass(slots=True)
-class _Task:
-    spec: TaskSpec
-    slot: int | None = None
-    sent: bool = False
-    """Whether the slot's present process has been told to start it."""
-    ended: bool = False
-    """FAILED or STOPPED by itself: stays so, also when its slot is lost."""
 
 
 @dataclass(slots=True)
@@ -96,7 +91,7 @@ class SparkLauncher:
         self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # guards the seven below; nothing that blocks is called under it
-        self._tasks: dict[TaskId, _Task] = {}
+        self._tasks = TaskTable()
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
         self._down_since_s: dict[int, float] = {}
@@ -117,12 +112,10 @@ class SparkLauncher:
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         with self._lock:
             for spec in specs:
-                earlier = self._tasks.get(spec.id)
-                # The same slot, so that its host sees the earlier run and fences it off.
-                self._tasks[spec.id] = _Task(spec, slot=earlier.slot if earlier else None)
+                self._tasks.add(spec)
             self._place()
             for spec in specs:
-                if not self._tasks[spec.id].sent:
+                if not self._tasks.is_sent(spec.id):
                     self._told.put(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
@@ -130,10 +123,10 @@ class SparkLauncher:
         by_slot: dict[int, list[TaskId]] = defaultdict(list)
         with self._lock:
             for task_id in ids:
-                task = self._tasks.pop(task_id, None)
-                self._meters.forget([task_id])
-                if task is not None and task.sent and task.slot in self._attached:
-                    by_slot[task.slot].append(task_id)
+                slot = self._tasks.remove(task_id)
+                if slot is not None and slot in self._attached:
+                    by_slot[slot].append(task_id)
+            self._meters.forget(ids)
             stops = {next(self._numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
             self._stops.update(stops)
             for number, stop in stops.items():
@@ -150,12 +143,9 @@ class SparkLauncher:
         by_slot: dict[int, list[TaskId]] = defaultdict(list)
         with self._lock:
             for task_id in ids:
-                task = self._tasks.get(task_id)
-                if task is None:
-                    continue
-                task.spec = replace(task.spec, target_state=state)
-                if task.sent and task.slot is not None:
-                    by_slot[task.slot].append(task_id)
+                told = self._tasks.set_target(task_id, state)
+                if told is not None:
+                    by_slot[told].append(task_id)
             for slot, group in by_slot.items():
                 self._pool.send(slot, SetTargetState(tuple(group), state))
 
@@ -180,12 +170,9 @@ class SparkLauncher:
     def slots(self) -> Sequence[SlotInfo]:
         hellos, beats = self._pool.attached(), self._pool.beats()
         with self._lock:
-            tasks: dict[int, list[TaskId]] = defaultdict(list)
-            for task_id, task in sorted(self._tasks.items()):
-                if task.slot is not None:
-                    tasks[task.slot].append(task_id)
+            tasks = self._tasks.by_slot()
             numbers = sorted({*self._down_since_s, *self._attached})
-        return [self._describe(slot, hellos.get(slot), beats.get(slot), tuple(tasks[slot])) for slot in numbers]
+        return [self._describe(slot, hellos.get(slot), beats.get(slot), tasks.get(slot, ())) for slot in numbers]
 
     def _describe(self, slot: int, hello: Hello | None, beat: Heartbeat | None, tasks: tuple[TaskId, ...]) -> SlotInfo:
         return SlotInfo(
@@ -195,7 +182,7 @@ class SparkLauncher:
             hello.pid if hello is not None else None,
             tasks,
             job_group=slot_group(slot),
-            executor=self._app.executor_of(slot) if hello is not None else None,
+            executor=self._app.cluster.executor_of(slot) if hello is not None else None,
             cpu_seconds=round(beat.cpu_s, 2) if beat is not None else None,
             cpu_percent=beat.cpu_percent if beat is not None else None,
             memory_bytes=beat.memory_bytes if beat is not None else None,
@@ -235,6 +222,8 @@ class SparkLauncher:
 
     def slot_attached(self, slot: int) -> None:
         hello = self._pool.attached().get(slot)
+        if not self._settings.is_local:
+            self._app.cluster.settled(slot)
         with self._lock:
             if hello is not None and self._settings.is_local and (born := birth(hello.parent_pid)):
                 self._daemons[hello.parent_pid] = born
@@ -260,7 +249,7 @@ class SparkLauncher:
                 self._note_counters(slot, counted)
             case ReconfigureRequest() | TaskTopic():
                 self._told.put(message)
-            case OffsetsRead() | OffsetsCommit():
+            case OffsetsRead() | OffsetsCommit() | RunCheck():
                 self._offset_threads.submit(self._serve_offsets, slot, message)
             case _:
                 log.warning("Slot %d sent a %s, which a slot does not send", slot, type(message).__name__)
@@ -273,11 +262,9 @@ class SparkLauncher:
                 if stop.slot == slot and stop.left is None:
                     stop.left = ()  # they ended with their process
                     stop.answered.set()
-            for task in self._tasks.values():
-                if task.slot == slot and task.sent and not task.ended:
-                    task.sent = False
-                    self._meters.forget([task.spec.id])  # the next process counts from zero
-                    self._told.put(TaskReport(task.spec.id, task.spec.run, RunState.UNASSIGNED, None))
+            for spec in self._tasks.lost(slot):
+                self._meters.forget([spec.id])  # the next process counts from zero
+                self._told.put(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
     def tick(self) -> None:
         with self._lock:
@@ -285,8 +272,7 @@ class SparkLauncher:
 
     def has_tasks(self, slot: int) -> bool:
         with self._lock:
-            working = any(task.slot == slot and task.sent and not task.ended for task in self._tasks.values())
-            return working or any(stop.slot == slot for stop in self._stops.values())
+            return self._tasks.has_work(slot) or any(stop.slot == slot for stop in self._stops.values())
 
     # Inside.
 
@@ -296,13 +282,12 @@ class SparkLauncher:
             self._app.start()
             if self._stopping.is_set():
                 return
-            count = self._settings.slot_count(None if self._settings.is_local else self._app.cores)
-            with self._lock:
-                # Tasks that wait get their slots now, before the first is up: they spread over all of them.
-                self._down_since_s = dict.fromkeys(range(count), time.monotonic() + _WAIT_FOR_FIRST_START_S)
-                self._place()
-            self._pool.start(count)
-            log.info("Spark is up after %.1f s and starts %d slots", time.monotonic() - began_s, count)
+            log.info("Spark is up after %.1f s", time.monotonic() - began_s)
+            self._pool.start(self._settings.link_advertised_host or self._app.driver_host)
+            if self._settings.is_local:
+                self._grow(0, self._settings.slot_count())
+            else:
+                self._follow_executors()
         except Exception as error:  # thread top; whatever it is, without it no task will ever run
             if self._stopping.is_set():
                 return
@@ -311,18 +296,44 @@ class SparkLauncher:
                 self._failure = f"{error} {hint}" if hint else str(error)
             log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
 
+    def _grow(self, before: int, count: int) -> None:
+        with self._lock:
+            # Tasks that wait get their slots now, before the first is up: they spread over all of them.
+            self._down_since_s |= dict.fromkeys(range(before, count), time.monotonic() + _WAIT_FOR_FIRST_START_S)
+            self._place()
+        self._pool.grow(count)
+        log.info("%d slots start, %d in all", count - before, count)
+
+    def _follow_executors(self) -> None:
+        """On a cluster: slots as executors come, to the end. Errors: ConnectError when Spark has ended by itself."""
+        crew, watch = Crew(self._settings), SlotWatch(self._settings, self._pool.address)
+        told: str | None = None
+        while not self._stopping.is_set():
+            if self._app.cluster.is_ended:
+                raise ConnectError(
+                    f"{self._settings.spark.get('spark.master')} has ended this worker's application",
+                    hint="Look at the Spark master, then start the worker again.",
+                )
+            before = crew.count
+            count = crew.look(self._app.cluster.executors(), time.monotonic())
+            if count > before:
+                self._grow(before, count)
+            missing = set(range(count)) - self._pool.attached().keys()
+            executors = {slot: home for slot in missing if (home := self._app.cluster.executor_of(slot)) is not None}
+            problem = crew.problem or watch.look(executors, time.monotonic())
+            if problem is not None and told is None:
+                log.error("%s", problem)  # no end of the worker: cores are freed, networks are mended
+            told = problem
+            self._stopping.wait(self._settings.heartbeat_interval_s if count else _LOOK_AGAIN_S)
+
     def _place(self) -> None:
         """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""
         if self._stopping.is_set():
             return
         usable = [*self._attached, *(slot for slot in self._down_since_s if self._is_awaited(slot))]
-        current = {task_id: task.slot for task_id, task in self._tasks.items() if task.slot is not None}
-        for task_id, slot in moves((t for t, task in self._tasks.items() if not task.ended), usable, current).items():
-            self._tasks[task_id].slot = slot
-        for task in self._tasks.values():
-            if task.slot in self._attached and not task.sent and not task.ended:
-                task.sent = True
-                self._pool.send(task.slot, StartTask(task.spec))
+        self._tasks.place(usable)
+        for slot, spec in self._tasks.take_unsent(self._attached):
+            self._pool.send(slot, StartTask(spec))
 
     def _is_awaited(self, slot: int) -> bool:
         if not self._attached:  # nowhere better to go
@@ -331,18 +342,15 @@ class SparkLauncher:
 
     def _note_report(self, slot: int, report: TaskReport) -> None:
         with self._lock:
-            task = self._tasks.get(report.id)
-            if task is None or task.spec.run != report.run or task.slot != slot or not task.sent:
-                return  # of an earlier run, or of a process that was given up
-            task.ended = report.state in (RunState.FAILED, RunState.STOPPED)
+            if not self._tasks.reached(slot, report.id, report.run, report.state):
+                return
             self._meters.entered(report.id, report.run, report.state)
             self._told.put(report)
 
     def _note_counters(self, slot: int, counted: Iterable[tuple[TaskId, int, TaskCounters]]) -> None:
         with self._lock:
             for task_id, run, counters in counted:
-                task = self._tasks.get(task_id)
-                if task is not None and task.slot == slot and task.spec.run == run:
+                if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.take(task_id, run, counters)
 
     def _tell(self) -> None:
@@ -358,18 +366,20 @@ class SparkLauncher:
             except Exception:  # a callback that fails must not stop the ones after it
                 log.exception("Telling %s failed", message)
 
-    def _serve_offsets(self, slot: int, message: OffsetsRead | OffsetsCommit) -> None:
+    def _serve_offsets(self, slot: int, message: OffsetsRead | OffsetsCommit | RunCheck) -> None:
         assert self._events is not None
         offsets: tuple[object, ...] = ()
         error: str | None = None
         try:
             if isinstance(message, OffsetsRead):
                 offsets = tuple(self._events.read_offsets(message.connector, message.partitions))
-            else:
+            elif isinstance(message, OffsetsCommit):
                 self._events.commit_offsets(message.connector, message.offsets)
+            else:
+                self._events.check_run(message.id, message.run)
         except Exception as failure:  # the slot's task gets the reason and decides what it means
             if not isinstance(failure, ConnectError):
-                log.exception("Offsets of connector %s could not be served", message.connector)
+                log.exception("%s could not be served", message)
             error = str(failure) or type(failure).__name__
         reply: Message = OffsetsAck(message.request, error)
         if isinstance(message, OffsetsRead):

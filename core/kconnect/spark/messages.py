@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+import kconnect
 from kconnect.errors import LinkError
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
@@ -28,6 +29,7 @@ __all__ = [
     "OffsetsReply",
     "Quit",
     "ReconfigureRequest",
+    "RunCheck",
     "SetLogLevel",
     "SetTargetState",
     "StartTask",
@@ -77,6 +79,7 @@ class Hello:
     host: str
     pid: int
     parent_pid: int
+    version: str = kconnect.__version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,15 @@ class OffsetsCommit:
     request: int
     connector: str
     offsets: tuple[ConnectorOffset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """An exactly-once task could write now, and asks whether this run of it is still wanted."""
+
+    request: int
+    id: TaskId
+    run: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +216,7 @@ class OffsetsReply:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAck:
-    """Answer to OffsetsCommit: durable when `error` is None."""
+    """Answer to OffsetsCommit: durable when `error` is None. To RunCheck: wanted when it is."""
 
     request: int
     error: str | None
@@ -237,6 +249,7 @@ Message = (
     | TasksStopped
     | OffsetsRead
     | OffsetsCommit
+    | RunCheck
     | ReconfigureRequest
     | TaskTopic
     | TaskMetrics
@@ -360,11 +373,12 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "challenge": (Challenge, {"nonce": _TEXT}),
     "answer": (Answer, {"nonce": _TEXT, "proof": _TEXT}),
     "welcome": (Welcome, {"proof": _TEXT}),
-    "hello": (Hello, {"slot": _INT, "host": _TEXT, "pid": _INT, "parent_pid": _INT}),
+    "hello": (Hello, {"slot": _INT, "host": _TEXT, "pid": _INT, "parent_pid": _INT, "version": _TEXT}),
     "task_report": (TaskReport, {"id": _TASK_ID, "run": _INT, "state": _RUN_STATE, "trace": _TEXT_OR_NONE}),
     "tasks_stopped": (TasksStopped, {"request": _INT, "left": _many(_TASK_ID)}),
     "offsets_read": (OffsetsRead, {"request": _INT, "connector": _TEXT, "partitions": _many(_A_MAP)}),
     "offsets_commit": (OffsetsCommit, {"request": _INT, "connector": _TEXT, "offsets": _many(_OFFSET)}),
+    "run_check": (RunCheck, {"request": _INT, "id": _TASK_ID, "run": _INT}),
     "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
     "task_topic": (TaskTopic, {"id": _TASK_ID, "topic": _TEXT}),
     "task_metrics": (TaskMetrics, {"tasks": _many(_Codec(_write_counted, _read_counted))}),

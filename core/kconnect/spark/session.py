@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import re
@@ -16,12 +17,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import kconnect
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect.java import find_java
+from kconnect.spark import entry
 from kconnect.spark.archive import RECORDING, ClassArchive
+from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot import SlotSpec, enter_slot
+from kconnect.spark.shipping import LIBRARY, pack, shipments
+from kconnect.spark.slot import SlotSpec
 
 __all__ = ["SparkApplication", "spark_conf"]
 
@@ -44,16 +49,24 @@ class SparkApplication:
         self._settings = settings
         self._records_classes = records_classes
         self._context: Any = None
+        self._cluster: ClusterView | None = None
         self._jvm: Jvm | None = None
         self._folder: Path | None = None
         self._archive: ClassArchive | None = None
+        self._shipped_plugins: tuple[str, ...] = ()
         self._stopping = threading.Event()
         self._lock = threading.Lock()  # start and stop may meet: the later finds the other complete
 
     @property
-    def cores(self) -> int:
-        """The cores Spark has now."""
-        return int(self._context.defaultParallelism)
+    def cluster(self) -> ClusterView:
+        """Its executors; only after start."""
+        assert self._cluster is not None, "start() first"
+        return self._cluster
+
+    @property
+    def driver_host(self) -> str:
+        """The host at which executors reach this process; only after start."""
+        return str(self._context.getConf().get("spark.driver.host"))
 
     @property
     def jvm_pid(self) -> int | None:
@@ -77,14 +90,28 @@ class SparkApplication:
                 self.archive.discard()
                 gateway = self._start_jvm()
             self._context = self._start_context(gateway)
+            self._cluster = ClusterView(self._context)
+            if not self._settings.is_local:
+                self._ship()
 
     def run_slot(self, spec: SlotSpec) -> None:
         """Run a slot as a Spark job; blocks until it ends. Errors: ConnectError with Spark's reason when it failed."""
         context = self._context
         description = f"kconnect slot {spec.slot}: Connect tasks run in here"
         context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
+        order = {
+            "spec": dataclasses.asdict(spec),
+            "import_path": _import_path(self._settings),
+            "version": kconnect.__version__,
+            "needed": entry.NEEDED,
+            "plugins": self._shipped_plugins,
+        }
         try:
-            context.parallelize([spec.slot], 1).foreachPartition(partial(enter_slot, spec))
+            local = self._settings.is_local
+            partition = context.parallelize([spec.slot], 1) if local else self.cluster.partition_for(spec.slot)
+            partition.foreachPartition(partial(entry.enter, order))
+        except ConnectError:
+            raise
         except Exception as error:  # py4j's and Spark's errors share no root
             raise ConnectError(_reason(error)) from error
 
@@ -92,26 +119,6 @@ class SparkApplication:
         """Cancel the job of a slot: its `run_slot` fails, and Spark kills its process."""
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
-
-    def executor_of(self, slot: int) -> str | None:
-        """Spark's id of the executor a slot runs in; None while that is not known."""
-        context = self._context
-        if context is None:
-            return None
-        try:
-            tracker = context._jsc.sc().statusTracker()
-            store = context._jsc.sc().statusStore()
-            for job in tracker.getJobIdsForGroup(slot_group(slot)):
-                found = tracker.getJobInfo(job)
-                for stage in found.get().stageIds() if found.isDefined() else ():
-                    tasks = store.taskList(stage, 0, 1)
-                    running = [tasks.apply(index) for index in range(tasks.size())]
-                    executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
-                    if executors:
-                        return executors[0]
-        except Exception as error:  # py4j's and Spark's errors share no root; it is a figure for the eye only
-            log.debug("The executor of slot %d is not known: %s", slot, error)
-        return None
 
     def claim_archive(self) -> AbstractContextManager[bool]:
         """Whether this process is to make the class archive. Call before start."""
@@ -158,6 +165,20 @@ class SparkApplication:
         """Remove what we wrote to the system's folder for temporary files. Idempotent."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ship(self) -> None:
+        """Give the executors kconnect and the plugin folders. Errors: EnvironmentProblemError."""
+        assert self._folder is not None
+        cache, ships = self._settings.cache / "shipped", shipments(self._settings.plugin_path)
+        try:
+            for ship in ships:
+                packed = pack(ship, cache, self._folder)
+                self._context.addArchive(f"{packed}#{ship.unpacked_as}")
+        except OSError as error:
+            raise EnvironmentProblemError(
+                f"What executors need can not be packed: {error}", hint="Set KCONNECT_CACHE to a folder with room."
+            ) from error
+        self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
 
     def _find_archive(self) -> None:
         java = find_java("Spark")
@@ -208,11 +229,14 @@ class SparkApplication:
                 f"Spark can not start with master {conf.get('spark.master')}: {reason}",
                 hint="Check the spark.* settings of the worker.",
             ) from error
+        from pyspark.cloudpickle import register_pickle_by_value
+
+        register_pickle_by_value(entry)  # type: ignore[no-untyped-call]  # pyspark has no types here
         # Ours has no accumulators; that the JVM closes their connection first would print a trace
         context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         if context.uiWebUrl:
             log.info("Spark UI at %s", context.uiWebUrl)
-        context.pythonExec = self._settings.spark.get("spark.pyspark.python", sys.executable)
+        context.pythonExec = _executors_python(self._settings)
         return context
 
 
@@ -233,14 +257,32 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
     conf.update(settings.spark)
+    if not settings.is_local:
+        # What is shipped comes before what an executor has of its own: one version of kconnect on both ends.
+        path = conf.get("spark.executorEnv.PYTHONPATH", "")
+        conf["spark.executorEnv.PYTHONPATH"] = f"{LIBRARY}:{path}" if path else LIBRARY
     if conf.get("spark.speculation", "false").lower() == "true":
         log.warning("spark.speculation=true is ignored: a second copy of a running slot would fight with the first")
     conf["spark.speculation"] = "false"
     return conf
 
 
-def slot_group(slot: int) -> str:
-    return f"kconnect-slot-{slot}"
+def _executors_python(settings: SparkSettings) -> str:
+    named = None if settings.is_local else os.environ.get("PYSPARK_PYTHON")
+    return settings.spark.get("spark.pyspark.python") or named or sys.executable
+
+
+def _import_path(settings: SparkSettings) -> list[str]:
+    """What a slot may import beside its own: a class of a folder on the worker's path is found if the folder is there.
+
+    On a cluster without what is installed here, which would hide what the executors' own Python lacks, and without
+    plugin folders, which are shipped.
+    """
+    paths = [os.path.abspath(path) for path in sys.path]
+    if settings.is_local:
+        return paths
+    left_out = [Path(sys.prefix), Path(sys.base_prefix), *(ship.source for ship in shipments(settings.plugin_path))]
+    return [path for path in paths if not any(Path(path).is_relative_to(folder) for folder in left_out)]
 
 
 def _silence_py4j() -> None:

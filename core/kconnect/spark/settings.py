@@ -25,7 +25,8 @@ class SparkSettings:
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
     slots: int | None = None
     link_bind_host: str = "127.0.0.1"
-    link_advertised_host: str = "127.0.0.1"
+    link_advertised_host: str | None = "127.0.0.1"
+    """None: the host Spark's driver has chosen for itself, since executors reach that one."""
     link_port: int = 0
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0
@@ -44,12 +45,11 @@ class SparkSettings:
         threads = _local_threads(spark.get("spark.master", ""))
         if slots is not None and threads is not None and slots > threads:
             raise ConfigError.invalid("kconnect.slots", slots, f"spark.master={spark['spark.master']} has fewer cores")
-        own_host = "127.0.0.1" if local else spark.get("spark.driver.host") or _own_host()
         return cls(
             spark=spark,
             slots=slots,
             link_bind_host=ours.link_bind_host or ("127.0.0.1" if local else "0.0.0.0"),
-            link_advertised_host=ours.link_advertised_host or own_host,
+            link_advertised_host=ours.link_advertised_host or ("127.0.0.1" if local else None),
             link_port=ours.link_port,
             heartbeat_interval_s=ours.slot_heartbeat_interval_ms / 1000,
             heartbeat_timeout_s=ours.slot_heartbeat_timeout_ms / 1000,
@@ -63,15 +63,9 @@ class SparkSettings:
         """Whether everything runs on this machine, in one JVM."""
         return is_local(self.spark.get("spark.master", "local"))
 
-    def slot_count(self, cluster_cores: int | None = None) -> int:
-        """How many slots: as set, else the cores Spark has. `cluster_cores` is what a cluster said once connected."""
-        if self.slots is not None:
-            return self.slots
-        master = self.spark.get("spark.master")
-        if master is not None and not is_local(master):
-            limit = self.spark.get("spark.cores.max", "")
-            return int(limit) if limit.isdigit() and int(limit) > 0 else max(cluster_cores or 1, 1)
-        return (_local_threads(master) if master else None) or own_cores()
+    def slot_count(self) -> int:
+        """How many slots on this machine: as set, else the cores Spark has. A cluster tells its cores later."""
+        return self.slots or _local_threads(self.spark.get("spark.master", "")) or own_cores()
 
 
 def is_local(master: str) -> bool:
@@ -91,9 +85,3 @@ def own_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _own_host() -> str:
-    import socket
-
-    return socket.getfqdn()

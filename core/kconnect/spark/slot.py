@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from kconnect.spark.messages import (
     OffsetsReply,
     Quit,
     ReconfigureRequest,
+    RunCheck,
     SetLogLevel,
     SetTargetState,
     StartTask,
@@ -42,7 +43,7 @@ from kconnect.spark.messages import (
 )
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 
-__all__ = ["EXIT_LEFTOVERS", "EXIT_WORKER_LOST", "SlotSpec", "enter_slot", "slot_main"]
+__all__ = ["EXIT_LEFTOVERS", "EXIT_WORKER_LOST", "SlotSpec", "slot_main"]
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +67,6 @@ class SlotSpec:
     log_level: int
     worker_host: str
     worker_pid: int
-    import_path: tuple[str, ...]
-    """The worker's own sys.path: a class the worker can import is found in the slot too, if the folder is there."""
-
-
-def enter_slot(spec: SlotSpec, partition: Iterable[Any]) -> None:
-    """What Spark calls, in its Python worker process."""
-    for _ in partition:  # Spark wants its one element read
-        slot_main(spec)
 
 
 def slot_main(spec: SlotSpec) -> None:
@@ -82,7 +75,6 @@ def slot_main(spec: SlotSpec) -> None:
     Returns when the slot ended in good order, so that Spark may use the process again. Otherwise the process ends here
     and now: threads of plugins that never return, or that may already run elsewhere, go with it.
     """
-    sys.path.extend(path for path in spec.import_path if path not in sys.path and os.path.exists(path))
     link = connect(spec.host, spec.port, spec.token, spec.start_timeout_s)
     # Before the log goes over the link: looking for plugins may have something to say, and hello must come first.
     link.send(Hello(spec.slot, socket.gethostname(), os.getpid(), os.getppid()))
@@ -125,7 +117,9 @@ class _Slot:
             offsets=self._offsets,
             reconfigure=self._request_reconfiguration,
             topic_used=self._tell_topic,
-            plugins=PluginRegistry.load(spec.plugin_path),
+            may_run=self._offsets.check_run,
+            # On the worker's machine the worker has told what it skips; elsewhere the folders are others
+            plugins=PluginRegistry.load(spec.plugin_path, tells_skipped=spec.worker_host != socket.gethostname()),
         )
 
     def run(self) -> int:
@@ -242,11 +236,18 @@ class _LinkOffsets:
 
     def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         number = next(self._numbers)
-        return self._ask(number, OffsetsRead(number, connector, tuple(partitions)), "read")
+        failed = f"Offsets of connector {connector} were not read"
+        return self._ask(number, OffsetsRead(number, connector, tuple(partitions)), failed)
 
     def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         number = next(self._numbers)
-        self._ask(number, OffsetsCommit(number, connector, tuple(offsets)), "committed")
+        failed = f"Offsets of connector {connector} were not committed"
+        self._ask(number, OffsetsCommit(number, connector, tuple(offsets)), failed)
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """Errors: ConnectError when the worker says that this run is not wanted any more, or does not say."""
+        number = next(self._numbers)
+        self._ask(number, RunCheck(number, task_id, run), f"Whether task {task_id} may write was not told")
 
     def answered(self, number: int, offsets: list[Mapping[str, Any] | None], error: str | None) -> None:
         with self._lock:
@@ -254,7 +255,9 @@ class _LinkOffsets:
         if answer is not None:
             answer.put((offsets, error))
 
-    def _ask(self, number: int, message: OffsetsRead | OffsetsCommit, what: str) -> list[Mapping[str, Any] | None]:
+    def _ask(
+        self, number: int, message: OffsetsRead | OffsetsCommit | RunCheck, failed: str
+    ) -> list[Mapping[str, Any] | None]:
         answer: queue.Queue[tuple[list[Mapping[str, Any] | None], str | None]] = queue.Queue(maxsize=1)
         with self._lock:
             self._waiting[number] = answer
@@ -263,8 +266,7 @@ class _LinkOffsets:
             offsets, error = answer.get(timeout=self._timeout_s)
         except queue.Empty:
             raise TimedOutError(
-                f"Offsets of connector {message.connector} were not {what}: no answer within {self._timeout_s:g} s "
-                "(kconnect.offsets.request.timeout.ms)"
+                f"{failed}: no answer within {self._timeout_s:g} s (kconnect.offsets.request.timeout.ms)"
             ) from None
         finally:
             with self._lock:

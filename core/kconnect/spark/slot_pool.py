@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+import kconnect
 from kconnect.errors import ConnectError, LinkError
 from kconnect.spark.link import Link, LinkServer
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
@@ -91,6 +92,8 @@ class SlotPool:
         self._events = events
         self._token = secrets.token_bytes(32)
         self._server = LinkServer(self._token, self._serve, bind_host=settings.link_bind_host, port=settings.link_port)
+        self._host = ""
+        self._count = 0  # of the thread that calls start and grow
         self._quitting = threading.Event()  # no job is submitted again
         self._closed = threading.Event()
         self._changed = threading.Condition()  # guards the two below
@@ -98,12 +101,22 @@ class SlotPool:
         self._failed_starts: dict[int, tuple[int, str]] = {}
         self._threads: list[threading.Thread] = []
 
-    def start(self, count: int) -> None:
-        """Listen, and submit a job for each of `count` slots. Errors: LinkError when the link can not listen."""
+    def start(self, host: str) -> None:
+        """Listen; slots will look for us at `host`. Errors: LinkError when the link can not listen."""
+        self._host = host
         self._server.start()
-        for slot in range(count):
-            self._thread(self._keep_running, f"slot-job-{slot}", slot)
         self._thread(self._watch, "slot-heartbeat")
+
+    def grow(self, count: int) -> None:
+        """Submit a job for each slot up to `count` that has none yet. There are never fewer again."""
+        for slot in range(self._count, count):
+            self._thread(self._keep_running, f"slot-job-{slot}", slot)
+        self._count = max(self._count, count)
+
+    @property
+    def address(self) -> str:
+        """Where slots look for us; only after start."""
+        return f"{self._host}:{self._server.port}"
 
     def send(self, slot: int, message: Message) -> None:
         """Send to a slot, in the order of the calls. Never blocks; what a lost slot does not get is lost with it."""
@@ -200,7 +213,7 @@ class SlotPool:
         settings = self._settings
         return SlotSpec(
             slot=slot,
-            host=settings.link_advertised_host,
+            host=self._host,
             port=self._server.port,
             token=self._token,
             heartbeat_interval_s=settings.heartbeat_interval_s,
@@ -211,7 +224,6 @@ class SlotPool:
             log_level=logging.getLogger("kconnect").getEffectiveLevel(),
             worker_host=socket.gethostname(),
             worker_pid=os.getpid(),
-            import_path=tuple(os.path.abspath(path) for path in sys.path),
         )
 
     # The link of a slot.
@@ -220,6 +232,10 @@ class SlotPool:
         hello = link.receive(self._settings.heartbeat_timeout_s)
         if not isinstance(hello, Hello):
             raise LinkError("A slot must say hello first")
+        if hello.version != kconnect.__version__:
+            raise LinkError(
+                f"It has kconnect {hello.version}, the worker has {kconnect.__version__}: install one version on both"
+            )
         threading.current_thread().name = f"link-slot-{hello.slot}"
         mine = _Attached(hello, link, queue.SimpleQueue())
         sender = threading.Thread(target=_send_all, args=(mine,), name=f"slot-send-{hello.slot}", daemon=True)

@@ -24,6 +24,7 @@ EVERY_KIND = [
     m.TaskReport(TASK, 7, RunState.FAILED, "trace"),
     m.TasksStopped(1, (TASK,)),
     m.OffsetsRead(2, "orders", ({"filename": "a"}, {})),
+    m.RunCheck(4, TaskId("orders", 0), 7),
     m.OffsetsCommit(3, "orders", (ConnectorOffset({"f": "a"}, {"p": 1}), ConnectorOffset({}, None))),
     m.ReconfigureRequest("orders"),
     m.LogLine(20, "kconnect.x", 5, 1.5, "task-orders-0", "[orders|task-0] ", "text"),

@@ -35,19 +35,32 @@ def test_defaults_stay_on_this_machine():
         ({"spark.master": "local[*]"}, own_cores()),
         ({"spark.master": "local[6]", "kconnect.slots": "2"}, 2),
         ({"spark.master": "local[6, 2]"}, 6),
-        ({"spark.master": "spark://m:7077", "spark.cores.max": "12"}, 12),
-        ({"spark.master": "spark://m:7077"}, 8),
     ],
 )
 def test_slots_are_as_set_or_the_cores_spark_has(worker, count):
-    assert SparkSettings.parse(worker).slot_count(cluster_cores=8) == count
+    assert SparkSettings.parse(worker).slot_count() == count
 
 
 def test_a_cluster_is_told_where_the_worker_is():
     settings = SparkSettings.parse({"spark.master": "spark://m:7077", "spark.driver.host": "worker-1"})
+    named = SparkSettings.parse({"spark.master": "yarn", "kconnect.link.advertised.host": "worker-2"})
 
-    assert (settings.link_bind_host, settings.link_advertised_host) == ("0.0.0.0", "worker-1")
+    assert (settings.link_bind_host, settings.link_advertised_host) == ("0.0.0.0", None)  # as Spark's driver chose
+    assert named.link_advertised_host == "worker-2"
     assert "spark.driver.bindAddress" not in spark_conf(settings, FOLDER)
+
+
+def test_executors_of_a_cluster_import_what_is_shipped_first():
+    own = {"spark.master": "spark://m:7077", "spark.executorEnv.PYTHONPATH": "/opt/mine"}
+
+    assert spark_conf(SparkSettings.parse(own), FOLDER)["spark.executorEnv.PYTHONPATH"] == "kconnect-lib:/opt/mine"
+    assert "spark.executorEnv.PYTHONPATH" not in spark_conf(SparkSettings.parse({}), FOLDER)
+
+
+def test_every_spark_setting_of_the_worker_file_reaches_the_session():
+    given = {"spark.master": "k8s://https://k:6443", "spark.kubernetes.namespace": "n", "spark.executor.cores": "4"}
+
+    assert given.items() <= spark_conf(SparkSettings.parse(given), FOLDER).items()
 
 
 def test_what_the_user_sets_wins():

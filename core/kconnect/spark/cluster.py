@@ -1,0 +1,92 @@
+"""What a running Spark application knows of its cluster, and the jobs that land where we want them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import threading
+from typing import Any
+
+from kconnect.errors import ConnectError
+from kconnect.spark.executors import Executor, executors_of, freest
+
+__all__ = ["ClusterView", "slot_group"]
+
+log = logging.getLogger(__name__)
+
+
+class ClusterView:
+    """Executors of a SparkContext, and which slot is in which. Threads: all methods from any."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._lock = threading.Lock()  # guards the homes; Spark is asked outside of it
+        self._homes: dict[int, str] = {}
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether Spark has ended the application by itself: the cluster removed it, or its master is gone."""
+        return bool(self._context._jsc.sc().isStopped())
+
+    def executors(self) -> list[Executor]:
+        """The executors there are now. Errors: ConnectError when Spark can not be asked any more."""
+        try:
+            told = self._context._jsc.sc().statusStore().executorList(True)
+            # One text for all of them: asked one by one, fifty executors would cost 300 calls
+            writer = self._context._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter()
+            return executors_of(json.loads(writer.mapper().writeValueAsString(told)))
+        except Exception as error:  # py4j's and Spark's errors share no root
+            raise ConnectError(f"Spark does not tell its executors: {error}") from error
+
+    def partition_for(self, slot: int) -> Any:
+        """An RDD of one partition that prefers the executor with the most room; Spark spreads by chance only.
+
+        It goes elsewhere when that one is lost, or still busy after spark.locality.wait.
+        """
+        from pyspark import RDD
+        from pyspark.serializers import CPickleSerializer
+
+        executors = self.executors()
+        with self._lock:
+            self._homes.pop(slot, None)
+            home = freest(executors, self._homes)
+            if home is not None:
+                self._homes[slot] = home.id
+        if home is None:
+            return self._context.parallelize([slot], 1)
+        jvm = self._context._jvm
+        to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        kind = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
+        element = jvm.scala.Tuple2(bytearray(pickle.dumps(slot)), to_seq([home.location]))
+        partitions = self._context._jsc.sc().makeRDD(to_seq([element]), kind)
+        return RDD(partitions.toJavaRDD(), self._context, CPickleSerializer())
+
+    def settled(self, slot: int) -> None:
+        """A slot is up: remember where Spark really put it."""
+        home = self.executor_of(slot)
+        if home is not None:
+            with self._lock:
+                self._homes[slot] = home
+
+    def executor_of(self, slot: int) -> str | None:
+        """Spark's id of the executor a slot runs in; None while that is not known."""
+        try:
+            tracker = self._context._jsc.sc().statusTracker()
+            store = self._context._jsc.sc().statusStore()
+            for job in tracker.getJobIdsForGroup(slot_group(slot)):
+                found = tracker.getJobInfo(job)
+                for stage in found.get().stageIds() if found.isDefined() else ():
+                    tasks = store.taskList(stage, 0, 1 << 10)
+                    running = [tasks.apply(index) for index in range(tasks.size())]
+                    executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
+                    if executors:
+                        return executors[0]
+        except Exception as error:  # py4j's and Spark's errors share no root; it is a figure for the eye only
+            log.debug("The executor of slot %d is not known: %s", slot, error)
+        return None
+
+
+def slot_group(slot: int) -> str:
+    """Spark's job group of a slot."""
+    return f"kconnect-slot-{slot}"

@@ -1,0 +1,84 @@
+"""On a cluster: how many slots there are to be, as executors come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kconnect.spark.executors import Executor, expected_slots, registration_wait_s, usable_slots
+from kconnect.spark.settings import SparkSettings
+
+__all__ = ["Crew", "SlotWatch"]
+
+# A standalone cluster hands out its executors within a moment of each other, and does not say how many it has.
+_SETTLED_S = 1.0
+
+
+@dataclass(slots=True)
+class Crew:
+    """Decides from what is seen of the executors; time comes in with each look. One owner."""
+
+    settings: SparkSettings
+    count: int = 0
+    """The slots there are to be; never fewer again, since a lost executor may come back."""
+    problem: str | None = None
+    """Why there is nothing to run in, in a sentence; None when there is."""
+    _began_s: float | None = None
+    _seen: tuple[int, float] = field(default=(0, 0.0))
+
+    def look(self, executors: list[Executor], now_s: float) -> int:
+        """The number of slots, given the executors of this moment. 0 while it is better to wait for more of them.
+
+        Slots that are submitted together spread over the executors that are there, and so do the first tasks.
+        """
+        room = usable_slots(executors)
+        if self._began_s is None:
+            self._began_s = now_s
+        if self._seen[0] != room:
+            self._seen = (room, now_s)
+        waited_s = now_s - self._began_s
+        if self.count or self._is_complete(room, now_s) or waited_s >= registration_wait_s(self.settings.spark):
+            self.count = self.settings.slots or max(self.count, room, 1)
+        self.problem = self._problem(executors, room, waited_s)
+        return self.count
+
+    def _is_complete(self, room: int, now_s: float) -> bool:
+        expected = expected_slots(self.settings.spark)
+        wanted = min((bound for bound in (self.settings.slots, expected) if bound is not None), default=None)
+        if wanted is not None and room >= wanted:
+            return True
+        on_standalone = self.settings.spark.get("spark.master", "").startswith("spark://")
+        return on_standalone and room > 0 and now_s - self._seen[1] >= _SETTLED_S
+
+    def _problem(self, executors: list[Executor], room: int, waited_s: float) -> str | None:
+        if room or waited_s < registration_wait_s(self.settings.spark):
+            return None
+        master = self.settings.spark.get("spark.master")
+        if executors:
+            return f"Spark has excluded all {len(executors)} executors of {master} (spark.excludeOnFailure.*)"
+        return (
+            f"{master} has given this worker no executor in {waited_s:.0f} s: it has no free core or too little memory "
+            "(spark.executor.memory), or its executors can not reach spark.driver.host"
+        )
+
+
+@dataclass(slots=True)
+class SlotWatch:
+    """Finds slots that run for Spark but never say hello: their executors can not reach us. One owner."""
+
+    settings: SparkSettings
+    address: str
+    _since_s: dict[int, float] = field(default_factory=dict)
+
+    def look(self, silent: Mapping[int, str], now_s: float) -> str | None:
+        """`silent`: the executor of each slot that runs and has no link. Gives a sentence when that lasts."""
+        self._since_s = {slot: self._since_s.get(slot, now_s) for slot in silent}
+        # The slot itself gives up after the whole of it; a Python that starts on a busy executor takes some seconds.
+        patience_s = self.settings.start_timeout_s / 2
+        late = sorted(slot for slot, since_s in self._since_s.items() if now_s - since_s >= patience_s)
+        if not late:
+            return None
+        return (
+            f"Slot {late[0]} runs in executor {silent[late[0]]} but has not reached this worker at {self.address} in "
+            f"{patience_s:.0f} s. Set kconnect.link.advertised.host and kconnect.link.port to what executors can reach"
+        )

@@ -1,0 +1,127 @@
+"""What a worker ships to the executors of a cluster: kconnect itself, and the folders of `plugin.path`.
+
+Each is one zip, made once for its content and kept in the cache; Spark unpacks it beside every executor. A driver
+serves it as long as it runs, so it takes a link of its own, and an old one can be swept from the cache at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import kconnect
+
+__all__ = ["LIBRARY", "Shipment", "pack", "plugin_folder_name", "shipments"]
+
+log = logging.getLogger(__name__)
+
+LIBRARY: Final = "kconnect-lib"
+"""The folder beside an executor that kconnect is unpacked to."""
+# So many zips of one kind stay in the cache: the versions of the last upgrades, and no more than that.
+_KEPT: Final = 5
+# A plugin folder of this size takes seconds for each executor: the operator may prefer an image that has it.
+_LARGE_BYTES: Final = 200 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """A folder that goes to the executors. `prefix`: the folder in the zip it is put below; `unpacked_as`: there."""
+
+    source: Path
+    prefix: str
+    unpacked_as: str
+
+
+def shipments(plugin_path: str | None) -> list[Shipment]:
+    """kconnect, and each folder of a `plugin.path` that is there; the worker has told of the others."""
+    ships = [Shipment(Path(kconnect.__file__).parent, "kconnect", LIBRARY)]
+    elements = [Path(part.strip()).expanduser().absolute() for part in (plugin_path or "").split(",") if part.strip()]
+    folders = [folder for folder in elements if folder.is_dir()]
+    return ships + [Shipment(folder, "", plugin_folder_name(number)) for number, folder in enumerate(folders)]
+
+
+def plugin_folder_name(number: int) -> str:
+    return f"kconnect-plugins-{number}"
+
+
+def pack(ship: Shipment, cache: Path, into: Path) -> Path:
+    """The zip of a shipment, linked into a folder of the application's own. Made when the cache has none of its state.
+
+    Errors: OSError when the cache or the source can not be read or written.
+    """
+    files = sorted(_files(ship.source))
+    stem = f"{ship.unpacked_as}-{kconnect.__version__}"
+    packed = cache / f"{stem}-{_state_of(ship, files)}.zip"
+    if not packed.exists():
+        size = sum(path.stat().st_size for path, _ in files)
+        if size > _LARGE_BYTES:
+            log.warning("%s has %d MB, and goes to every executor", ship.source, size // 1024**2)
+        _make(packed, ship, files)
+        _sweep(packed, stem)
+    linked = into / packed.name
+    if not linked.exists():
+        try:
+            os.link(packed, linked)
+        except OSError:  # another file system
+            shutil.copyfile(packed, linked)
+    return linked
+
+
+def _files(source: Path) -> Iterator[tuple[Path, str]]:
+    """The files below a folder with their names in it; links are followed, a link to a folder it is in is not."""
+    for folder, names, files in os.walk(source, followlinks=True):
+        here = Path(folder)
+        real = here.resolve()
+        names[:] = [
+            name
+            for name in names
+            if name != "__pycache__"
+            and not name.startswith(".")
+            and (here / name).resolve() not in (real, *real.parents)
+        ]
+        for name in files:
+            path = here / name
+            if path.suffix != ".pyc" and path.is_file():
+                yield path, path.relative_to(source).as_posix()
+
+
+def _state_of(ship: Shipment, files: list[tuple[Path, str]]) -> str:
+    """A mark of where it comes from and what is in it, from what the file system says: a plugin folder may be large."""
+    mark = hashlib.sha256(str(ship.source).encode())
+    for path, name in files:
+        found = path.stat()
+        mark.update(f"\0{name}\0{found.st_size}\0{found.st_mtime_ns}".encode())
+    return mark.hexdigest()[:16]
+
+
+def _make(packed: Path, ship: Shipment, files: list[tuple[Path, str]]) -> None:
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=packed.stem, suffix=".tmp", dir=packed.parent)
+    try:
+        with (
+            os.fdopen(handle, "wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as made,
+        ):
+            for path, name in files:
+                made.write(path, f"{ship.prefix}/{name}" if ship.prefix else name)
+            if not files:
+                made.writestr("empty", "")  # Spark can not unpack a zip without an entry
+        os.replace(temporary, packed)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _sweep(packed: Path, stem: str) -> None:
+    kind = stem.rpartition("-")[0]
+    others = sorted(packed.parent.glob(f"{kind}-*.zip"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in others[_KEPT:]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,135 @@
+"""The tasks of a launcher: in which slot each belongs, and what that slot's process has been told of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.spark.placement import Loads
+
+__all__ = ["TaskTable"]
+
+
+class TaskTable:
+    """Facts in, what is to be told out: no thread, no clock, no link. The launcher's lock guards it.
+
+    A task is homeless (no slot), unsent (its slot's process does not know of it) or sent. What one new task costs does
+    not grow with the tasks there are: a thousand connectors are a thousand calls.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[TaskId, _Task] = {}
+        self._homeless: dict[TaskId, _Task] = {}
+        self._unsent: defaultdict[int, dict[TaskId, _Task]] = defaultdict(dict)
+        self._loads = Loads()
+
+    def add(self, spec: TaskSpec) -> None:
+        """A run of a task is to start, in the slot of the run before, so that its host fences that one off."""
+        earlier = self._drop(spec.id)
+        task = self._tasks[spec.id] = _Task(spec, earlier.slot if earlier is not None else None)
+        if task.slot is None:
+            self._homeless[spec.id] = task
+        else:
+            self._loads.add(spec.id, task.slot)
+            self._unsent[task.slot][spec.id] = task
+
+    def remove(self, task_id: TaskId) -> int | None:
+        """Forget a task; gives the slot whose process has been told of it, if there is one."""
+        task = self._drop(task_id)
+        return task.slot if task is not None and task.sent else None
+
+    def place(self, usable: Collection[int]) -> None:
+        """Give every task without a usable slot one of these; no other moves."""
+        if not usable:
+            return
+        for slot in [slot for slot in self._unsent if slot not in usable]:
+            tasks = self._unsent.pop(slot)
+            for task_id, task in tasks.items():
+                self._loads.remove(task_id, slot)
+                task.slot = None
+            self._homeless |= tasks
+        for task_id, slot in self._loads.place(self._homeless, usable).items():
+            self._homeless[task_id].slot = slot
+            self._unsent[slot][task_id] = self._homeless[task_id]
+        self._homeless = {}
+
+    def take_unsent(self, attached: Collection[int]) -> list[tuple[int, TaskSpec]]:
+        """What the processes of these slots have to be told to start; counts as told."""
+        told = []
+        for slot in [slot for slot in self._unsent if slot in attached]:
+            for task in self._unsent.pop(slot).values():
+                task.sent = True
+                told.append((slot, task.spec))
+        return told
+
+    def is_sent(self, task_id: TaskId) -> bool:
+        return self._tasks[task_id].sent
+
+    def set_target(self, task_id: TaskId, state: TargetState) -> int | None:
+        """Wish for another state; gives the slot whose process has to be told."""
+        task = self._tasks.get(task_id)
+        if task is None:
+            return None
+        task.spec = replace(task.spec, target_state=state)
+        return task.slot if task.sent else None
+
+    def reached(self, slot: int, task_id: TaskId, run: int, state: RunState) -> bool:
+        """A slot reports a state. False: it is of an earlier run, or of a process that was given up."""
+        task = self._tasks.get(task_id)
+        if task is None or task.spec.run != run or task.slot != slot or not task.sent:
+            return False
+        ended = state in (RunState.FAILED, RunState.STOPPED)
+        if ended and not task.ended:
+            self._loads.remove(task_id, slot)
+        elif task.ended and not ended:
+            self._loads.add(task_id, slot)
+        task.ended = ended
+        return True
+
+    def is_run_of(self, slot: int, task_id: TaskId, run: int) -> bool:
+        """Whether this run of the task is the one that belongs in the slot."""
+        task = self._tasks.get(task_id)
+        return task is not None and task.slot == slot and task.spec.run == run
+
+    def lost(self, slot: int) -> list[TaskSpec]:
+        """The slot's process is gone: gives the tasks that went with it; its successor has to be told of them."""
+        gone = [task for task in self._tasks.values() if task.slot == slot and task.sent and not task.ended]
+        for task in gone:
+            task.sent = False
+            self._unsent[slot][task.spec.id] = task
+        return [task.spec for task in gone]
+
+    def has_work(self, slot: int) -> bool:
+        """Whether the slot's process has tasks that have not ended."""
+        return any(task.slot == slot and task.sent and not task.ended for task in self._tasks.values())
+
+    def by_slot(self) -> dict[int, tuple[TaskId, ...]]:
+        """The tasks of each slot that has any, in order."""
+        found: defaultdict[int, list[TaskId]] = defaultdict(list)
+        for task_id, task in sorted(self._tasks.items()):
+            if task.slot is not None:
+                found[task.slot].append(task_id)
+        return {slot: tuple(ids) for slot, ids in found.items()}
+
+    def _drop(self, task_id: TaskId) -> _Task | None:
+        task = self._tasks.pop(task_id, None)
+        if task is None:
+            return None
+        self._homeless.pop(task_id, None)
+        if task.slot is not None:
+            self._unsent[task.slot].pop(task_id, None)
+            if not task.ended:
+                self._loads.remove(task_id, task.slot)
+        return task
+
+
+@dataclass(slots=True)
+class _Task:
+    spec: TaskSpec
+    slot: int | None
+    sent: bool = False
+    """Whether the slot's present process has been told to start it."""
+    ended: bool = False
+    """FAILED or STOPPED by itself: stays so, also when its slot is lost."""

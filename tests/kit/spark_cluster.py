@@ -1,0 +1,190 @@
+"""A Spark standalone cluster on this machine: a real master, workers to add and kill, and the processes below them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from kconnect.spark.jvm import FAST_FLAGS, spark_home
+from kit.waiting import eventually, wait_http
+
+__all__ = ["SparkCluster", "bare_interpreter"]
+
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+class SparkCluster:
+    """A master, and workers of one core each, by number. `url` is what `spark.master` takes."""
+
+    def __init__(self, folder: Path, workers: int = 2, *, cores: int = 1) -> None:
+        self._folder = folder
+        self._cores = cores
+        self._count = workers
+        self._master: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.url = ""
+        self._web = ""
+
+    def start(self) -> SparkCluster:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._master = self._launch("master", "org.apache.spark.deploy.master.Master", "--port", "0")
+        self.url = self._said("master", r"Starting Spark master at (spark://\S+)")
+        port = self._said("master", r"Successfully started service 'MasterUI' on port (\d+)")
+        self._web = f"http://127.0.0.1:{port}"
+        for _ in range(self._count):
+            self.add_worker(wait=False)
+        self.await_workers(self._count)
+        return self
+
+    def add_worker(self, *, wait: bool = True) -> int:
+        """One more worker; gives its number."""
+        number = len(self.workers)
+        name = f"worker-{number}"
+        options = ["--port", "0", "--cores", str(self._cores), "--memory", "1g", "--work-dir", str(self._folder / name)]
+        self.workers.append(self._launch(name, "org.apache.spark.deploy.worker.Worker", *options, self.url))
+        if wait:
+            self.await_workers(sum(worker.poll() is None for worker in self.workers))
+        return number
+
+    def await_workers(self, count: int) -> None:
+        eventually(lambda: self.state()["aliveworkers"] == count, 30, f"{count} workers with the master")
+
+    def state(self) -> dict[str, Any]:
+        """What the master says of its workers and applications."""
+
+        def answered() -> dict[str, Any]:
+            body = wait_http(f"{self._web}/json/", 20)
+            try:
+                state: dict[str, Any] = json.loads(body)
+            except ValueError as err:  # the port comes first, then the page, and this document last
+                raise AssertionError(f"{self._web}/json/ is no JSON yet: {body[:60]!r}") from err
+            return state
+
+        return eventually(answered, 20, "the master's state")
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors that run, oldest first."""
+        found = []
+        for worker in self.workers:
+            if worker.poll() is None:
+                children = psutil.Process(worker.pid).children()
+                found += [child for child in children if _is_executor(child)]
+        return sorted(found, key=lambda process: process.create_time())
+
+    def executor_of(self, number: int) -> psutil.Process:
+        """The one executor of a worker."""
+        (found,) = [child for child in psutil.Process(self.workers[number].pid).children() if _is_executor(child)]
+        return found
+
+    def kill_worker(self, number: int) -> None:
+        """SIGKILL to a worker; its executor notices by itself."""
+        self.workers[number].kill()
+        self.workers[number].wait(10)
+
+    def stop(self) -> None:
+        """End all of it. Idempotent."""
+        family = [process for process in (*self.workers, self._master) if process is not None]
+        below: list[psutil.Process] = []
+        for process in family:
+            if process.poll() is None:
+                below += psutil.Process(process.pid).children(recursive=True)
+                process.send_signal(signal.SIGTERM)
+        for process in family:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+        _, alive = psutil.wait_procs(below, 3)
+        for left in alive:
+            left.kill()
+
+    def log_text(self, name: str = "master") -> str:
+        path = self._folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def executor_logs(self) -> str:
+        """What executors wrote to standard error, the last of each."""
+        return "\n".join(
+            path.read_text(errors="replace")[-3000:] for path in self._folder.glob("worker-*/app-*/*/stderr")
+        )
+
+    def _launch(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+        env = {
+            **os.environ,
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": " ".join(FAST_FLAGS),
+            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
+        }
+        # What the tests import must not reach the executors by way of the environment
+        env.pop("PYTHONPATH", None)
+        command = [str(spark_home() / "bin" / "spark-class"), main, "--host", "127.0.0.1", "--webui-port", "0"]
+        with (self._folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*command, *arguments],
+                env=env,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _said(self, name: str, pattern: str) -> str:
+        def found() -> str:
+            text = self.log_text(name)
+            assert self._master is not None
+            assert self._master.poll() is None, text
+            match = re.search(pattern, text)
+            return match[1] if match else ""
+
+        return eventually(found, 30, f"{name} says {pattern}")
+
+    def __enter__(self) -> SparkCluster:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def bare_interpreter(folder: Path, without: tuple[str, ...] = ()) -> Path:
+    """A Python that has what this one has, but not kconnect, and not the packages named: as executors may have it.
+
+    It is a folder of links, made in a moment. Gives its executable.
+    """
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "lib" / version / "site-packages"
+    packages.mkdir(parents=True)
+    hidden = ("_editable_impl_kconnect", "kconnect", *without)
+    for installed in Path(psutil.__file__).parents[1].iterdir():
+        if not installed.name.startswith(hidden) and installed.suffix != ".pth":
+            (packages / installed.name).symlink_to(installed)
+    (folder / "bin").mkdir()
+    base = Path(sys.base_prefix) / "bin" / version
+    (folder / "bin" / "python").symlink_to(base)
+    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    return folder / "bin" / "python"
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return _EXECUTOR in " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False

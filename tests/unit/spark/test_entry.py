@@ -1,0 +1,52 @@
+"""The first code of a slot in an executor: it travels by value, and says what the executor lacks."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import kconnect
+from kconnect.spark import entry
+
+ORDER = {"spec": {}, "import_path": [], "version": kconnect.__version__, "needed": entry.NEEDED, "plugins": ()}
+LOADED = """
+import importlib, sys
+from kconnect.spark.preload import MODULES
+for name in (*MODULES, "psutil"):  # the last is imported when a slot begins
+    importlib.import_module(name)
+print(*sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
+"""
+
+
+def test_what_is_looked_for_is_what_a_slot_imports():
+    told = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60)
+    needed = set(entry.NEEDED)
+
+    assert needed <= set(told.stdout.split()), told.stderr
+    own = {"kconnect", "pyspark", "py4j", "cython_runtime"}
+    others = {name for name in told.stdout.split() if not name.startswith("_")} - own - needed
+    assert not others, f"a slot imports {others} as well: add them to NEEDED"
+
+
+def test_all_missing_packages_are_named_with_the_host_and_the_interpreter():
+    with pytest.raises(RuntimeError, match="no_such_one, no_such_two") as told:
+        entry.enter({**ORDER, "needed": ("json", "no_such_one", "no_such_two")}, [0])
+
+    assert socket.gethostname() in str(told.value)
+    assert sys.executable in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_another_version_of_kconnect_is_refused_with_both_versions():
+    with pytest.raises(RuntimeError, match=f"it has kconnect {kconnect.__version__} .* the worker has 9.9.9"):
+        entry.enter({**ORDER, "version": "9.9.9"}, [0])
+
+
+def test_importing_the_room_alone_needs_no_package():
+    code = "import sys, kconnect.spark.entry; print('orjson' in sys.modules, 'psutil' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert told.stdout.split() == ["False", "False"], told.stderr
