@@ -1,6 +1,6 @@
 """The `connect` command: global options, commands loaded when they are called, main() = the one error boundary.
 
-Start-up is budgeted: `--help` and admin commands answer in 0.35 s, so modules of commands are imported on use.
+Start-up is budgeted: `--help` and admin commands answer in 0.3 s, so modules of commands are imported on use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ from typer.main import get_command
 
 from kconnect_cli.exits import INTERRUPTED, READER_GONE
 from kconnect_cli.plain_values import HELP_OPTIONS, use_plain_values
-from kconnect_cli.session import CliSession, Context, Output, Retry, Url, Verbose, session_of
+from kconnect_cli.session import (
+    CaFile,
+    CertFile,
+    CliSession,
+    Context,
+    KeyFile,
+    Output,
+    Retry,
+    Url,
+    User,
+    Verbose,
+    session_of,
+)
+from kconnect_cli.signals import interrupts_raise
 
 __all__ = ["app", "main"]
 
@@ -37,10 +50,13 @@ class _Entry(NamedTuple):
 _COMMANDS = (
     _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
     _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
+    _Entry("distributed", "Run a worker of a cluster, which shares connectors with its other workers."),
     _Entry("connectors", "List, show, create, apply, watch, pause, resume, stop, restart, delete.", ("connector",)),
     _Entry("tasks", "List, show, restart tasks of connectors.", ("task",)),
     _Entry("config", "Get, set, unset, edit settings of connectors."),
-    _Entry("offsets", "Show, alter, reset offsets of connectors.", ("offset",)),
+    _Entry("offsets", "Show, alter, reset, export, import offsets of connectors.", ("offset",)),
+    _Entry("cluster", "Show members, leader and last rebalances of a cluster, as the broker knows them."),
+    _Entry("topics", "Look into the internal topics and repair them, with no worker running.", ("topic",)),
     _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
     _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
@@ -84,27 +100,56 @@ def _load(entry: _Entry) -> Any:
     return command
 
 
+# As wide as the terminal, up to where lines are still read with ease
+_HELP_COLUMNS = 120
 # Rich's help would cost another 60 ms
 app = typer.Typer(
     cls=_LazyGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": HELP_OPTIONS},
+    add_completion=False,  # `connect completion` knows live names as well
+    context_settings={"help_option_names": HELP_OPTIONS, "max_content_width": _HELP_COLUMNS},
 )
 
 
-@app.callback(invoke_without_command=True)
+# \b keeps the lines of a paragraph as they are
+_EPILOG = """\b
+Options may also stand behind the verb. They come before the environment, the
+environment before a context, a context before the defaults; a context that
+--context names comes before the environment.
+
+\b
+Passwords come from KCONNECT_PASSWORD (of a key: KCONNECT_KEY_PASSWORD), a file
+named by KCONNECT_PASSWORD_FILE (KCONNECT_KEY_PASSWORD_FILE), or a context; else
+they are asked for. No option takes one: others could read it."""
+
+
+@app.callback(invoke_without_command=True, epilog=_EPILOG)
 def _root(
     ctx: typer.Context,
     url: Url = None,
     context: Context = None,
+    user: User = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
     retry: Retry = None,
     output: Output = None,
     verbose: Verbose = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     """Kafka Connect for Python teams, with Spark beneath: run workers, manage connectors."""
-    session_of(ctx).choose(url, output, verbose, context=context, retry=retry)
+    session_of(ctx).choose(
+        url,
+        output,
+        verbose,
+        context=context,
+        retry=retry,
+        user=user,
+        ca_file=ca_file,
+        cert_file=cert_file,
+        key_file=key_file,
+    )
     if version:
         from importlib.metadata import version as version_of
 
@@ -132,7 +177,8 @@ def run(arguments: Sequence[str], prog_name: str = "connect") -> int:
     try:
         root = get_command(app)
         use_plain_values(root)
-        code = root.main(list(arguments), prog_name, standalone_mode=False, obj=session)
+        with interrupts_raise():
+            code = root.main(list(arguments), prog_name, standalone_mode=False, obj=session)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:

@@ -6,17 +6,20 @@ is a candidate, a tab, and what it is. A line `:files` tells the shell to offer 
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from kconnect.errors import ConnectError
-from kconnect_cli.target import find_target
+from kconnect_cli.profiles import Profile
+from kconnect_cli.target import find_target, without_user
 
 __all__ = ["FILES", "Candidate", "LiveNames", "complete"]
 
 FILES = ":files"
+_END_OF_OPTIONS = "--"
 # A person waits for the second tab; a worker that is there answers in 10 ms
 _DEADLINE_S = 0.5
 
@@ -36,9 +39,10 @@ def complete(root: Any, words: Sequence[str], sources: Sources) -> list[Candidat
     """Candidates for the last of `words`, which may be empty. Never an error: a wrong line has none."""
     *before, last = words
     command, arguments, pending = _walk(root, before)
+    only_arguments = _END_OF_OPTIONS in before
     if pending is not None:
         found = _values(pending, arguments, sources)
-    elif last.startswith("-"):
+    elif last.startswith("-") and not only_arguments:
         found = [
             Candidate(opt, param.help or "") for param in _options(command) for opt in param.opts if opt[:2] == "--"
         ]
@@ -50,16 +54,22 @@ def complete(root: Any, words: Sequence[str], sources: Sources) -> list[Candidat
     else:
         argument = _argument_at(command, len(arguments))
         found = [] if argument is None else _values(argument, arguments, sources)
+        # A name with a leading dash would be read as an option; `--` lets it through
+        found = [candidate for candidate in found if only_arguments or not candidate.word.startswith("-")]
     fitting = [candidate for candidate in found if candidate.word.startswith(last) or candidate.word == FILES]
     return [candidate for candidate in fitting if candidate.word not in arguments]
 
 
 def _walk(root: Any, words: Sequence[str]) -> tuple[Any, list[str], Any]:  # as above
     """The command that words lead to, its arguments so far, and the option whose value comes next, if any."""
-    command, arguments, pending = root, [], None
+    command, arguments, pending, only_arguments = root, [], None, False
     for word in words:
         if pending is not None:
             pending = None
+        elif only_arguments and not _is_group(command):
+            arguments.append(word)
+        elif word == _END_OF_OPTIONS:
+            only_arguments = True
         elif word.startswith("-") and len(word) > 1:
             pending = _option_of(command, word)
         elif _is_group(command):
@@ -139,11 +149,44 @@ class LiveNames:
             "shell": lambda _: [Candidate(shell) for shell in ("bash", "zsh", "fish")],
             "state": states,
         }
-        live |= dict.fromkeys(("file", "files", "paths", "more", "ca_file", "cert_file", "key_file"), files)
+        live |= dict.fromkeys(_FILES, files)
         return live
 
     def _connectors(self) -> list[Candidate]:
+        if _DIRECT.intersection(self._words):
+            return [Candidate(name) for name in sorted(self._in_config_topic())]
         return [Candidate(name) for name in sorted(self._ask("connectors") or ())]
+
+    def _in_config_topic(self) -> set[str]:
+        """Connectors that have a config, as far as the topic is read in time; no value of it is looked into."""
+        from kconnect.direct.access import InternalTopic
+        from kconnect.direct.reading import ClusterReader
+        from kconnect.storage.config_topic import CONNECTOR
+        from kconnect_cli.cluster import ClusterOptions
+
+        logging.getLogger("kconnect").addHandler(logging.NullHandler())
+        profile = find_target(None, _after("--context", self._words), os.environ, lambda _: None, Profile()).profile
+        worker = (
+            _after("--worker", self._words)
+            or os.environ.get("KCONNECT_WORKER")
+            or (profile.worker if profile else None)
+        )
+        given = [(key, _after(option, self._words)) for option, key in _SETTINGS.items()]
+        settings = tuple((key, value) for key, value in given if value)
+        left_ms = max(1, round((self._ends - time.monotonic()) * 1000))
+        found: set[str] = set()
+        options = ClusterOptions(worker, _after("--command-config", self._words), f"{left_ms}ms", settings)
+        try:
+            with ClusterReader(options.access()) as reader:
+                for record in reader.records(InternalTopic.CONFIG):
+                    key = (record.key or b"").decode(errors="replace")
+                    if key.startswith(CONNECTOR):
+                        (found.discard if record.value is None else found.add)(key.removeprefix(CONNECTOR))
+                    if time.monotonic() > self._ends:
+                        break
+        except (ConnectError, OSError):  # no cluster is named, or it does not answer: a tab key shows no errors
+            return found
+        return found
 
     def _tasks(self, name: str) -> list[Candidate]:
         status = self._ask("connector_status", name)
@@ -158,7 +201,10 @@ class LiveNames:
     def _contexts(self) -> list[Candidate]:
         from kconnect_cli.profiles import contexts_path, load_profiles
 
-        return [Candidate(name, profile.url) for name, profile in sorted(load_profiles(contexts_path()).known.items())]
+        return [
+            Candidate(name, without_user(profile.url)[0])
+            for name, profile in sorted(load_profiles(contexts_path()).known.items())
+        ]
 
     def _ask(self, method: str, *arguments: str) -> Any:  # whatever the client's method gives
         """An answer of the worker, or an empty one when there is none in time: a tab key shows no errors."""
@@ -168,9 +214,10 @@ class LiveNames:
         if left_s <= 0:
             return {}
         try:
-            target = find_target(
-                _after("--url", self._words), _after("--context", self._words), os.environ, lambda _: None
-            )
+            url, context = _after("--url", self._words), _after("--context", self._words)
+            user, ca, cert, key = (_after(option, self._words) for option in ("--user", "--ca", "--cert", "--key"))
+            here = Profile(user=user, ca=ca, cert=cert, key=key)
+            target = find_target(url, context, os.environ, lambda _: None, here)
             access = target.access(os.environ)
             with ConnectClient(target.url, timeout_s=left_s, connect_timeout_s=left_s, access=access) as client:
                 return getattr(client, method)(*arguments)
@@ -178,6 +225,14 @@ class LiveNames:
             return {}
 
 
+_FILES = ("file", "files", "paths", "more", "ca_file", "cert_file", "key_file", "worker", "command_config")
+# Commands that go past the workers to the topics
+_DIRECT = frozenset({"topics", "topic", "--direct"})
+_SETTINGS = {
+    "--bootstrap-servers": "bootstrap.servers",
+    "--group-id": "group.id",
+    "--config-topic": "config.storage.topic",
+}
 _STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED")
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 

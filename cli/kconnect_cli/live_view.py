@@ -1,4 +1,4 @@
-"""The live view of `connect standalone` on a terminal: connectors, tasks, states, records/s, errors, last log lines.
+"""The live view of a worker on a terminal: connectors, tasks, states, records/s, errors, last log lines.
 
 `page` draws facts and decides nothing else; `LiveView` is the thread that gathers facts and shows the page.
 """
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -27,9 +27,8 @@ from kconnect_cli.output import STATE_STYLES, state_counts
 if TYPE_CHECKING:
     from kconnect.metrics import TaskCounters
     from kconnect.model import ConnectorStatus, TaskId
-    from kconnect.worker import StandaloneWorker
 
-__all__ = ["Facts", "LiveView", "Rates", "page"]
+__all__ = ["Facts", "LiveView", "Rates", "ShownWorker", "page"]
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +43,15 @@ _LOGGER = re.compile(r" \(\S+:\d+\)$")
 # Title, blank, table head, blank, log head
 _OTHER_LINES = 6
 _LEAST_LOG_LINES = 4
+
+
+class ShownWorker(Protocol):
+    """What the view asks of a worker."""
+
+    @property
+    def rest_url(self) -> str: ...
+    def statuses(self) -> Sequence[ConnectorStatus]: ...
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,8 @@ def page(facts: Facts, height: int) -> RenderableType:
     """The whole screen: a title, a row for each connector and task, and log lines in what is left of the height."""
     states = [str(task.state) for status in facts.statuses for task in status.tasks]
     title = Text.assemble(
-        ("connect standalone", "bold"),
-        f"  {facts.where}  up {_length(facts.up_s)}  {len(facts.statuses)} connectors, tasks: {state_counts(states)}",
+        (facts.where, "bold"),
+        f"  up {_length(facts.up_s)}  {len(facts.statuses)} connectors, tasks: {state_counts(states)}",
         ("  Ctrl-C stops", "dim"),
         no_wrap=True,
         overflow="ellipsis",
@@ -119,7 +127,7 @@ class LiveView:
     On leaving, the last lines of the log are written plainly, so that they stay when the view is gone.
     """
 
-    def __init__(self, worker: StandaloneWorker, handler: logging.Handler, stream: TextIO, where: str) -> None:
+    def __init__(self, worker: ShownWorker, handler: logging.Handler, stream: TextIO, where: str) -> None:
         self._worker = worker
         self._handler = handler
         self._stream = stream

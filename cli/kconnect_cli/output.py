@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 __all__ = [
     "Column",
     "Format",
     "Row",
+    "painted",
     "plain_table",
     "state_counts",
     "table_text",
@@ -20,6 +24,9 @@ __all__ = [
 ]
 
 Row: TypeAlias = Mapping[str, Any]
+
+# Blanks between columns, and where a terminal is too narrow for them
+_GAP, _NARROW_GAP = 3, 2
 
 
 class Format(StrEnum):
@@ -61,13 +68,32 @@ def write_object(value: object, form: Format) -> None:
 
         write_text(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
     else:
-        import orjson
+        write_text(_json(value) + "\n")
 
-        write_text(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+def _json(value: object) -> str:
+    import orjson
+
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:  # what Java wrote may hold halves of surrogate pairs, and numbers of more than 64 bits
+        import json
+
+        return json.dumps(value, indent=2)
 
 
 def write_text(text: str) -> None:
     sys.stdout.write(text)
+
+
+def painted(text: str, colour: str | None = None, *, bold: bool = False) -> str:
+    """Text for stdout, in colour on a terminal (unless NO_COLOR is set)."""
+    import os
+
+    import typer
+
+    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    return text if is_plain else typer.style(text, fg=colour, bold=bold or None)
 
 
 def state_counts(states: Sequence[str]) -> str:
@@ -78,12 +104,12 @@ def state_counts(states: Sequence[str]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "-"
 
 
-def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]], gap: int = _GAP) -> str:
     """Columns aligned with blanks, as `awk` and eyes like it."""
     lines = [list(titles), *([_one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(titles))]
     return "".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
+        (" " * gap).join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
         for line in lines
     )
 
@@ -97,25 +123,58 @@ STATE_STYLES = {
 }
 
 
+# Below this a last column of sentences is a thread of single words; it goes below its row then
+_LEAST_LAST_COLUMN = 24
+
+
 def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], wrap: bool) -> str:
+    """A table as wide as the terminal. With `wrap` cells but the last are never cut: they are names, to be copied."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0), expand=not wrap)
+    console = Console(file=sys.stdout)
+    widths = [max(len(_one_line(line[index])) for line in (titles, *rows)) for index in range(len(titles))]
+    gap = _GAP if sum(widths) + _GAP * (len(widths) - 1) <= console.width else _NARROW_GAP
+    left = console.width - sum(widths[:-1]) - gap * (len(widths) - 1)
+    if wrap and widths[-1] > left and left < _LEAST_LAST_COLUMN:
+        lines = _with_last_below(titles, rows, console.width)
+        with console.capture() as captured:
+            console.print(*lines, sep="\n", soft_wrap=True)
+        return captured.get()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0), expand=not wrap)
     for title in titles[:-1]:
-        table.add_column(title, no_wrap=not wrap)
+        table.add_column(title, no_wrap=True)
     table.add_column(titles[-1], no_wrap=not wrap, overflow="fold" if wrap else "ellipsis", ratio=None if wrap else 1)
     for row in rows:
-        cells = [Text(_one_line(cell), overflow="fold" if wrap else "ellipsis") for cell in row]
-        for cell in cells:
-            for state, style in STATE_STYLES.items():
-                cell.highlight_words([state], style)
-        table.add_row(*cells)
-    console = Console(file=sys.stdout)
+        table.add_row(*(_coloured(_one_line(cell), "fold" if wrap else "ellipsis") for cell in row))
     with console.capture() as captured:
         console.print(table)
     return captured.get()
+
+
+def _with_last_below(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
+    """For a narrow terminal: the last cell of each row on lines of its own, indented, below the others."""
+    from textwrap import fill
+
+    from rich.text import Text
+
+    head, *above = plain_table(titles[:-1], [row[:-1] for row in rows], _NARROW_GAP).splitlines()
+    lines = [Text(head, style="bold")]
+    for line, row in zip(above, rows, strict=True):
+        lines.append(_coloured(line, "fold"))
+        if row[-1]:
+            below = fill(_one_line(row[-1]), width, initial_indent="    ", subsequent_indent="    ")
+            lines.append(_coloured(below, "fold"))
+    return lines
+
+
+def _coloured(text: str, overflow: Literal["fold", "ellipsis"]) -> Text:
+    from rich.text import Text
+
+    cell = Text(text, overflow=overflow)
+    for state, style in STATE_STYLES.items():
+        cell.highlight_words([state], style)
+    return cell
 
 
 def _one_line(cell: str) -> str:

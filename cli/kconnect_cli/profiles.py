@@ -9,30 +9,35 @@ the platform's config folder, may be edited by hand:
     user = "ann"
     password_env = "PROD_PASSWORD"       # or password_file = "..", or password = ".."
     ca = "/etc/connect/ca.pem"
+    cert = "/etc/connect/ann.pem"        # with its key in it, or key = ".."
+    key_password_file = "/run/secrets/k" # or key_password_env = "..", or key_password = ".."
+    worker = "/etc/connect/worker.properties"  # for the internal topics, when no worker is up
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 
-__all__ = ["Profile", "Profiles", "checked", "contexts_path", "is_open_to_others", "load_profiles", "save_profiles"]
+__all__ = ["Profile", "Profiles", "checked", "contexts_path", "load_profiles", "save_profiles"]
 
 _PASSWORDS = ("password", "password_env", "password_file")
+_KEY_PASSWORDS = ("key_password", "key_password_env", "key_password_file")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One context as the file has it. Of the three passwords at most one is given."""
+    """What one place says of a worker: a context of the file, the environment, or the options of a call.
 
-    url: str
+    Of the three ways to give a password at most one is used. `url` is empty only outside of the file.
+    """
+
+    url: str = ""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     password_env: str | None = None
@@ -40,28 +45,54 @@ class Profile:
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    key_password_env: str | None = None
+    key_password_file: str | None = None
+    worker: str | None = None
+    """Properties file of the cluster's workers, for commands that go to its topics."""
+
+    @property
+    def holds_a_secret(self) -> bool:
+        """Whether a password itself stands here, not only where it is."""
+        return self.password is not None or self.key_password is not None
 
     def secret(self, environ: Mapping[str, str]) -> str | None:
         """The password, from where the context says. Errors: ConnectError when it is not there."""
-        if self.password_env is not None:
-            if self.password_env not in environ:
-                raise ConnectError(
-                    f"The password of {self.user} is to be in the environment variable {self.password_env}, "
-                    "which is not set",
-                    hint=f"export {self.password_env}=..",
-                )
-            return environ[self.password_env]
-        if self.password_file is not None:
-            try:
-                return Path(self.password_file).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as err:
-                raise ConnectError(f"The password of {self.user} can not be read: {err}") from err
-        return self.password
+        what = f"password of {self.user}" if self.user else "password"
+        return _secret(what, self.password, self.password_env, self.password_file, environ)
+
+    def key_secret(self, environ: Mapping[str, str]) -> str | None:
+        """What opens the key, as `secret`."""
+        what = f"password of the key {self.key or self.cert}" if self.cert else "password of the key"
+        return _secret(what, self.key_password, self.key_password_env, self.key_password_file, environ)
+
+    @property
+    def secret_files(self) -> list[Path]:
+        """Files with a password that this place names."""
+        return [Path(file).expanduser() for file in (self.password_file, self.key_password_file) if file is not None]
 
     def to_toml(self) -> dict[str, str]:
         """Fields that are given."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         return {key: value for key, value in named.items() if value is not None}
+
+
+def _secret(
+    what: str, itself: str | None, variable: str | None, file: str | None, environ: Mapping[str, str]
+) -> str | None:
+    if variable is not None:
+        if variable not in environ:
+            raise ConnectError(
+                f"The {what} is to be in the environment variable {variable}, which is not set",
+                hint=f"export {variable}=..",
+            )
+        return environ[variable]
+    if file is not None:
+        try:
+            return Path(file).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as err:
+            raise ConnectError(f"The {what} can not be read: {err}") from err
+    return itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +106,8 @@ class Profiles:
         """Errors: NotFoundError with names that are alike."""
         if name in self.known:
             return self.known[name]
+        from difflib import get_close_matches
+
         near = get_close_matches(name, self.known, n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else "`connect contexts list` shows what there is."
         raise NotFoundError(f"There is no context {name}", hint=hint)
@@ -135,20 +168,21 @@ def save_profiles(path: Path, profiles: Profiles) -> None:
         raise
 
 
-def is_open_to_others(path: Path) -> bool:
-    """Whether others than the owner may read the file."""
-    return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+def checked(profile: Profile, whose: str, *, in_file: bool = True) -> Profile:
+    """Refuses half-given settings. Errors: ConfigError; `whose` is the subject of its sentence.
 
-
-def checked(name: str, profile: Profile, lead: str = "") -> Profile:
-    """Refuses half-given settings. Errors: ConfigError, after `lead`."""
-    given = [key for key in _PASSWORDS if getattr(profile, key) is not None]
-    if len(given) > 1:
-        raise ConfigError(f"{lead}Context {name} has {' and '.join(given)}", hint="Keep one of them.")
-    if given and profile.user is None:
-        raise ConfigError(f"{lead}Context {name} has a password and no user", hint="Add the user it belongs to.")
+    Outside of the file a password may stand alone: the user it is for may be named elsewhere.
+    """
+    for ways in (_PASSWORDS, _KEY_PASSWORDS):
+        given = [key for key in ways if getattr(profile, key) is not None]
+        if len(given) > 1:
+            raise ConfigError(f"{whose} has {' and '.join(given)}", hint="Keep one of them.")
+        if given and in_file and ways is _PASSWORDS and profile.user is None:
+            raise ConfigError(f"{whose} has a password and no user", hint="Add the user it belongs to.")
+        if given and in_file and ways is _KEY_PASSWORDS and profile.cert is None:
+            raise ConfigError(f"{whose} has a password for a key and no certificate", hint="Add cert, or leave it out.")
     if profile.key is not None and profile.cert is None:
-        raise ConfigError(f"{lead}Context {name} has a key and no certificate", hint="Add cert, or leave key out.")
+        raise ConfigError(f"{whose} has a key and no certificate", hint="Add cert, or leave key out.")
     return profile
 
 
@@ -160,6 +194,6 @@ def _profile(path: Path, name: str, table: object) -> Profile:
         what = f"does not know {', '.join(unknown)}" if unknown else "has no url"
         raise ConfigError(
             f"{path}: [contexts.{name}] {what}",
-            hint="It takes url, user, password, password_env, password_file, ca, cert, key.",
+            hint=f"It takes {', '.join(item.name for item in fields(Profile))}.",
         )
-    return checked(name, Profile(**table), f"{path}: ")
+    return checked(Profile(**table), f"{path}: Context {name}")

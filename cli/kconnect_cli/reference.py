@@ -7,7 +7,7 @@ python -m kconnect_cli.reference --configuration > docs/configuration.md
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import typer
@@ -16,11 +16,14 @@ from typer.main import get_command
 from kconnect.api.configdef import ConfigDef, ConfigKey
 from kconnect_cli import exits
 from kconnect_cli.app import app
+from kconnect_cli.cluster import CLUSTER_OPTIONS
 from kconnect_cli.output import write_text
+from kconnect_cli.target import VARIABLES
 
 __all__ = ["cli_reference", "configuration_reference"]
 
-_EVERYWHERE = ("url", "context", "retry", "output", "verbose")
+_EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "output", "verbose")
+_CLUSTER = frozenset(CLUSTER_OPTIONS)
 
 _CLI_HEAD = """# Command reference
 
@@ -38,11 +41,47 @@ Apache Kafka Connect 4.3; settings that begin with `kconnect.` are ours. Times a
 """
 
 
+_WHICH_WORKER = """
+They stand before the noun or behind the verb. Options come before the environment, the environment before a context, a
+context before the defaults; a context that `--context` names comes before the environment. Which worker: `--url`, else
+`--context`, else `KCONNECT_URL`, else `KCONNECT_CONTEXT`, else the current context, else `http://localhost:8083`. A URL
+that is named alone takes no user and no certificate from a context. A password counts only for the user, and that of a
+key only for the certificate, that it was given for, or when it was given for none; one that is nowhere is asked for on
+a terminal. No option takes a password: others could read it in the list of processes.
+
+| Variable | What it gives |
+| --- | --- |
+| `KCONNECT_CONTEXT` | Name of the context, as `--context` |
+{variables}
+Contexts are kept in `kconnect/contexts.toml` of the user's config folder (`$XDG_CONFIG_HOME`, else `~/.config`), which
+only its owner may read; a warning tells when others may and a password is in it.
+"""
+_VARIABLES = {
+    "url": "URL of the worker, as `--url`",
+    "user": "User for basic auth, as `--user`",
+    "password": "The user's password",
+    "password_file": "File with the user's password",
+    "ca": "CA certificates to trust, PEM, as `--ca`",
+    "cert": "Our certificate, PEM, as `--cert`",
+    "key": "Its private key, PEM, as `--key`; not needed when it is in the same file",
+    "key_password": "Password of the key",
+    "key_password_file": "File with the password of the key",
+}
+
+_CLUSTER_HEAD = """
+`connect topics`, and with `--direct` also the ordinary commands, work on a cluster's internal topics. A worker's file
+says all of a cluster; single options win over the file.
+"""
+_CLUSTER_TITLE = "Options of a cluster"
+_CLUSTER_LINK = f"Also the [{_CLUSTER_TITLE.lower()}](#{_CLUSTER_TITLE.lower().replace(' ', '-')}).\n"
+
+
 def cli_reference() -> str:
     """docs/cli.md."""
     root: Any = get_command(app)  # typer's click types are private
     context = typer.Context(root, info_name="connect")
     parts = [_CLI_HEAD, "## Options of all commands\n", _options_everywhere(root, context)]
+    parts += [f"## {_CLUSTER_TITLE}\n{_CLUSTER_HEAD}", _options_of_a_cluster(root, context)]
     for name in root.commands:
         command = root.get_command(context, name)
         parts += _command(command, f"connect {name}", 2, context)
@@ -86,11 +125,34 @@ def _command(command: Any, path: str, level: int, context: Any) -> list[str]:  #
         return parts
     usage = " ".join([path, *_usage(command)])
     parts += [f"```\n{usage}\n```\n", f"{text}\n"]
-    rows = [_parameter_row(param) for param in command.params if param.name not in _EVERYWHERE]
-    rows = [row for row in rows if row[0] != "`--help`"]
+    shared = _CLUSTER if _has_cluster_options(command) else frozenset()
+    params = [param for param in command.params if not _is_everywhere(param) and param.name not in shared]
+    rows = [row for row in map(_parameter_row, params) if row[0] != "`--help`"]
     if rows:
         parts.append(_table(("Argument or option", "Default", "What it does"), rows))
+    if shared:
+        parts.append(_CLUSTER_LINK)
     return parts
+
+
+def _has_cluster_options(command: Any) -> bool:  # as above
+    """`contexts add` has a --worker of its own."""
+    return {param.name for param in command.params} >= _CLUSTER
+
+
+def _options_of_a_cluster(root: Any, context: Any) -> str:  # as above
+    """As the first command that has them has them: with_cluster gives all of them the same."""
+    found = next(command for command in _commands(root, context) if _has_cluster_options(command))
+    rows = [_parameter_row(param) for param in found.params if param.name in _CLUSTER]
+    return _table(("Option", "Default", "What it does"), rows)
+
+
+def _commands(command: Any, context: Any) -> Iterator[Any]:  # as above
+    if not hasattr(command, "commands"):
+        yield command
+        return
+    for name in command.commands:
+        yield from _commands(command.get_command(context, name), context)
 
 
 def _usage(command: Any) -> list[str]:  # as above
@@ -101,8 +163,9 @@ def _usage(command: Any) -> list[str]:  # as above
 
 def _metavar(param: Any) -> str:  # as above
     text = str(param.metavar or param.name.upper())
-    many = "..." if param.nargs == -1 and not text.endswith("...]") else ""
-    return text + many
+    if not param.required and not text.startswith("["):
+        text = f"[{text}]"
+    return text + ("..." if param.nargs == -1 and not text.endswith("...]") else "")
 
 
 def _parameter_row(param: Any) -> tuple[str, str, str]:  # as above
@@ -116,14 +179,16 @@ def _parameter_row(param: Any) -> tuple[str, str, str]:  # as above
 
 
 def _options_everywhere(root: Any, context: Any) -> str:  # as above
-    group = root.get_command(context, "connectors")
-    params = {param.name: param for param in group.commands["list"].params}
+    params = {param.name: param for param in root.params}
     rows = [_parameter_row(params[name]) for name in _EVERYWHERE]
-    return _table(("Option", "Default", "What it does"), rows) + (
-        "\nThey stand before the noun or behind the verb. Which worker: `--url`, else `--context`, else "
-        "`KCONNECT_URL`, else\n`KCONNECT_CONTEXT`, else the current context, else `http://localhost:8083`. "
-        "A named URL alone takes no user and\nno certificate from a context.\n"
+    return _table(("Option", "Default", "What it does"), rows) + _WHICH_WORKER.format(
+        variables="".join(f"| `{variable}` | {_VARIABLES[key]} |\n" for key, variable in VARIABLES.items())
     )
+
+
+def _is_everywhere(param: Any) -> bool:  # as above
+    """`contexts add` has options of its own under some of these names; they are shown where they are not hidden."""
+    return param.name in ("url", "context", "retry", "output", "verbose") or bool(getattr(param, "hidden", False))
 
 
 def _exit_codes() -> str:

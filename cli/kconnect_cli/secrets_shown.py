@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kconnect.errors import BadRequestError, ConfigError, NotFoundError
 from kconnect.logs import HIDDEN, is_secret
@@ -16,7 +18,9 @@ from kconnect.logs import HIDDEN, is_secret
 if TYPE_CHECKING:
     from kconnect_cli.session import CliSession
 
-__all__ = ["Masker", "unmasked"]
+__all__ = ["Masker", "ShowSecrets", "unmasked"]
+
+ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")]
 
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
@@ -44,7 +48,7 @@ class Masker:
         """Keys of type PASSWORD; none when the worker does not have the plugin (any more)."""
         if plugin and plugin not in self._passwords:
             try:
-                table = self._session.client.plugin_config(plugin)
+                table = self._session.reader.plugin_config(plugin)
                 found = frozenset(str(row["name"]) for row in table if row.get("type") == "PASSWORD")
             except (NotFoundError, BadRequestError):
                 found = frozenset()

@@ -23,7 +23,7 @@ STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", 
 
 _NAMES_HELP = "Connector names; with --regexp regular expressions."
 _STATE_HELP = f"Only those that are, or have a task that is, in this state; may be repeated: {', '.join(STATES[:5])}."
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help=_NAMES_HELP, show_default=False)]
+_Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=_NAMES_HELP, show_default=False)]
 _Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
 _All = Annotated[bool, typer.Option("--all", help="All connectors.")]
 _Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
@@ -142,7 +142,7 @@ def chosen_names(session: CliSession, selection: Selection) -> list[str]:
         raise UsageProblem("Missing argument 'NAME'.", hint="Give names, --regexp with expressions, or --all.")
     if not selection.needs_looking:
         return list(selection.names)
-    names = select_names(selection, session.client.connector_statuses())
+    names = select_names(selection, session.reader.connector_statuses())
     if not names:
         states = " or ".join(sorted(selection.states))
         session.say(f"No connector is {states}." if states else f"No connectors at {session.url}.")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -16,12 +15,12 @@ from kconnect.errors import ConnectError, NotFoundError, TimedOutError, Unreacha
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.output import Format
+from kconnect_cli.profiles import Profile
 from kconnect_cli.target import DEFAULT_URL, Target, find_target
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from kconnect.client import ConnectClient
+    from kconnect.direct.direct_client import DirectClient
 
 __all__ = [
     "DEFAULT_URL",
@@ -31,7 +30,6 @@ __all__ = [
     "Names",
     "Yes",
     "session_of",
-    "signals_raise",
     "with_session",
 ]
 
@@ -43,15 +41,40 @@ _RETRY_S = 10.0
 _URL_HELP = f"REST URL of a worker. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
 _CONTEXT_HELP = "Named worker to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
 _RETRY_HELP = "How long to try again while a rebalance runs (409); 0 does not. [default: 10s]"
+_USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
+_CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
+_CERT_HELP = "Our certificate, PEM. [env var: KCONNECT_CERT_FILE]"
+_KEY_HELP = "Its private key, PEM; its password is KCONNECT_KEY_PASSWORD. [env var: KCONNECT_KEY_FILE]"
+
+
+def _option(help_: str, *names: str, metavar: str | None = None, hidden: bool = False) -> Any:  # Typer's own type
+    return typer.Option(*names, help=help_, metavar=metavar, show_default=False, hidden=hidden)
+
+
 # The variables are read by the session, not by Typer: behind the verb they would win over what stands before the noun
-Url = Annotated[str | None, typer.Option("--url", help=_URL_HELP, show_default=False)]
-Context = Annotated[str | None, typer.Option("--context", help=_CONTEXT_HELP, show_default=False)]
-Retry = Annotated[str | None, typer.Option("--retry", metavar="TIME", help=_RETRY_HELP, show_default=False)]
+Url = Annotated[str | None, _option(_URL_HELP, "--url", metavar="URL")]
+Context = Annotated[str | None, _option(_CONTEXT_HELP, "--context", metavar="CONTEXT")]
+Retry = Annotated[str | None, _option(_RETRY_HELP, "--retry", metavar="TIME")]
 Output = Annotated[
-    Format | None,
-    typer.Option("--output", "-o", help="table, json, yaml or name. [default: table]", show_default=False),
+    Format | None, _option("table, json, yaml or name. [default: table]", "--output", "-o", metavar="FORMAT")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the trace of an error.")]
+User = Annotated[str | None, _option(_USER_HELP, "--user", metavar="USER")]
+CaFile = Annotated[str | None, _option(_CA_HELP, "--ca", metavar="FILE")]
+CertFile = Annotated[str | None, _option(_CERT_HELP, "--cert", metavar="FILE")]
+KeyFile = Annotated[str | None, _option(_KEY_HELP, "--key", metavar="FILE")]
+# Behind the verb these are taken and not shown: `connect --help` and the reference tell of them, once
+_HIDDEN = {
+    name: Annotated[str | None, _option(help_, flag, hidden=True)]
+    for name, flag, help_ in (
+        ("user", "--user", _USER_HELP),
+        ("ca_file", "--ca", _CA_HELP),
+        ("cert_file", "--cert", _CERT_HELP),
+        ("key_file", "--key", _KEY_HELP),
+    )
+}
+_EVERYWHERE = {"url": Url, "context": Context, **_HIDDEN, "retry": Retry, "output": Output, "verbose": Verbose}
+
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -66,8 +89,11 @@ class CliSession:
         self.retry_s = _RETRY_S
         self._url: str | None = None
         self._context: str | None = None
+        self._options = Profile()
         self._target: Target | None = None
         self._client: ConnectClient | None = None
+        self.direct: DirectClient | None = None
+        """Set when the command works on the cluster's topics, not over a worker's REST API."""
 
     def choose(
         self,
@@ -77,10 +103,16 @@ class CliSession:
         *,
         context: str | None = None,
         retry: str | None = None,
+        user: str | None = None,
+        ca_file: str | None = None,
+        cert_file: str | None = None,
+        key_file: str | None = None,
     ) -> None:
         """Options of the root or of the command; what is None was not given here."""
         self._url = url or self._url
         self._context = context or self._context
+        here = {"user": user, "ca": ca_file, "cert": cert_file, "key": key_file}
+        self._options = replace(self._options, **{key: value for key, value in here.items() if value is not None})
         self._target = None
         self.output = output or self.output
         self.verbose = verbose or self.verbose
@@ -91,8 +123,13 @@ class CliSession:
     def target(self) -> Target:
         """The worker that is meant, read from options, environment and contexts file when first asked for."""
         if self._target is None:
-            self._target = find_target(self._url, self._context, os.environ, self.say)
+            self._target = find_target(self._url, self._context, os.environ, self.say, self._options)
         return self._target
+
+    @property
+    def options(self) -> Profile:
+        """Who we are to the worker, as the options of this call say."""
+        return self._options
 
     @property
     def given_url(self) -> str | None:
@@ -100,8 +137,20 @@ class CliSession:
         return self._url
 
     @property
+    def context_worker(self) -> str | None:
+        """The properties file of workers that the chosen context names."""
+        profile = self.target.profile
+        return None if profile is None else profile.worker
+
+    @property
     def url(self) -> str:
-        return self.target.url
+        """Where it works, for messages."""
+        return self.target.url if self.direct is None else self.direct.place
+
+    @property
+    def reader(self) -> ConnectClient | DirectClient:
+        """Who tells of connectors: a worker, or the cluster's topics."""
+        return self.client if self.direct is None else self.direct
 
     @property
     def client(self) -> ConnectClient:
@@ -109,12 +158,16 @@ class CliSession:
             from kconnect.client import ConnectClient
 
             access = self.target.access(os.environ)
+            if access is not None and access.user is not None and access.password is None:
+                access = replace(access, password=self.ask_password(f"Password of {access.user} at {self.url}"))
             self._client = ConnectClient(self.url, retry_conflicts_s=self.retry_s, access=access)
         return self._client
 
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+        if self.direct is not None:
+            self.direct.close()
 
     def say(self, text: str) -> None:
         """Talk: to stderr."""
@@ -143,6 +196,12 @@ class CliSession:
         if not typer.confirm(question, err=True):
             self.say("Nothing was changed.")
             raise typer.Exit(1)
+
+    def ask_password(self, question: str) -> str | None:
+        """Ask on the terminal, unseen; None without a terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        return str(typer.prompt(question, hide_input=True, err=True))
 
     def each(self, names: Sequence[str], action: Callable[[str], None], *, connectors: bool = True) -> None:
         """Do it for every connector (or other name), though some fail; the exit code is that of the first failure."""
@@ -174,7 +233,7 @@ class CliSession:
                 err.hint = self._other_names(name)
             raise
         except ConnectError as err:
-            if type(err) is not ConnectError or name in self.client.connectors():
+            if type(err) is not ConnectError or name in self.reader.connectors():
                 raise
             raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name)) from err
 
@@ -185,7 +244,7 @@ class CliSession:
         return found[name]
 
     def _other_names(self, name: str, names: Sequence[str] | None = None) -> str | None:
-        names = self.client.connectors() if names is None else names
+        names = self.reader.connectors() if names is None else names
         if name in names:
             return None
         if not names:
@@ -204,54 +263,30 @@ def session_of(ctx: typer.Context) -> CliSession:
 
 
 def with_session(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the session as its first argument, and the options --url, --output and --verbose.
+    """Give a command the session as its first argument, and the options of all commands.
 
-    So these (and --context, --retry) may stand before the noun or after the verb, and a command only names its own
-    parameters.
+    So these may stand before the noun or after the verb, and a command only names its own parameters. One that has a
+    parameter of such a name, as `contexts add --user`, keeps it to itself.
     """
-
-    def call(
-        ctx: typer.Context,
-        *,
-        url: str | None,
-        context: str | None,
-        retry: str | None,
-        output: Format | None,
-        verbose: bool,
-        **given: Any,
-    ) -> None:
-        session = session_of(ctx)
-        session.choose(url, output, verbose, context=context, retry=retry)
-        command(session, **given)
-
     hints = get_type_hints(command, include_extras=True)
     own = list(inspect.signature(command).parameters.values())[1:]
+    shared = {name: kind for name, kind in _EVERYWHERE.items() if name not in {parameter.name for parameter in own}}
+
+    def call(ctx: typer.Context, **given: Any) -> None:
+        session = session_of(ctx)
+        session.choose(**{name: given.pop(name) for name in shared})
+        command(session, **given)
+
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
-        inspect.Parameter("url", kind, annotation=Url, default=None),
-        inspect.Parameter("context", kind, annotation=Context, default=None),
-        inspect.Parameter("retry", kind, annotation=Retry, default=None),
-        inspect.Parameter("output", kind, annotation=Output, default=None),
-        inspect.Parameter("verbose", kind, annotation=Verbose, default=False),
+        *(
+            inspect.Parameter(name, kind, annotation=option, default=False if option is Verbose else None)
+            for name, option in shared.items()
+        ),
     ]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
     return call
-
-
-@contextmanager
-def signals_raise() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the command through its `finally` blocks, as Ctrl-C does."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

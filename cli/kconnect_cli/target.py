@@ -1,96 +1,136 @@
-"""Which worker a call is meant for: options, then the environment, then the current context, then localhost.
+"""Which worker a call is meant for, and who we are to it: options, then the environment, then a context.
 
 A URL that is named wins over a context that is not, and takes no user or certificate from it: these belong to the
-context's worker. Named together (`--url .. --context ..`) they count together.
+context's worker. Named together (`--url .. --context ..`) they count together. A context that --context names comes
+before the environment, one that KCONNECT_CONTEXT names or that is the current one behind it.
+A secret counts only for the user or the certificate that it was given for, or when it was given for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from kconnect_cli.profiles import Profile, checked, contexts_path, load_profiles
+
 if TYPE_CHECKING:
     from kconnect.client import ClientAccess
-    from kconnect_cli.profiles import Profile
 
-__all__ = ["DEFAULT_URL", "Target", "find_target", "without_user"]
+__all__ = ["DEFAULT_URL", "VARIABLES", "Target", "find_target", "without_user"]
 
 DEFAULT_URL = "http://localhost:8083"
+
+# Field of a Profile -> the variable that gives it; a context itself is KCONNECT_CONTEXT
+VARIABLES = {
+    "url": "KCONNECT_URL",
+    "user": "KCONNECT_USER",
+    "password": "KCONNECT_PASSWORD",
+    "password_file": "KCONNECT_PASSWORD_FILE",
+    "ca": "KCONNECT_CA_FILE",
+    "cert": "KCONNECT_CERT_FILE",
+    "key": "KCONNECT_KEY_FILE",
+    "key_password": "KCONNECT_KEY_PASSWORD",
+    "key_password_file": "KCONNECT_KEY_PASSWORD_FILE",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A worker's URL, without user and password, and the context that was chosen, if any."""
+    """A worker's URL, without user and password; the context chosen, if any; what each place says, in order."""
 
     url: str
     context: str | None = None
     profile: Profile | None = None
-    userinfo: tuple[str, str] | None = None  # of a URL such as http://ann:secret@host:8083
+    places: Sequence[Profile] = ()
 
     def access(self, environ: Mapping[str, str]) -> ClientAccess | None:
-        """User, password and certificates. Errors: ConnectError when the password is not where the context says."""
-        if self.profile is None and self.userinfo is None:
-            return None
+        """User, password and certificates; None without any. Errors: ConnectError when a password can not be read."""
         from kconnect.client import ClientAccess
 
-        if self.profile is None or self.userinfo is not None:
-            user, password = self.userinfo or (None, None)
-        else:
-            user, password = self.profile.user, self.profile.secret(environ)
-        profile = self.profile
-        return ClientAccess(
+        user = next((place.user for place in self.places if place.user is not None), None)
+        shown = next((place for place in self.places if place.cert is not None), Profile())
+        found = ClientAccess(
             user=user,
-            password=password,
-            ca=profile.ca if profile else None,
-            cert=profile.cert if profile else None,
-            key=profile.key if profile else None,
+            password=_first(place.secret(environ) for place in self.places if place.user in (None, user))
+            if user is not None
+            else None,
+            ca=next((place.ca for place in self.places if place.ca is not None), None),
+            cert=shown.cert,
+            key=shown.key,
+            key_password=_first(place.key_secret(environ) for place in self.places if place.cert in (None, shown.cert))
+            if shown.cert is not None
+            else None,
         )
+        return None if found == ClientAccess() else found
 
 
 def find_target(
-    url: str | None, context: str | None, environ: Mapping[str, str], warn: Callable[[str], None]
+    url: str | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    warn: Callable[[str], None],
+    options: Profile | None = None,
 ) -> Target:
     """The worker that is meant. Errors: NotFoundError for an unknown context, ConfigError for a damaged file."""
+    given = checked(
+        Profile(**{key: environ[variable] for key, variable in VARIABLES.items() if environ.get(variable)}),
+        "The environment (KCONNECT_..)",
+        in_file=False,
+    )
+    options = checked(options or Profile(), "The command line", in_file=False)
+    is_first = context is not None
     if url is None and context is None:
-        url, context = environ.get("KCONNECT_URL") or None, environ.get("KCONNECT_CONTEXT") or None
+        url, context = given.url or None, environ.get("KCONNECT_CONTEXT") or None
         if url is not None:
             context = None
     if context is None and url is not None:
-        return _at(url)
-    found = _profile(context, warn)
-    if found is None:
-        return Target(DEFAULT_URL)
-    name, profile = found
-    return _at(url or profile.url, name, profile)
+        name, profile = None, None
+    else:
+        name, profile = _profile(context, warn)
+    bare, login = without_user(url or (profile.url if profile else DEFAULT_URL))
+    places = [options, *([login] if login else [])]
+    if profile is not None:
+        places += [profile, given] if is_first else [given, profile]
+    else:
+        places.append(given)
+    for file in dict.fromkeys(file for place in places for file in place.secret_files):
+        _warn_if_open(file, warn)
+    return Target(bare, name, profile, tuple(places))
 
 
-def without_user(url: str) -> tuple[str, tuple[str, str] | None]:
+def without_user(url: str) -> tuple[str, Profile | None]:
     """The URL alone, and user and password that stood in it."""
     if "@" not in url:
         return url, None
     full = url if "://" in url else f"http://{url}"
     parts = urlsplit(full)
     host = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=host).geturl(), (unquote(parts.username or ""), unquote(parts.password or ""))
+    password = None if parts.password is None else unquote(parts.password)
+    return parts._replace(netloc=host).geturl(), Profile(user=unquote(parts.username or ""), password=password)
 
 
-def _at(url: str, context: str | None = None, profile: Profile | None = None) -> Target:
-    bare, userinfo = without_user(url)
-    return Target(bare, context, profile, userinfo)
+def _first(secrets: Iterable[str | None]) -> str | None:
+    return next((secret for secret in secrets if secret is not None), None)
 
 
-def _profile(name: str | None, warn: Callable[[str], None]) -> tuple[str, Profile] | None:
-    """The named context, else the current one, else None."""
-    from kconnect_cli.profiles import contexts_path, is_open_to_others, load_profiles
-
+def _profile(name: str | None, warn: Callable[[str], None]) -> tuple[str | None, Profile | None]:
+    """The named context, else the current one, else none."""
     path = contexts_path()
     profiles = load_profiles(path)
     name = name or profiles.current
     if name is None:
-        return None
+        return None, None
     profile = profiles.get(name)
-    if profile.password is not None and is_open_to_others(path):
-        warn(f"{path} holds a password and others may read it: chmod 600 {path}")
+    if profile.holds_a_secret:
+        _warn_if_open(path, warn)
     return name, profile
+
+
+def _warn_if_open(path: Path, warn: Callable[[str], None]) -> None:
+    from kconnect.folders import is_open_to_others
+
+    if is_open_to_others(path):
+        warn(f"{path} holds a password and others may read it: chmod 600 {path}")

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kconnect.model import TargetState, TaskId
+from kconnect.rest import RestServer
 from kit.memory_herder import file_source
 from kit.ports import free_port
 
@@ -124,6 +125,46 @@ def test_wait_does_not_wait_for_what_failed_or_is_not_there(connect, herder):
     assert connect("connectors", "wait", "orders", "--state", "FAILED")[0] == 0
     assert connect("connectors", "wait", "nobody", "--state", "GONE")[0] == 0
     assert connect("connectors", "wait", "orders", "--timeout", "soon")[0] == 2
+
+
+def test_wait_goes_on_while_the_worker_starts_and_finds_what_is_created_meanwhile(connect, herder):
+    herder.ready = False
+    is_ready = herder.is_ready
+
+    def answer():
+        was_ready = is_ready()
+        if not herder.ready:  # the next look finds it started
+            herder.put_connector("late", file_source(name="late"), replace=False)
+            herder.ready = True
+        return was_ready
+
+    herder.is_ready = answer
+    code, _, err = connect("connectors", "wait", "late", "--timeout", "30s")
+    assert (code, err.splitlines()[1:]) == (0, ["late is RUNNING"])
+    assert err.splitlines()[0].endswith("is still starting; waiting")
+
+
+def test_wait_goes_on_while_nobody_listens_yet(connect, herder):
+    port = free_port()
+    server = RestServer(herder, [f"http://127.0.0.1:{port}"])
+    starter = threading.Timer(0.2, server.start)
+    starter.start()
+    try:
+        code, _, err = connect(
+            "connectors", "wait", "-e", "ord.*", "--url", f"http://127.0.0.1:{port}", "--timeout", "30s"
+        )
+    finally:
+        starter.join()
+        server.stop()
+    assert code == 0
+    assert err.endswith("orders is RUNNING\n")
+
+
+def test_wait_for_a_worker_that_never_comes_ends_at_its_deadline_and_says_why(connect):
+    url = f"http://127.0.0.1:{free_port()}"
+    code, _, err = connect("connectors", "wait", "a", "--url", url, "--timeout", "700ms")
+    told = f"Nobody answers at {url} (connection refused)"
+    assert (code, err.splitlines()[:2]) == (6, [f"{told}; waiting", f"Not RUNNING within 700ms: {told}"])
 
 
 class Rebalancing(BaseHTTPRequestHandler):
@@ -246,6 +287,22 @@ def test_contexts_choose_the_worker_and_their_file_is_the_owners(connect, url, m
     assert connect("contexts", "use", "hre")[::2] == (3, "There is no context hre\nHint: Did you mean here?\n")
     assert connect("contexts", "remove", "away")[0] == 0
     assert json.loads(connect("contexts", "list", "-o", "json")[1]) == [{"name": "here", "current": False, "url": url}]
+
+
+def test_both_passwords_of_a_context_are_read_from_stdin(connect, url, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n0pen\n"))
+    both = ("--user", "ann", "--password-stdin", "--cert", "/etc/hosts", "--key-password-stdin")
+    assert connect("contexts", "add", "guarded", url, *both)[0] == 0
+    text = (tmp_path / "config" / "kconnect" / "contexts.toml").read_text()
+    assert 'password = "s3cret"\n' in text
+    assert 'key_password = "0pen"\n' in text
+    code, _, err = connect(
+        "contexts", "add", "x", url, "--cert", "/etc/hosts", "--key-password-stdin", "--key-password"
+    )
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "Only one of --key-password, --key-password-stdin, --key-password-env, --key-password-file can be given",
+    )
 
 
 def test_a_contexts_password_is_never_shown(connect, url, monkeypatch, tmp_path):

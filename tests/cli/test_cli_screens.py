@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from kconnect.model import TargetState
-from kit.cli import cli_env, cli_run, connect_command
+from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source
 from kit.screen import Terminal
 
@@ -20,9 +22,9 @@ def terminal(home, url):
     """Run `connect ARGS` on a terminal."""
     running = []
 
-    def run(*args, lines=24):
+    def run(*args, lines=24, columns=100):
         env = {key: value for key, value in cli_env(home, {"KCONNECT_URL": url}).items() if key != "NO_COLOR"}
-        terminal = Terminal([*connect_command(), *args], env, cwd=str(home), lines=lines)
+        terminal = Terminal([*connect_command(), *args], env, cwd=str(home), lines=lines, columns=columns)
         running.append(terminal)
         return terminal
 
@@ -97,16 +99,55 @@ def test_delete_asks_on_a_terminal(terminal, herder):
     assert "orders" in herder.known
 
 
-def test_bash_completes_live_names(home, url, herder):
-    herder.put_connector("or der", file_source(), replace=False)
-    script = cli_run("completion", "bash", home=home, expect=0).stdout
-    lines = (("connect", "connectors", "pause", "or"), ("connect", "connectors", "ap"))
-    asked = script
-    for words in lines:
-        asked += f"\nCOMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _connect_completion"
-        asked += '; printf "%s\\n" "${COMPREPLY[@]}"'
+# How each shell is started, and set up so that `connect` prints what it was given; completion calls the real one
+_SHELLS = {
+    "bash": (["bash", "--norc"], "connect() { printf '<%s>' \"$@\"; }; source <(command connect completion bash)"),
+    "zsh": (
+        ["zsh", "-f"],
+        "autoload -U compinit; compinit -u -D; connect() { printf '<%s>' \"$@\"; }; "
+        "source <(command connect completion zsh)",
+    ),
+    "fish": (
+        ["fish", "--no-config"],
+        "function connect; printf '<%s>' $argv; end; command connect completion fish | source",
+    ),
+}
+
+
+# A shell wants the terminal to be its own, as a login gives it
+_LOGIN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+@pytest.mark.parametrize("shell", [name for name in _SHELLS if shutil.which(name)])
+def test_a_shell_completes_live_names_also_between_quotes(home, url, herder, shell):
+    """The shells that this machine has; bash is everywhere."""
+    for name in ("or der", "a/b", "50%", "-dash"):
+        herder.put_connector(name, file_source(), replace=False)
+    command, setup = _SHELLS[shell]
     env = cli_env(home, {"KCONNECT_URL": url})
     env["PATH"] = f"{Path(connect_command()[0]).parent}{os.pathsep}{env['PATH']}"
-    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, env=env, timeout=20, check=True)
-    assert done.stdout.splitlines() == ["or\\ der", "orders", "apply"]
-    assert done.stderr == ""
+    with Terminal([sys.executable, "-c", _LOGIN, *command], env, cwd=str(home), columns=120) as terminal:
+        terminal.type(f"{setup}; printf 're%s\\n' ady\n")
+        terminal.until("ready")
+        for typed, given in (
+            ("connectors pause or\\ d", "<connectors><pause><or der>"),
+            ('connectors pause "or d', "<connectors><pause><or der>"),
+            ("connectors pause a", "<connectors><pause><a/b>"),
+            ("connectors pause 50", "<connectors><pause><50%>"),
+            ("connectors pause -- -d", "<connectors><pause><--><-dash>"),
+            ('config get "or der" to', "<config><get><or der><topic>"),
+        ):
+            terminal.forget()
+            terminal.type(f"connect {typed}\t\n")
+            terminal.until(given)
+        terminal.type("exit\n")
+        terminal.wait()
+
+
+def test_names_stay_whole_on_a_narrow_terminal(terminal):
+    screen = terminal("plugins", "show", "FileStreamSource", columns=60)
+    assert screen.wait() == 0
+    lines = screen.text.splitlines()
+    below = lines.index(next(line for line in lines if line.startswith("topic "))) + 1
+    assert lines[below] == "    Topic to write to."
+    assert max(len(line) for line in lines) <= 60

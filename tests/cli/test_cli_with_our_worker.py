@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,9 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
+from kit.cli import cli_env, connect_command
 from kit.standalone import Standalone
+from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -42,3 +47,74 @@ def test_a_sink_is_managed_from_create_to_delete(
     operator: Operator, broker: DevBroker, topic: str, tmp_path: Path
 ) -> None:
     sink_from_create_to_delete(operator, broker.bootstrap, topic, tmp_path, f"out-{uuid.uuid4().hex[:6]}")
+
+
+ODD_NAMES = ("a/b 50%", "-dash", "a%2Fb", "ü\\q")
+
+
+def test_names_of_any_kind_are_selected_waited_for_completed_and_moved(
+    operator: Operator, topic: str, tmp_path: Path
+) -> None:
+    """A slash, per cents, a blank, a leading dash, a backslash: all the way through shell, command and REST."""
+    connect = operator.connect
+    data = tmp_path / "in.txt"
+    data.write_text("one\n")
+    config = {"connector.class": "FileStreamSource", "file": str(data), "topic": topic}
+    file = tmp_path / "connectors.json"
+    file.write_text(json.dumps([{"name": name, "config": config} for name in ODD_NAMES]))
+    connect("connectors", "apply", "-f", str(file))
+    connect("connectors", "wait", "--timeout", "30s", "--", *ODD_NAMES)
+    offered = connect("complete", "--", "connectors", "pause", "--", "")
+    assert {line.partition("\t")[0] for line in offered.splitlines()} >= set(ODD_NAMES)
+
+    def offsets() -> str:
+        return connect("offsets", "show", "-o", "json", "--", *ODD_NAMES)
+
+    eventually(lambda: offsets().count('"position": 4') == len(ODD_NAMES), 30, "every source commits its line")
+    connect("connectors", "stop", "--regexp", "--", *(re.escape(name) for name in ODD_NAMES))
+    connect("connectors", "wait", "--state", "STOPPED", "--", *ODD_NAMES)
+    shown = offsets()
+    assert [item["name"] for item in json.loads(shown)] == list(ODD_NAMES)
+    connect("offsets", "reset", "--yes", "--", *ODD_NAMES)
+    assert '"position"' not in offsets()
+    connect("offsets", "alter", "-f", "-", "--yes", stdin=shown)
+    assert offsets() == shown
+    connect("connectors", "delete", "--yes", "--", *ODD_NAMES)
+    connect("connectors", "wait", "--state", "GONE", "--", *ODD_NAMES)
+
+
+def test_only_what_failed_is_restarted_and_watch_tells_it(
+    operator: Operator, worker: Standalone, home: Path, topic: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "later"
+    sink = {"connector.class": "FileStreamSink", "file": str(folder / "out"), "topics": topic}
+    name = f"late-{uuid.uuid4().hex[:6]}"
+    file = tmp_path / "late.json"
+    file.write_text(json.dumps({"name": name, "config": sink}))
+    operator.connect("connectors", "create", str(file))
+    operator.connect("connectors", "wait", name, "--state", "FAILED", "--timeout", "30s")
+    assert "No such file or directory" in operator.run("connectors", "wait", name, expect=1).stderr
+    command = [
+        *connect_command(),
+        "connectors",
+        "status",
+        name,
+        "--watch",
+        "--interval",
+        "100ms",
+        "--url",
+        worker.url,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cli_env(home)) as watching:
+        assert watching.stdout is not None
+        first = watching.stdout.readline() + watching.stdout.readline()
+        assert f"{name} task 0 FAILED: FileNotFoundError" in first
+        folder.mkdir()
+        assert operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == f"restarted {name}\n"
+        operator.connect("connectors", "wait", name, "--timeout", "30s")
+        while f"{name} task 0 RUNNING" not in (line := watching.stdout.readline()):
+            assert line, "the watch ended without telling that the task runs"
+        watching.terminate()
+        assert watching.wait(10) == 143
+    assert operator.run("connectors", "restart", "--failed", "--all", expect=0).stderr == "No connector is FAILED.\n"
+    operator.connect("connectors", "delete", name, "--yes")

@@ -10,7 +10,8 @@ import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect_cli.output import Column, Format, write_object, write_rows
-from kconnect_cli.session import CliSession, Output, Verbose, session_of, signals_raise
+from kconnect_cli.session import CliSession, Output, Verbose, session_of
+from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.devbroker import BrokerStatus, DevBroker

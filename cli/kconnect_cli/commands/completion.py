@@ -9,21 +9,36 @@ import typer
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import write_text
 
-# Words with blanks come back quoted; a candidate that ends in = gets no blank behind it
+# The shells hand over words as they were typed: quotes and backslashes are taken off before names are looked up.
+# bash: a candidate comes back quoted, unless a quote is open already; one that ends in = gets no blank behind it
 _BASH = r"""# connect completion for bash: source <(connect completion bash)
+_connect_plain() {
+    case $1 in
+        \"*) REPLY=${1#\"}; REPLY=${REPLY%\"} ;;
+        \'*) REPLY=${1#\'}; REPLY=${REPLY%\'} ;;
+        *) REPLY=${1//\\/} ;;
+    esac
+}
 _connect_completion() {
-    local line word prefix="" cur="${COMP_WORDS[COMP_CWORD]}"
+    local line word typed REPLY cur="${COMP_WORDS[COMP_CWORD]}"
+    local -a words=()
     COMPREPLY=()
     [[ $cur == "=" ]] && cur=""
+    for typed in "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$cur"; do
+        _connect_plain "$typed"
+        words+=("$REPLY")
+    done
     while IFS= read -r line; do
         word=${line%%$'\t'*}
         if [[ $word == ":files" ]]; then
             compopt -o filenames
             COMPREPLY+=($(compgen -f -- "$cur"))
+        elif [[ $cur == [\"\']* ]]; then
+            COMPREPLY+=("$word")
         else
             COMPREPLY+=("$(printf '%q' "$word")")
         fi
-    done < <(command connect complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$cur" 2>/dev/null)
+    done < <(command connect complete -- "${words[@]}" 2>/dev/null)
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
 }
 complete -F _connect_completion connect kconnect
@@ -32,17 +47,22 @@ complete -F _connect_completion connect kconnect
 _ZSH = r"""#compdef connect kconnect
 # connect completion for zsh: source <(connect completion zsh), or save it as _connect in a folder of $fpath
 _connect() {
-    local line word help
+    local line word help last=${words[CURRENT]}
     local -a found files
+    case $last in
+        [\"\']*) last=${last#?} ;;
+        *) last=${(Q)last} ;;
+    esac
     while IFS= read -r line; do
         word=${line%%$'\t'*}
         help=${line#*$'\t'}
+        word=${word//\\/\\\\}
         if [[ $word == ":files" ]]; then
             files=(1)
         else
             found+=("${word//:/\\:}:${help}")
         fi
-    done < <(command connect complete -- "${(@)words[2,CURRENT-1]}" "${words[CURRENT]}" 2>/dev/null)
+    done < <(command connect complete -- "${(@Q)words[2,CURRENT-1]}" "$last" 2>/dev/null)
     (( $#found )) && _describe 'connect' found
     (( $#files )) && _files
 }
@@ -55,8 +75,9 @@ fi
 
 _FISH = r"""# connect completion for fish: connect completion fish | source
 function __connect_complete
-    set -l typed (commandline -opc) (commandline -ct)
-    for line in (command connect complete -- $typed[2..-1] 2>/dev/null)
+    set -l typed (commandline -opc)
+    set -l last (commandline -ct | string replace -r '^["\']' '' | string unescape)
+    for line in (command connect complete -- $typed[2..-1] "$last" 2>/dev/null)
         if string match -q -- ':files*' $line
             __fish_complete_path (commandline -ct)
         else

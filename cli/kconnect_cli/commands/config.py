@@ -16,7 +16,7 @@ from kconnect_cli.changes import Change, config_change
 from kconnect_cli.commands.connectors_apply import say_changes
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.secrets_shown import Masker, unmasked
+from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.session import CliSession, Name, with_session
 
 app = typer.Typer(
@@ -37,8 +37,8 @@ _EDITORS = ("VISUAL", "EDITOR")
 def get(
     session: CliSession,
     name: Name,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]", help="Only these.", show_default=False)] = None,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Only these.", show_default=False)] = None,
+    show_secrets: ShowSecrets = False,
 ) -> None:
     """Print settings of a connector; one KEY prints its value alone. `-o json` is what `connectors apply` takes."""
     config = session.on_connector(name, session.client.connector_config)

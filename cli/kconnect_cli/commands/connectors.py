@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect_cli.commands.connectors_apply import apply
+from kconnect_cli.commands.connectors_direct import change_directly
 from kconnect_cli.commands.connectors_status import status, wait
+from kconnect_cli.direct import DryRun, Force, refuse_without_direct, tell_who_lives, with_direct
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
-from kconnect_cli.secrets_shown import Masker, unmasked
+from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.selection import Selection, select_names, with_selection
 from kconnect_cli.session import CliSession, Name, Yes, with_session
 
@@ -34,37 +36,39 @@ _COLUMNS = (
 )
 
 
-_Some = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Only these.", show_default=False)]
+_Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)]
 _Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
 _Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")]
+_YesDirect = Annotated[bool, typer.Option("--yes", "-y", help="With --direct: do not ask.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")]
 
 
 @app.command("list")
-@with_session
+@with_direct
 def list_(
     session: CliSession, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
 ) -> None:
     """List connectors with their type, state and tasks."""
     selection = Selection.of(names, regexp, False, failed, state)
-    statuses = session.client.connector_statuses()
+    statuses = session.reader.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
     write_rows([_row(found) for found in chosen], _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
+    tell_who_lives(session)
 
 
 @app.command()
-@with_session
+@with_direct
 @with_selection
 def show(
     session: CliSession,
     names: list[str],
     selection: Selection,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+    show_secrets: ShowSecrets = False,
 ) -> None:
     """Show connectors: type, state, config, tasks, and why they failed. One name: one object, which `apply` takes."""
-    client = session.client
+    client = session.reader
     mask = Masker(session, reveal=show_secrets).masked
     found = [
         session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name), mask))
@@ -77,6 +81,7 @@ def show(
     else:
         one = len(found) == 1 and not selection.needs_looking
         write_object(found[0] if one else found, session.output)
+    tell_who_lives(session)
 
 
 @app.command()
@@ -85,7 +90,7 @@ def create(
     session: CliSession,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]", help=".properties, .json or .toml; - reads stdin.", show_default=False),
+        typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
     ] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", help="The same as FILE.")] = None,
 ) -> None:
@@ -103,26 +108,44 @@ def create(
 
 
 @app.command()
-@with_session
+@with_direct
 @with_selection
-def pause(session: CliSession, names: list[str]) -> None:
+def pause(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
     """Pause connectors: tasks stay and idle."""
+    if session.direct is not None:
+        change_directly(session, session.direct, names, "pause", dry_run=dry_run, yes=yes, force=force)
+        return
+    refuse_without_direct(dry_run=dry_run, force=force)
     _each(session, names, "paused", session.client.pause_connector)
 
 
 @app.command()
-@with_session
+@with_direct
 @with_selection
-def resume(session: CliSession, names: list[str]) -> None:
+def resume(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
     """Resume paused or stopped connectors."""
+    if session.direct is not None:
+        change_directly(session, session.direct, names, "resume", dry_run=dry_run, yes=yes, force=force)
+        return
+    refuse_without_direct(dry_run=dry_run, force=force)
     _each(session, names, "resumed", session.client.resume_connector)
 
 
 @app.command()
-@with_session
+@with_direct
 @with_selection
-def stop(session: CliSession, names: list[str]) -> None:
+def stop(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
     """Stop connectors: tasks end, config and offsets stay."""
+    if session.direct is not None:
+        change_directly(session, session.direct, names, "stop", dry_run=dry_run, yes=yes, force=force)
+        return
+    refuse_without_direct(dry_run=dry_run, force=force)
     _each(session, names, "stopped", session.client.stop_connector)
 
 
@@ -133,7 +156,7 @@ def restart(
     session: CliSession,
     names: list[str],
     selection: Selection,
-    task: Annotated[int | None, typer.Option("--task", help="Restart this task only.")] = None,
+    task: Annotated[int | None, typer.Option("--task", metavar="NUMBER", help="Restart this task only.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
 ) -> None:
@@ -159,10 +182,19 @@ def restart(
 
 
 @app.command()
-@with_session
+@with_direct
 @with_selection
-def delete(session: CliSession, names: list[str], yes: Yes = False) -> None:
-    """Delete connectors. Their offsets stay: one created again under the name goes on there."""
+def delete(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: Yes = False, force: Force = False
+) -> None:
+    """Delete connectors. Their offsets stay: one created again under the name goes on there.
+
+    With --direct also one whose name REST can not address.
+    """
+    if session.direct is not None:
+        change_directly(session, session.direct, names, "delete", dry_run=dry_run, yes=yes, force=force)
+        return
+    refuse_without_direct(dry_run=dry_run, force=force)
     if names:
         session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
     _each(session, names, "deleted", session.client.delete_connector)

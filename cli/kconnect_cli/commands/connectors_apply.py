@@ -24,9 +24,7 @@ _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; m
 @with_session
 def apply(
     session: CliSession,
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE|DIR]", help=_FILES_HELP, show_default=False)
-    ] = None,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Delete connectors that stand in no file.")] = False,

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from kconnect.errors import ConnectError, TimedOutError
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.direct import tell_who_lives, with_direct
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.selection import STATES, Selection, chosen_names, select_names
-from kconnect_cli.session import CliSession, signals_raise, with_session
+from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
@@ -30,17 +32,18 @@ _COLUMNS = (
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", lambda row: root_cause(row.get("trace"))),
 )
-_ROOT_CAUSE = " Root cause: "
+# How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
+_FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
 # Title, blank, head, and the line that says how many are left out
 _SCREEN_HEAD_LINES = 4
 # While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
 
-@with_session
+@with_direct
 def status(
     session: CliSession,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Only these.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between looks of --watch.")] = "1s",
     regexp: Annotated[
@@ -61,6 +64,7 @@ def status(
     if not watch:
         rows = status_rows(_look(session, selection))
         write_rows(rows, _COLUMNS, session.output)
+        tell_who_lives(session)
         return
     screen = _Screen(session)
     with signals_raise(), screen:
@@ -81,15 +85,20 @@ def wait(
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
 ) -> None:
-    """Wait until connectors and all of their tasks are in a state: wait NAME --state RUNNING --timeout 60s.
+    """Wait until connectors and all of their tasks are in a state.
 
+    For example: wait NAME --state RUNNING --timeout 60s. A worker that does not listen yet, or still starts, is
+    waited for as well.
     Exit code: 0 when they are; 1 as soon as one FAILED that was to run; 6 when the time is up.
     """
     wished = state.upper()
     if wished not in (*STATES, "GONE"):
         raise UsageProblem(f"--state {state} is no state", hint=f"It is one of {', '.join(STATES[:5])}, GONE.")
-    names = chosen_names(session, Selection.of(names, regexp, all_, False, None))
+    selection = Selection.of(names, regexp, all_, False, None)
     deadline = time.monotonic() + seconds_of(timeout, "--timeout")
+    if selection.names or selection.all:
+        _await_worker(session, deadline, f"Not {wished} within {timeout}")
+    names = chosen_names(session, selection)
     pause_s, pause = _FIRST_LOOK_S, threading.Event()
     while True:
         statuses = session.client.connector_statuses()
@@ -123,10 +132,13 @@ def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
 
 
 def root_cause(trace: str | None) -> str:
-    """The last cause of a trace, in one line: the part an operator wants to read first."""
+    """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
     if not trace:
         return ""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
+    if record:
+        return f"{cause}{_RECORD}{record.partition(_IN_STAGE)[0]}"
     if _ROOT_CAUSE in lines[0]:  # our workers say it at once
         return lines[0].partition(_ROOT_CAUSE)[2]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
@@ -136,7 +148,7 @@ def root_cause(trace: str | None) -> str:
 
 
 def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
-    statuses = session.client.connector_statuses()
+    statuses = session.reader.connector_statuses()
     return [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
 
 
@@ -210,6 +222,33 @@ class _Screen:
                 write_object([dict(row)], Format.YAML)
             else:
                 write_text(f"{row['name']}\n")
+
+
+def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
+    """Wait until the worker has started. Errors: TimedOutError led by `failed`; at once what no start will mend."""
+    pause, why = threading.Event(), None
+    while True:
+        try:
+            if not _is_starting(session):
+                return
+            now = ConnectError(f"{session.url} is still starting", hint="Its log says what it waits for.")
+        except UnreachableError as err:
+            if not isinstance(err.__cause__, ConnectionRefusedError):
+                raise
+            now = err
+        if time.monotonic() + _LONGEST_LOOK_S > deadline:
+            raise TimedOutError(f"{failed}: {now}", hint=now.hint)
+        if str(now) != why:
+            session.say(f"{now}; waiting")
+            why = str(now)
+        pause.wait(_LONGEST_LOOK_S)
+
+
+def _is_starting(session: CliSession) -> bool:
+    try:
+        return session.client.health().get("status") == "starting"
+    except NotFoundError:  # workers before Kafka 3.9 can not say it
+        return False
 
 
 def _is_reached(found: ConnectorStatus | None, wished: str) -> bool:

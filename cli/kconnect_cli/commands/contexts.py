@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +39,7 @@ def add(
     session: CliSession,
     context_name: _Name,
     worker_url: Annotated[str | None, typer.Argument(metavar="URL", help="The same as --url.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="User for basic auth.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="User for basic auth.")] = None,
     ask: Annotated[bool, typer.Option("--password", help="Ask for the password; it is kept in the file.")] = False,
     stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")] = False,
     env: Annotated[
@@ -50,28 +51,51 @@ def add(
     ca_file: Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")] = None,
     cert_file: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")] = None,
     key_file: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")] = None,
+    ask_key: Annotated[
+        bool, typer.Option("--key-password", help="Ask for the password of the key; it is kept in the file.")
+    ] = False,
+    key_stdin: Annotated[
+        bool, typer.Option("--key-password-stdin", help="Read it from stdin and keep it; behind --password-stdin.")
+    ] = False,
+    key_env: Annotated[
+        str | None, typer.Option("--key-password-env", metavar="VARIABLE", help="Where it is each time.")
+    ] = None,
+    key_secret_file: Annotated[
+        str | None, typer.Option("--key-password-file", metavar="FILE", help="File with it, read each time.")
+    ] = None,
+    worker_file: Annotated[
+        str | None,
+        typer.Option("--worker", metavar="FILE", help="Properties file of its workers, for `connect topics`."),
+    ] = None,
 ) -> None:
     """Add a context, or replace it. The first one becomes the current one."""
     url = worker_url or session.given_url
     if url is None:
         raise UsageProblem("No URL given", hint="connect contexts add NAME http://HOST:8083")
-    if [ask, stdin, env is not None, file is not None].count(True) > 1:
-        raise UsageProblem("Only one of --password, --password-stdin, --password-env, --password-file can be given")
+    _refuse_two("--password", ask, stdin, env is not None, file is not None)
+    _refuse_two("--key-password", ask_key, key_stdin, key_env is not None, key_secret_file is not None)
     bare, userinfo = without_user(url)
     if userinfo is not None:
         raise UsageProblem("The URL has a user in it", hint="Leave it out of the URL: --user USER --password asks.")
+    options = session.options  # those that stand before the noun
+    user, cert = user or options.user, cert_file or options.cert
     profile = Profile(
         url=_checked_url(bare),
         user=user,
-        password=_password(user, ask=ask, stdin=stdin),
+        password=_password(session, f"Password of {user}", ask=ask, stdin=stdin),
         password_env=env,
         password_file=_absolute(file),
-        ca=_absolute(ca_file),
-        cert=_absolute(cert_file),
-        key=_absolute(key_file),
+        ca=_absolute(ca_file or options.ca),
+        cert=_absolute(cert),
+        key=_absolute(key_file or options.key),
+        key_password=_password(session, f"Password of the key of {cert}", ask=ask_key, stdin=key_stdin),
+        key_password_env=key_env,
+        key_password_file=_absolute(key_secret_file),
+        worker=_absolute(worker_file),
     )
+    profile = checked(profile, f"Context {context_name}")
     path = contexts_path()
-    profiles = load_profiles(path).with_profile(context_name, checked(context_name, profile))
+    profiles = load_profiles(path).with_profile(context_name, profile)
     save_profiles(path, profiles)
     session.say(f"added {context_name}" + (", the current context" if profiles.current == context_name else ""))
 
@@ -83,7 +107,7 @@ def use(session: CliSession, context_name: _Name) -> None:
     path = contexts_path()
     profiles = load_profiles(path).using(context_name)
     save_profiles(path, profiles)
-    session.say(f"{context_name} is the current context: {profiles.known[context_name].url}")
+    session.say(f"{context_name} is the current context: {without_user(profiles.known[context_name].url)[0]}")
 
 
 @app.command("list")
@@ -102,7 +126,7 @@ def list_(session: CliSession) -> None:
 def show(
     session: CliSession,
     context_name: Annotated[
-        str | None, typer.Argument(metavar="[CONTEXT]", help="By default the current one.", show_default=False)
+        str | None, typer.Argument(metavar="CONTEXT", help="By default the current one.", show_default=False)
     ] = None,
 ) -> None:
     """Show a context; its password is masked."""
@@ -130,9 +154,12 @@ def remove(session: CliSession, context_name: _Name) -> None:
 
 def _shown(name: str, profiles: Profiles) -> dict[str, Any]:
     """Shape: name, current, url and what else is given; a password is masked."""
-    fields = profiles.get(name).to_toml()
-    if "password" in fields:
-        fields["password"] = HIDDEN
+    profile = profiles.get(name)
+    bare, login = without_user(profile.url)  # of a file edited by hand
+    if login is not None:
+        profile = replace(profile, url=bare, user=profile.user or login.user)
+    fields = profile.to_toml()
+    fields |= {key: HIDDEN for key in ("password", "key_password") if key in fields}
     return {"name": name, "current": profiles.current == name, **fields}
 
 
@@ -140,15 +167,24 @@ def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _password(user: str | None, *, ask: bool, stdin: bool) -> str | None:
+def _refuse_two(option: str, *given: bool) -> None:
+    """Each password is given in one way. Errors: UsageProblem."""
+    if given.count(True) > 1:
+        raise UsageProblem(f"Only one of {option}, {option}-stdin, {option}-env, {option}-file can be given")
+
+
+def _password(session: CliSession, question: str, *, ask: bool, stdin: bool = False) -> str | None:
     """The password from the terminal, unseen, or from stdin; never from the command line, where `ps` shows it."""
     if stdin:
         return sys.stdin.readline().rstrip("\r\n")
     if not ask:
         return None
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageProblem("There is no terminal to ask for the password on", hint="--password-stdin reads it.")
-    return str(typer.prompt(f"Password of {user}", hide_input=True, err=True))
+    found = session.ask_password(question)
+    if found is None:
+        raise UsageProblem(
+            "There is no terminal to ask for the password on", hint="--password-stdin and --key-password-stdin read it."
+        )
+    return found
 
 
 def _absolute(path: str | None) -> str | None:
@@ -162,9 +198,9 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _checked_url(url: str) -> str:
-    from kconnect.client import ConnectClient
+    from kconnect.client.transport import checked_url
 
     try:
-        return ConnectClient(url).url
+        return checked_url(url)
     except BadRequestError as err:
         raise UsageProblem(str(err), hint=err.hint) from err

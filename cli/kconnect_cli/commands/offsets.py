@@ -1,78 +1,193 @@
-"""`connect offsets`: show, alter, reset, over REST."""
+"""`connect offsets`: show, alter, reset, over REST or with --direct; export and import are in offsets_move.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect_cli.commands import offsets_move
+from kconnect_cli.direct import (
+    Force,
+    each_or_nothing,
+    refuse_without_direct,
+    tell_plans,
+    tell_warnings,
+    tell_written,
+    with_direct,
+)
 from kconnect_cli.output import Column, Format, Row, plain_table, write_object, write_rows
-from kconnect_cli.session import CliSession, Yes, with_session
+from kconnect_cli.selection import Selection, with_selection
+from kconnect_cli.session import CliSession, Yes
 
 if TYPE_CHECKING:
+    from kconnect.direct.direct_client import DirectClient
     from kconnect.model import ConnectorOffset
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Show, alter, reset offsets of connectors."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Show, alter, reset offsets of connectors; move them between files and topics.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
+
+_PARTITION = (
+    Column("PARTITION", lambda row: row["partition"]),
+    Column("OFFSET", lambda row: row["offset"]),
+)
+_NAME = Column("NAME", lambda row: row["name"])
 
 
 @app.command()
-@with_session
-def show(session: CliSession, name: Name) -> None:
-    """Show the committed offsets of a connector. `-o json` is what `alter` takes."""
-    from kconnect.model import offsets_to_json
+@with_direct
+@with_selection
+def show(session: CliSession, names: list[str], selection: Selection) -> None:
+    """Show the committed offsets of connectors. `-o json` is what `alter` takes, for one name and for several."""
+    from kconnect_cli.offset_files import offsets_document
 
-    offsets = session.on_connector(name, session.client.connector_offsets)
+    found = {name: session.on_connector(name, session.reader.connector_offsets) for name in dict.fromkeys(names)}
+    one = len(found) == 1 and not selection.needs_looking
     if session.output in (Format.JSON, Format.YAML):
-        write_object(offsets_to_json(offsets), session.output)
+        write_object(offsets_document(found, one=one), session.output)
         return
-    rows: list[Row] = [{"partition": _compact(o.partition), "offset": _compact(o.offset)} for o in offsets]
-    columns = [Column("PARTITION", lambda row: row["partition"]), Column("OFFSET", lambda row: row["offset"])]
-    write_rows(rows, columns, session.output, name="partition")
-    if not rows:
-        session.say(f"{name} has no committed offsets.")
+    rows: list[Row] = [
+        {"name": name, "partition": _compact(o.partition), "offset": _compact(o.offset)}
+        for name, offsets in found.items()
+        for o in offsets
+    ]
+    if one:
+        write_rows(rows, _PARTITION, session.output, name="partition")
+    elif session.output is Format.NAME:
+        write_rows([{"name": name} for name in found], (_NAME,), session.output)
+    else:
+        write_rows(rows, (_NAME, *_PARTITION), session.output)
+    for name, offsets in found.items():
+        if not offsets:
+            session.say(f"{name} has no committed offsets.")
 
 
 @app.command()
-@with_session
+@with_direct
 def alter(
     session: CliSession,
-    name: Name,
     file: Annotated[str, typer.Option("--file", "-f", help="JSON as `show -o json` prints it; - reads stdin.")],
-    dry_run: DryRun = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Connector names; by default all that FILE names.", show_default=False),
+    ] = None,
+    dry_run: _DryRun = False,
     yes: Yes = False,
+    force: Force = False,
 ) -> None:
-    """Set offsets of a stopped connector; a null offset resets that partition. Others stay as they are."""
-    from kconnect_cli.files import read_offsets
+    """Set offsets of stopped connectors; a null offset resets that partition. Others stay as they are.
 
-    new = read_offsets(file)
-    old = session.on_connector(name, session.client.connector_offsets)
-    _say_changes(session, old, new)
-    if dry_run:
-        session.say("Dry run: nothing was changed.")
+    With --direct, --force also writes partitions that a source has no offset of.
+    """
+    from kconnect_cli.offset_files import read_offsets
+
+    new = read_offsets(file).chosen(names or [])
+    if session.direct is not None:
+        _change_directly(session, session.direct, dict(new), "Alter", dry_run=dry_run, yes=yes, force=force)
         return
-    session.confirm(f"Alter these offsets of {name}?", yes=yes)
-    session.say(session.client.alter_connector_offsets(name, new))
+    refuse_without_direct(dry_run=False, force=force)
+    old = {name: session.on_connector(name, session.client.connector_offsets) for name in new}
+    if not _is_agreed(session, "Alter these offsets of", old, new, dry_run=dry_run, yes=yes):
+        return
+    session.each(
+        list(new), lambda name: session.say(f"{name}: {session.client.alter_connector_offsets(name, new[name])}")
+    )
 
 
 @app.command()
-@with_session
-def reset(session: CliSession, name: Name, dry_run: DryRun = False, yes: Yes = False) -> None:
-    """Forget all offsets of a stopped connector: it starts from the beginning."""
+@with_direct
+@with_selection
+def reset(
+    session: CliSession, names: list[str], dry_run: _DryRun = False, yes: Yes = False, force: Force = False
+) -> None:
+    """Forget all offsets of stopped connectors: they start from the beginning."""
     from kconnect.model import ConnectorOffset
 
-    old = session.on_connector(name, session.client.connector_offsets)
-    _say_changes(session, old, [ConnectorOffset(offset.partition, None) for offset in old])
+    if session.direct is not None:
+        all_ = dict.fromkeys(names)
+        _change_directly(session, session.direct, all_, "Reset", dry_run=dry_run, yes=yes, force=force)
+        return
+    refuse_without_direct(dry_run=False, force=force)
+    old = {name: session.on_connector(name, session.client.connector_offsets) for name in dict.fromkeys(names)}
+    none = {name: [ConnectorOffset(offset.partition, None) for offset in offsets] for name, offsets in old.items()}
+    if not _is_agreed(session, "Reset all offsets of", old, none, dry_run=dry_run, yes=yes):
+        return
+    session.each(list(old), lambda name: session.say(f"{name}: {session.client.reset_connector_offsets(name)}"))
+
+
+for _name, _command in offsets_move.COMMANDS.items():
+    app.command(_name)(_command)
+
+
+def _change_directly(
+    session: CliSession,
+    client: DirectClient,
+    wanted: Mapping[str, Sequence[ConnectorOffset] | None],
+    verb: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """All connectors are looked at, and shown, before the first one is written. None: all offsets are forgotten."""
+    from kconnect.direct.apply import Checked
+    from kconnect.direct.offset_changes import OffsetChange, plan_offsets
+
+    changes: dict[str, OffsetChange] = {}
+    checked: list[Checked] = []
+
+    def prepare(name: str) -> None:
+        changes[name] = plan_offsets(client, name, wanted[name], force=force)
+        checked.append(changes[name].check(client, force=force))
+
+    each_or_nothing(session, list(wanted), prepare)
+    tell_warnings(session, checked)
+    for name, change in changes.items():
+        tell_plans(session, change.plans)
+        if change.is_empty:
+            session.say(f"{name}: nothing changes.")
+        if change.zombies:
+            session.say(f"  {change.zombies} producers of former tasks of {name} are fenced first.")
+    changed = [name for name, change in changes.items() if not change.is_empty]
+    if dry_run or not changed:
+        session.say("Dry run: nothing was changed." if dry_run else "Nothing was changed.")
+        return
+    session.confirm(f"{verb} offsets of {', '.join(changed)} in {client.place}?", yes=yes)
+
+    def write(name: str) -> None:
+        tell_written(session, changes[name].apply(client, force=force))
+        session.say(f"{name}: offsets were {'reset' if verb == 'Reset' else 'altered'}.")
+
+    session.each(changed, write)
+
+
+def _is_agreed(
+    session: CliSession,
+    question: str,
+    old: Mapping[str, Sequence[ConnectorOffset]],
+    new: Mapping[str, Sequence[ConnectorOffset]],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> bool:
+    """Show what changes, and ask. False for a dry run or when there is nothing to do; a no ends the command."""
+    for name in new:
+        if len(new) > 1:
+            session.say(name)
+        _say_changes(session, old[name], new[name])
     if dry_run:
         session.say("Dry run: nothing was changed.")
-        return
-    session.confirm(f"Reset all offsets of {name}?", yes=yes)
-    session.say(session.client.reset_connector_offsets(name))
+        return False
+    if new:
+        session.confirm(f"{question} {', '.join(new)}?", yes=yes)
+    return bool(new)
 
 
 def _say_changes(session: CliSession, old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> None:

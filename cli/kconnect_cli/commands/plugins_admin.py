@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -85,7 +85,10 @@ def validate(
             continue
         live = session.client.connector_infos().get(file.name) if HIDDEN in file.config.values() else None
         config = unmasked(file.name, file.config, live.config if live else None, str(file.path))
-        problems += _problems(file.name, session.client.validate(plugin, config))
+        answer = session.client.validate(plugin, config)
+        problems += _problems(file.name, answer)
+        for told in _unknown(config, answer):
+            session.say(f"{file.name}: {told}")
     if session.output is Format.TABLE:
         for name in dict.fromkeys(problem["connector"] for problem in problems):
             write_text(f"{name}\n")
@@ -109,6 +112,16 @@ def _write(problems: Sequence[Row], form: Format) -> None:
 def _problems(name: str, answer: Row) -> list[dict[str, Any]]:
     values = [info["value"] for info in answer["configs"] if info.get("value")]
     return [_problem(name, value["name"], value["value"], error) for value in values for error in value["errors"]]
+
+
+def _unknown(config: Mapping[str, str], answer: Row) -> Iterator[str]:
+    """Settings that no table of the worker has and that look like one that has: typing errors, most likely."""
+    from difflib import get_close_matches
+
+    known = [info["value"]["name"] for info in answer["configs"] if info.get("value")]
+    for key in config:
+        if key not in known and (near := get_close_matches(key, known, n=1, cutoff=0.8)):
+            yield f"{key} is no setting that it knows. Did you mean {near[0]}?"
 
 
 def _problem(name: str, setting: str, value: object, error: str) -> dict[str, Any]:

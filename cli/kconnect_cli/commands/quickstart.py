@@ -19,7 +19,8 @@ import typer
 from kconnect.errors import TimedOutError
 from kconnect_cli.commands.broker import FetchTalk
 from kconnect_cli.output import write_text
-from kconnect_cli.session import CliSession, Verbose, session_of, signals_raise
+from kconnect_cli.session import CliSession, Verbose, session_of
+from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config import ConnectorFile
@@ -72,7 +73,7 @@ def quickstart(ctx: typer.Context, verbose: Verbose = False) -> None:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         _tour(session, stack, _Places(folder))
         session.say("\nStopping worker, slots and broker ..")
-    session.say(f"Done in {time.monotonic() - began:.0f} s; nothing is left running.\n\n{_NEXT}")
+    session.say(f"Done in {time.monotonic() - began:.0f} s; nothing is left running.\n\n{_path_hint()}{_NEXT}")
 
 
 def _tour(session: CliSession, stack: ExitStack, places: _Places) -> None:
@@ -182,6 +183,14 @@ class _Steps:
         answer = action()
         self._session.say(f"     {time.monotonic() - began:.1f} s")
         return answer
+
+
+def _path_hint() -> str:
+    """How the shell finds `connect`, when it was started by its path, as `make quickstart` does."""
+    folder = Path(sys.argv[0]).absolute().parent
+    if shutil.which("connect") or not (folder / "connect").exists():
+        return ""
+    return f'The command is in {folder}:\n  export PATH="{folder}:$PATH"\n\n'
 
 
 _NEXT = """What to try next:

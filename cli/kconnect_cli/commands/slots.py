@@ -33,7 +33,7 @@ def _shown(value: object) -> str:
 
 
 def _tasks(slot: Mapping[str, Any]) -> str:
-    return " ".join(f"{task['connector']}-{task['task']}" for task in slot["tasks"]) or "-"
+    return ", ".join(f"{task['connector']}-{task['task']}" for task in slot["tasks"]) or "-"
 
 
 def _memory(slot: Mapping[str, Any]) -> str:

@@ -7,19 +7,25 @@ connector or the offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect_cli.exits import Failure, UsageProblem
+from kconnect_cli.commands.worker_command import (
+    EXIT_WORKER,
+    StopSignals,
+    checked_level,
+    exit_code,
+    live_view,
+    shows_live,
+    start_broker,
+)
+from kconnect_cli.exits import Failure
 from kconnect_cli.session import Verbose, session_of
 
 if TYPE_CHECKING:
@@ -27,10 +33,7 @@ if TYPE_CHECKING:
     from kconnect.worker import StandaloneWorker
 
 DROP_INS = Path("connectors.d")
-_EXIT_WORKER = 2
 _EXIT_CONNECTORS = 3
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-_DEFAULT_PORT = 9092
 
 log = logging.getLogger(__name__)
 
@@ -58,22 +61,20 @@ def standalone(
     """
     from kconnect import logs
 
-    if log_level.upper() not in _LEVELS:
-        raise UsageProblem(f"--log-level {log_level} is none of {', '.join(_LEVELS)}")
+    level = checked_level(log_level)
     session_of(ctx).choose(None, None, verbose)
-    handler = logs.configure(log_level.upper(), sys.stderr)
+    handler = logs.configure(level, sys.stderr)
     named = list(files or [])
     with StopSignals() as signals, ExitStack() as stack:
-        with _exit_code(_EXIT_WORKER):
+        with exit_code(EXIT_WORKER):
             properties = worker_properties(named[0] if named else None)
-        with _exit_code(_EXIT_CONNECTORS):
+        with exit_code(_EXIT_CONNECTORS):
             connectors = connector_files(named[1:])
         if broker:
-            with _exit_code(_EXIT_WORKER):
-                _start_broker(stack, properties, ctx)
+            with exit_code(EXIT_WORKER):
+                start_broker(stack, properties, ctx)
         plan = _Plan(named[0] if named else None, properties, connectors)
-        show = handler if not no_live and sys.stderr.isatty() and sys.stdout.isatty() else None
-        _run(plan, signals, watched=named[1:] if watch else None, live=show)
+        _run(plan, signals, watched=named[1:] if watch else None, live=handler if shows_live(no_live) else None)
     raise typer.Exit(signals.exit_code())
 
 
@@ -95,7 +96,7 @@ def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, l
 
     worker = StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
     signals.stop_on_signal(worker)
-    with _live_view(worker, plan, live):
+    with live_view(worker, plan.properties, live):
         try:
             worker.start()
             log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
@@ -107,19 +108,9 @@ def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, l
             if not signals.received:
                 raise Failure(err, err.exit_code) from err
         except ConnectError as err:
-            raise Failure(err, _EXIT_WORKER) from err
+            raise Failure(err, EXIT_WORKER) from err
         finally:
             worker.stop()
-
-
-def _live_view(
-    worker: StandaloneWorker, plan: _Plan, handler: logging.Handler | None
-) -> AbstractContextManager[object]:
-    if handler is None:
-        return nullcontext()
-    from kconnect_cli.live_view import LiveView
-
-    return LiveView(worker, handler, sys.stderr, plan.properties.get("bootstrap.servers", ""))
 
 
 def _file_watch(
@@ -177,68 +168,3 @@ def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
                 hint=f"Give one of them another name; name={loaded.name} stands in both.",
             )
     return list(found.values())
-
-
-def _start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:
-    from kconnect.devbroker import DevBroker
-    from kconnect_cli.commands.broker import FetchTalk
-
-    port = broker_port(properties.get("bootstrap.servers", ""))
-    running = stack.enter_context(DevBroker(port, progress=FetchTalk(session_of(ctx))))
-    log.info("Kafka is ready at %s, its data in %s", running.bootstrap, running.folder.path)
-
-
-def broker_port(bootstrap: str) -> int:
-    """The port the dev broker must have so that the worker finds it. Errors: UsageProblem if it can not be there."""
-    host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
-    if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
-        raise UsageProblem(
-            f"--broker starts a broker on this machine, and bootstrap.servers is {bootstrap}",
-            hint=f"Leave --broker out, or set bootstrap.servers=localhost:{_DEFAULT_PORT}.",
-        )
-    return int(port)
-
-
-class StopSignals:
-    """SIGINT and SIGTERM: the first asks the worker to stop, the second leaves at once (offsets stay as committed)."""
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self._worker: StandaloneWorker | None = None
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> StopSignals:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave us
-
-    def stop_on_signal(self, worker: StandaloneWorker) -> None:
-        self._worker = worker
-        if self.received is not None:
-            worker.request_stop()
-
-    def exit_code(self) -> int:
-        return 0 if self.received is None else 128 + self.received
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self.received is not None:
-            os._exit(128 + number)
-        self.received = number
-        log.info("%s: the worker stops; once more leaves at once", signal.Signals(number).name)
-        if self._worker is None:
-            raise SystemExit(128 + number)
-        self._worker.request_stop()
-
-
-@contextmanager
-def _exit_code(code: int) -> Iterator[None]:
-    try:
-        yield
-    except UsageProblem:
-        raise
-    except ConnectError as err:
-        raise Failure(err, code) from err

@@ -10,7 +10,7 @@ from kconnect.errors import NotFoundError
 from kconnect_cli.commands.connectors_status import root_cause
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
-from kconnect_cli.secrets_shown import Masker
+from kconnect_cli.secrets_shown import Masker, ShowSecrets
 from kconnect_cli.selection import Selection, chosen_names, select_names
 from kconnect_cli.session import CliSession, Name, with_session
 
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 _Number = Annotated[int, typer.Argument(metavar="TASK", help="Number of the task.", show_default=False)]
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="Connector names.", show_default=False)]
+_Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
 _Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
 _Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only tasks in this state.")]
@@ -54,7 +54,7 @@ def show(
     session: CliSession,
     name: Name,
     task: _Number,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")] = False,
+    show_secrets: ShowSecrets = False,
 ) -> None:
     """Show one task: state, worker, config, and why it failed."""
     from kconnect.model import TaskId

@@ -16,7 +16,8 @@ from kconnect.errors import ConfigError, ConnectError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files import read_connector_file
 from kconnect_cli.output import Format, write_object, write_text
-from kconnect_cli.session import CliSession, Output, Verbose, session_of, signals_raise
+from kconnect_cli.session import CliSession, Output, Verbose, session_of
+from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved

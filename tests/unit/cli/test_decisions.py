@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from kconnect.config.dropins import ConnectorFile, load_connector_files
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
+from kconnect.folders import is_open_to_others
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
 from kconnect_cli.changes import change_text, change_to_json, config_change, plan_changes
 from kconnect_cli.commands.connectors_status import root_cause
 from kconnect_cli.durations import seconds_of
-from kconnect_cli.exits import UsageProblem
-from kconnect_cli.profiles import Profile, Profiles, is_open_to_others, load_profiles, save_profiles
+from kconnect_cli.exits import UsageProblem, explain
+from kconnect_cli.profiles import Profile, Profiles, load_profiles, save_profiles
 from kconnect_cli.selection import Selection, select_names
 from kconnect_cli.target import DEFAULT_URL, find_target
 
@@ -78,6 +79,74 @@ def test_a_password_stays_with_its_worker_and_comes_from_where_the_context_says(
     assert profile.secret({}) == "from file"
 
 
+_TLS = Profile("https://prod", user="ann", password="anns", ca="ca-c", cert="cert-c", key="key-c", key_password="kp-c")
+
+
+@pytest.mark.parametrize(
+    ("url", "context", "options", "environ", "expected"),
+    [
+        # user, password, ca, cert, key, key_password
+        (None, None, {}, {}, ("ann", "anns", "ca-c", "cert-c", "key-c", "kp-c")),
+        (None, None, {}, {"KCONNECT_CA_FILE": "ca-e"}, ("ann", "anns", "ca-e", "cert-c", "key-c", "kp-c")),
+        (None, "prod", {}, {"KCONNECT_CA_FILE": "ca-e"}, ("ann", "anns", "ca-c", "cert-c", "key-c", "kp-c")),
+        (None, None, {"ca": "ca-o"}, {"KCONNECT_CA_FILE": "ca-e"}, ("ann", "anns", "ca-o", "cert-c", "key-c", "kp-c")),
+        (None, None, {}, {"KCONNECT_PASSWORD": "new"}, ("ann", "new", "ca-c", "cert-c", "key-c", "kp-c")),
+        # Nobody gets the password of another, or another's key
+        (None, None, {"user": "bob"}, {}, ("bob", None, "ca-c", "cert-c", "key-c", "kp-c")),
+        (
+            None,
+            None,
+            {"user": "bob"},
+            {"KCONNECT_USER": "eve", "KCONNECT_PASSWORD": "eves"},
+            ("bob", None, "ca-c", "cert-c", "key-c", "kp-c"),
+        ),
+        (
+            None,
+            None,
+            {"user": "bob"},
+            {"KCONNECT_PASSWORD": "bobs"},
+            ("bob", "bobs", "ca-c", "cert-c", "key-c", "kp-c"),
+        ),
+        (None, None, {}, {"KCONNECT_CERT_FILE": "cert-e"}, ("ann", "anns", "ca-c", "cert-e", None, None)),
+        (
+            "https://x",
+            None,
+            {"cert": "cert-o", "key": "key-o"},
+            {"KCONNECT_KEY_PASSWORD": "kp-e", "KCONNECT_USER": "eve"},
+            ("eve", None, None, "cert-o", "key-o", "kp-e"),
+        ),
+        ("https://bob:b@x", None, {}, {"KCONNECT_USER": "eve"}, ("bob", "b", None, None, None, None)),
+        ("https://bob@x", None, {}, {"KCONNECT_PASSWORD": "bobs"}, ("bob", "bobs", None, None, None, None)),
+        (None, None, {}, {"KCONNECT_URL": "https://bob:b@x"}, ("bob", "b", None, None, None, None)),
+    ],
+)
+def test_options_come_before_the_environment_and_that_before_a_context(
+    contexts, url, context, options, environ, expected
+):
+    save_profiles(contexts, Profiles({"prod": _TLS}, "prod"))
+    access = find_target(url, context, environ, print, Profile(**options)).access(environ)
+    assert (access.user, access.password, access.ca, access.cert, access.key, access.key_password) == expected
+
+
+def test_passwords_are_read_from_files_that_the_environment_names(tmp_path):
+    (tmp_path / "pw").write_text("s3cret\n")
+    (tmp_path / "kp").write_text("0pen\n")
+    environ = {
+        "KCONNECT_URL": "https://x",
+        "KCONNECT_USER": "ann",
+        "KCONNECT_PASSWORD_FILE": str(tmp_path / "pw"),
+        "KCONNECT_CERT_FILE": "c",
+        "KCONNECT_KEY_PASSWORD_FILE": str(tmp_path / "kp"),
+    }
+    access = find_target(None, None, environ, print).access(environ)
+    assert (access.password, access.key_password) == ("s3cret", "0pen")
+    assert "s3cret" not in repr(find_target(None, None, {**environ, "KCONNECT_PASSWORD_FILE": ""}, print))
+    with pytest.raises(ConfigError, match=r"The environment .* has password and password_file"):
+        find_target(None, None, {**environ, "KCONNECT_PASSWORD": "x"}, print)
+    with pytest.raises(ConfigError, match="The command line has a key and no certificate"):
+        find_target("http://x", None, {}, print, Profile(key="k"))
+
+
 def test_a_user_in_the_url_is_used_and_never_shown():
     target = find_target("http://ann:p%40ss@h:1", None, {}, print)
     assert target.url == "http://h:1"
@@ -91,6 +160,23 @@ def test_an_open_file_with_a_password_is_warned_about(contexts):
     said = []
     find_target(None, None, {}, said.append)
     assert said == [f"{contexts} holds a password and others may read it: chmod 600 {contexts}"]
+
+
+def test_an_open_file_that_a_password_is_read_from_is_warned_about_once(contexts, tmp_path):
+    password, key = tmp_path / "pw", tmp_path / "kp"
+    for file, mode in ((password, 0o640), (key, 0o600)):
+        file.write_text("s3cret")
+        os.chmod(file, mode)
+    profile = Profile("http://a", user="u", password_file=str(password), cert="c", key_password_file=str(key))
+    save_profiles(contexts, Profiles({"a": profile}, "a"))
+    said = []
+    find_target(None, None, {"KCONNECT_PASSWORD_FILE": str(password)}, said.append)
+    assert said == [f"{password} holds a password and others may read it: chmod 600 {password}"]
+    os.chmod(key, 0o604)
+    find_target("http://elsewhere", None, {}, said.append)  # takes nothing from the context
+    assert len(said) == 1
+    find_target(None, None, {}, said.append)
+    assert said[2:] == [f"{key} holds a password and others may read it: chmod 600 {key}"]
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -114,6 +200,7 @@ def test_contexts_come_back_as_they_were_written(tmp_path_factory, name, url, us
         ('[contexts.a]\nuser = "x"', r"\[contexts\.a\] has no url"),
         ('[contexts.a]\nurl = "x"\ntoken = "y"', "does not know token"),
         ('[contexts.a]\nurl = "x"\npassword = "y"', "a password and no user"),
+        ('[contexts.a]\nurl = "x"\nkey_password = "y"', "a password for a key and no certificate"),
         ("[contexts.a]\nurl = 1", "must hold strings only"),
     ],
 )
@@ -181,7 +268,25 @@ def test_a_json_array_holds_several_connectors(tmp_path):
         ("a.B: alone\n\tat x", "a.B: alone"),
         ("Traceback (most recent call last):\n  File x\nValueError: no", "ValueError: no"),
         ("Task a-0 failed: x. Root cause: OSError: full\n\nTraceback ..", "OSError: full"),
+        (
+            "Task a-0 failed: E: no. Record of topic 't', partition 2, offset 17 failed in TASK_PUT of C: w.\n..",
+            "E: no. Record of topic 't', partition 2, offset 17",
+        ),
     ],
 )
 def test_the_root_cause_of_a_trace_is_one_line(trace, cause):
     assert root_cause(trace) == cause
+
+
+def test_a_class_that_a_worker_does_not_have_is_one_sentence_and_the_likely_name():
+    answer = (
+        "Failed to find any class that implements Connector and which name matches FileStreamSorce, available "
+        "connectors are: PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSinkConnector, name='x'}, "
+        "PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSourceConnector, name='y'}"
+    )
+    told = explain(ConnectError(answer))
+    assert told.sentence == answer.partition(", available")[0]
+    assert told.hint is not None
+    assert told.hint.startswith("Did you mean FileStreamSource? ")
+    nothing_like_it = explain(ConnectError(answer.replace("FileStreamSorce", "com.example.Zebra")))
+    assert nothing_like_it.hint == "`connect plugins list` shows what the worker has."

@@ -1,0 +1,194 @@
+"""`connect cluster`: a cluster's workers as the broker knows them, with no worker asked; their last rebalances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.cluster import ClusterOptions, with_cluster
+from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Show members, leader and last rebalances of a cluster, as the broker knows them.",
+)
+
+_DEFAULT_LIMIT = 20
+_Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many, the last ones.")]
+
+
+@app.command()
+@with_cluster
+def show(session: CliSession, cluster: ClusterOptions) -> None:
+    """Show a cluster: state of its group, leader, protocol, config offset, members, how much they run.
+
+    JSON: an object with group, state (the broker's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead),
+    protocol (eager, compatible, sessioned), leader (URL or null), config_offset (with which work was handed out),
+    config_end (the end of the config topic), delay_ms (for which work of lost workers is held back), connectors
+    and tasks (how many are placed), members (as `connect cluster members`). A cluster without workers is no error.
+    """
+    from kconnect.direct.cluster_state import cluster_state
+
+    document = cluster_state(cluster.access()).to_json()
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(document, session.output)
+    elif session.output is Format.NAME:
+        write_text(f"{document['group']}\n")
+    else:
+        write_text("".join(f"{title:<16}{text}\n" for title, text in _summary(document)))
+        if document["members"]:
+            write_text("\n")
+            write_rows(document["members"], _COUNTED, session.output)
+
+
+@app.command()
+@with_cluster
+def members(session: CliSession, cluster: ClusterOptions) -> None:
+    """List the workers: URL, host, how far each had read the configs when it joined, connectors and tasks it runs.
+
+    JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
+    """
+    from kconnect.direct.cluster_state import cluster_state
+
+    document = cluster_state(cluster.access()).to_json()
+    write_rows(document["members"], _MEMBERS, session.output, name="url")
+    if not document["members"]:
+        session.say(f"No worker of group {document['group']} runs (the broker says {document['state']}).")
+    elif document["leader"] is None:
+        session.say(f"Group {document['group']} is rebalancing: what its workers run may change.")
+
+
+@app.command()
+@with_cluster
+def leader(session: CliSession, cluster: ClusterOptions) -> None:
+    """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
+    from kconnect.direct.cluster_state import cluster_state, member_json, shown_url
+
+    found = cluster_state(cluster.access()).found_leader()
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(member_json(found), session.output)
+    else:
+        write_text(f"{shown_url(found)}\n")
+
+
+@app.command()
+@with_cluster
+def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DEFAULT_LIMIT) -> None:
+    """List the last rebalances and why they came, as the workers' REST servers tell; Java's workers keep no list.
+
+    User and certificates of these are those of --url.
+
+    JSON: a list of objects with worker, generation, began_ms, ended_ms, why, is_leader, leader_url, connectors_added,
+    connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
+    """
+    from kconnect.direct.cluster_state import cluster_state, shown_url
+
+    state = cluster_state(cluster.access())
+    if not state.group.is_live:
+        raise NotFoundError(f"No worker of group {state.group.name} runs (the broker says {state.group.state})")
+    told = _Told()
+    for worker in state.group.workers:
+        _ask(session, shown_url(worker), told)
+    if not told.answered:
+        raise told.failure or NotFoundError(
+            f"No worker of group {state.group.name} keeps a list of its rebalances",
+            hint="Those of Java do not; their logs tell: `Rebalance started`, `Joined group at generation`.",
+        )
+    rows = sorted(told.rows, key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
+    write_rows(rows, _REBALANCES, session.output, name="generation")
+
+
+@dataclass(slots=True)
+class _Told:
+    """What workers answered."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    answered: int = 0
+    failure: ConnectError | None = None
+
+
+def _ask(session: CliSession, url: str, told: _Told) -> None:
+    """Add what one worker tells; why one does not is said, and does not keep the others from being asked."""
+    import os
+
+    from kconnect.client import ConnectClient
+
+    try:
+        access = session.target.access(os.environ)
+        if access is not None and access.user is not None and access.password is None:
+            access = replace(access, password=session.ask_password(f"Password of {access.user} at {url}"))
+        with ConnectClient(url, access=access) as client:
+            found = client.rebalances()
+    except NotFoundError:
+        session.say(f"{url} keeps no list of its rebalances: not a worker of kconnect's, or an older one.")
+    except (UnreachableError, TimedOutError) as err:
+        session.say(f"{url}: {err}")
+        told.failure = err
+    else:
+        told.answered += 1
+        told.rows += [{"worker": url, **row} for row in found]
+
+
+def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:
+    offset, end = document["config_offset"], document["config_end"]
+    rows = [
+        ("Group", document["group"]),
+        ("State", document["state"]),
+        ("Protocol", document["protocol"] or "-"),
+        ("Leader", document["leader"] or "-"),
+        ("Config offset", f"{'-' if offset is None else offset}{'' if end is None else f', topic ends at {end}'}"),
+        ("Members", str(len(document["members"]))),
+        ("Runs", f"{document['connectors']} connectors, {document['tasks']} tasks"),
+    ]
+    if document["delay_ms"]:
+        rows.append(("Held back", f"work of lost workers, for up to {document['delay_ms']} ms"))
+    return rows
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "-"
+
+
+def _what_moved(row: Any) -> str:
+    """`+1/3 -0/1`: connectors and tasks that were added and revoked."""
+    added, revoked = ((row[f"connectors_{what}"], row[f"tasks_{what}"]) for what in ("added", "revoked"))
+    parts = [f"{sign}{counts[0]}/{counts[1]}" for sign, counts in (("+", added), ("-", revoked)) if any(counts)]
+    return " ".join(parts) or "-"
+
+
+def _why(row: Any) -> str:
+    who = [f"{word} {_list(row[word])}" for word in ("joined", "left") if row[word]]
+    delay = [f"lost work held back for {row['delay_ms']} ms"] if row["delay_ms"] else []
+    return "; ".join([row["why"], *who, *delay])
+
+
+_COUNTED = (
+    Column("URL", lambda row: row["url"]),
+    Column("HOST", lambda row: row["host"]),
+    Column("ROLE", lambda row: "leader" if row["leader"] else "follower"),
+    Column("CONFIG OFFSET", lambda row: str(row["config_offset"])),
+    Column("CONNECTORS", lambda row: str(len(row["connectors"]))),
+    Column("TASKS", lambda row: str(len(row["tasks"]))),
+)
+_MEMBERS = (
+    *_COUNTED[:4],
+    Column("CONNECTORS", lambda row: _list(row["connectors"])),
+    Column("TASKS", lambda row: _list(row["tasks"])),
+)
+_REBALANCES = (
+    Column("ENDED", lambda row: datetime.fromtimestamp(row["ended_ms"] / 1000).astimezone().isoformat(" ", "seconds")),
+    Column("TOOK", lambda row: f"{(row['ended_ms'] - row['began_ms']) / 1000:.2f} s"),
+    Column("GENERATION", lambda row: str(row["generation"])),
+    Column("WORKER", lambda row: row["worker"]),
+    Column("ROLE", lambda row: "leader" if row["is_leader"] else "follower"),
+    Column("MOVED", _what_moved),
+    Column("WHY", _why),
+)

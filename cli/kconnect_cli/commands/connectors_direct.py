@@ -1,0 +1,59 @@
+"""Pause, resume, stop and delete connectors with --direct: written to the config topic, as a worker would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kconnect_cli.direct import each_or_nothing, tell_plans, tell_warnings, tell_written
+
+if TYPE_CHECKING:
+    from kconnect.direct.direct_client import DirectClient
+    from kconnect.direct.edits import EditPlan
+    from kconnect_cli.session import CliSession
+
+__all__ = ["change_directly"]
+
+
+def change_directly(
+    session: CliSession,
+    client: DirectClient,
+    names: Sequence[str],
+    verb: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Show what will be written, ask, write it, and tell where it stands; one connector after the other.
+
+    `verb` is pause, resume, stop or delete. Nothing is written when one of them may not be.
+    """
+    from kconnect.direct.apply import Checked, apply_plan, check_plan
+
+    if not names:
+        return
+    plans: dict[str, EditPlan] = {}
+    checked: list[Checked] = []
+
+    def prepare(name: str) -> None:
+        plan = client.plan(verb, name)
+        checked.append(check_plan(client.access, client.reader, plan, force=force))
+        plans[name] = plan
+
+    each_or_nothing(session, names, prepare)
+    tell_plans(session, list(plans.values()))
+    tell_warnings(session, checked)
+    if dry_run:
+        session.say("Dry run: nothing was changed.")
+        return
+    session.confirm(f"{verb.capitalize()} {', '.join(names)} in {client.place}?", yes=yes)
+
+    def write(name: str) -> None:
+        tell_written(session, [apply_plan(client.access, client.reader, plans[name], force=force)])
+        session.say(f"{_DONE[verb]} {name}")
+
+    session.each(names, write)
+
+
+_DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "deleted"}

@@ -1,0 +1,96 @@
+"""`connect distributed`: one worker of a cluster in this process, until a signal.
+
+Exit codes are those of Java's connect-distributed: 1 when the worker can not go on (internal topics, group), 2 when it
+can not start (file, port, broker), 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kconnect.errors import ConnectError
+from kconnect_cli.commands.worker_command import (
+    EXIT_WORKER,
+    StopSignals,
+    checked_level,
+    exit_code,
+    live_view,
+    shows_live,
+    start_broker,
+)
+from kconnect_cli.exits import Failure
+from kconnect_cli.session import Verbose, session_of
+
+_EXIT_HERDER = 1
+
+log = logging.getLogger(__name__)
+
+
+def distributed(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="WORKER.properties", help="The worker's properties.", show_default=False),
+    ],
+    broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
+    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    verbose: Verbose = False,
+) -> None:
+    """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.
+
+    The first signal stops it in good order: it gives its work back to the others. The second one leaves at once.
+    """
+    from kconnect import logs
+
+    level = checked_level(log_level)
+    session_of(ctx).choose(None, None, verbose)
+    handler = logs.configure(level, sys.stderr)
+    with StopSignals() as signals, ExitStack() as stack:
+        with exit_code(EXIT_WORKER):
+            properties = worker_properties(file)
+        if broker:
+            with exit_code(EXIT_WORKER):
+                start_broker(stack, properties, ctx)
+        _run(file, properties, signals, handler if shows_live(no_live) else None)
+    raise typer.Exit(signals.exit_code())
+
+
+def worker_properties(file: Path) -> dict[str, str]:
+    """Properties of the worker's file. Errors: ConnectError, also when it is that of another kind."""
+    from kconnect.config import read_properties
+
+    properties = read_properties(file)
+    if "offset.storage.file.filename" in properties and "group.id" not in properties:
+        raise ConnectError(
+            f"{file} is the file of a standalone worker (it has offset.storage.file.filename, and no group.id)",
+            hint=f"Try: connect standalone {file}; or set group.id and the three storage topics.",
+        )
+    return properties
+
+
+def _run(file: Path, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
+    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code."""
+    from kconnect.worker import DistributedWorker, StartupError
+
+    worker = DistributedWorker(properties, file=file)
+    signals.stop_on_signal(worker)
+    with live_view(worker, properties, live):
+        try:
+            worker.start()
+            log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
+            worker.wait()
+        except StartupError as err:
+            if not signals.received:
+                raise Failure(err, err.exit_code) from err
+        except ConnectError as err:
+            raise Failure(err, _EXIT_HERDER) from err
+        finally:
+            worker.stop()

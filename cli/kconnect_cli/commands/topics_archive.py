@@ -1,0 +1,183 @@
+"""`connect topics export|import`: the whole state of a cluster as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import ConfigError, ConnectError, NotFoundError
+from kconnect_cli.cluster import ClusterOptions, with_cluster
+from kconnect_cli.edit_flow import DryRun, carry_out
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.output import write_text
+from kconnect_cli.secrets_shown import ShowSecrets
+from kconnect_cli.session import CliSession, Yes
+
+if TYPE_CHECKING:
+    from kconnect_cli.topic_groups import TopicGroups
+
+__all__ = ["mount"]
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="JSON file; - is stdout or stdin.", show_default=False)]
+Connectors = Annotated[
+    str | None,
+    typer.Option("--connectors", metavar="A,B", help="Only these connectors. [default: all]", show_default=False),
+]
+WithOffsets = Annotated[
+    bool, typer.Option("--with-offsets/--without-offsets", help="Offsets of sources, in the offsets topics.")
+]
+WithGroups = Annotated[
+    bool, typer.Option("--with-groups/--without-groups", help="Committed offsets of the sinks' consumer groups.")
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Also change connectors that are there and differ.")]
+CreateTopics = Annotated[
+    bool, typer.Option("--create-topics", help="Create topics that are not there, as a worker of this file would.")
+]
+
+_OWNER_ONLY = 0o600
+
+
+def mount(groups: TopicGroups) -> None:
+    """Add the commands to their groups."""
+    groups.topics.command("export")(export)
+    groups.topics.command("import")(import_)
+
+
+@with_cluster
+def export(
+    session: CliSession,
+    cluster: ClusterOptions,
+    file: File,
+    connectors: Connectors = None,
+    with_offsets: WithOffsets = True,
+    with_groups: WithGroups = True,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Write connectors (config, target state, tasks), source offsets and sinks' group offsets to a JSON file.
+
+    Secrets are masked; with --show-secrets they are in the file, which only its owner may read then. Statuses and the
+    session key are never in it. `import` takes it, on this cluster or another.
+    """
+    from kconnect.direct.archive import archive_document
+    from kconnect.direct.archiving import read_cluster
+    from kconnect.direct.connectors import known
+    from kconnect.direct.reading import ClusterReader
+
+    if show_secrets and file == "-":
+        raise UsageProblem("Secrets are written to a file only", hint="Name a FILE: it will be readable by you only.")
+    names = _names(connectors)
+    access = cluster.access()
+    with ClusterReader(access) as reader:
+        state = read_cluster(access, reader, names)
+    for name in names or ():
+        known(state.configs, name)
+    document = archive_document(
+        state,
+        names,
+        int(time.time() * 1000),
+        with_offsets=with_offsets,
+        with_groups=with_groups,
+        reveal=show_secrets,
+        skip=lambda sentence: session.say(f"Left out: {sentence}"),
+    )
+    _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n", is_secret=show_secrets)
+    session.say(f"Exported {_count(document)} to {'stdout' if file == '-' else file}.")
+
+
+@with_cluster
+def import_(
+    session: CliSession,
+    cluster: ClusterOptions,
+    file: File,
+    connectors: Connectors = None,
+    replace: Replace = False,
+    create_topics: CreateTopics = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Make a cluster that does not run hold what an export holds; what is so already is left alone.
+
+    Offsets come first and each connector as a whole, so an import that was interrupted is simply done again. Connectors
+    that are not in the file stay. A masked secret stands for the one that is there.
+    """
+    from kconnect.direct import archiving
+    from kconnect.direct.archive import import_plan, read_archive
+    from kconnect.direct.reading import ClusterReader
+
+    archive = read_archive(_read(file)).chosen(_names(connectors))
+    access = cluster.access()
+    with ClusterReader(access) as reader:
+        missing = archiving.missing_topics(access, reader)
+        if missing and not create_topics:
+            raise NotFoundError(
+                f"There is no topic {access.topic(missing[0])}", hint="--create-topics creates it as a worker would."
+            )
+        for which in missing:
+            session.say(f"Topic {access.topic(which)} is not there{'' if dry_run else ', it will be created'}.")
+        state = archiving.read_cluster(access, reader, (), archive, missing)
+        carry_out(
+            session,
+            access,
+            reader,
+            import_plan(archive, state, replace=replace),
+            dry_run=dry_run,
+            yes=yes,
+            reveal=show_secrets,
+            as_settings=True,
+            prepare=lambda: archiving.create_topics(access, reader, missing),
+        )
+
+
+def _names(given: str | None) -> list[str] | None:
+    if given is None:
+        return None
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        raise UsageProblem("--connectors names none")
+    return names
+
+
+def _read(file: str) -> object:
+    """The JSON of a file. Errors: ConfigError that names the file and the place."""
+    where = "stdin" if file == "-" else file
+    try:
+        return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where} is not UTF-8 text") from error
+
+
+def _write(file: str, text: str, *, is_secret: bool) -> None:
+    """Write a file as a whole: the one that was there stays until the new one is complete."""
+    if file == "-":
+        write_text(text)
+        return
+    path = Path(file)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        mode = _OWNER_ONLY if is_secret else 0o666
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise ConnectError(f"{file} can not be written: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _count(document: dict[str, Any]) -> str:
+    count = len(document["connectors"])
+    parts = [f"{count} connector{'' if count == 1 else 's'}"]
+    parts += [f"offsets of {len(document['offsets'])}"] if "offsets" in document else []
+    parts += [f"groups of {len(document['groups'])}"] if "groups" in document else []
+    return ", ".join(parts)

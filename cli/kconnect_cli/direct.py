@@ -1,0 +1,149 @@
+"""--direct: commands on connectors that work on the cluster's topics, with no worker; how edits are shown."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from kconnect.errors import ConnectError
+from kconnect_cli.cluster import ClusterOptions, with_cluster
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.direct.apply import Applied, Checked
+    from kconnect.direct.direct_client import DirectClient
+    from kconnect.direct.edits import EditPlan
+
+__all__ = [
+    "DryRun",
+    "Force",
+    "direct_client",
+    "each_or_nothing",
+    "refuse_without_direct",
+    "tell_plans",
+    "tell_warnings",
+    "tell_who_lives",
+    "tell_written",
+    "with_direct",
+]
+
+_DIRECT_HELP = "Work on the cluster's topics, with no worker; --worker or --bootstrap-servers say which cluster."
+Direct = Annotated[bool, typer.Option("--direct", help=_DIRECT_HELP)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --direct: print what would be written, write nothing.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="With --direct: write although live workers have the connector, or none is known."),
+]
+
+
+def with_direct(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the session as its first argument, --direct, and the options that say which cluster is meant.
+
+    Takes the place of @with_session. With --direct `session.direct` is set before the command, and what chooses
+    connectors for it, runs.
+    """
+
+    def call(session: CliSession, cluster: ClusterOptions, *, direct: bool, **given: Any) -> None:
+        if direct:
+            session.direct = direct_client(session, cluster)
+        elif cluster.is_on_line:
+            raise UsageProblem(
+                "Options that say where the cluster's topics are count with --direct only",
+                hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
+            )
+        command(session, **given)
+
+    hints = get_type_hints(command, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    first, *own = inspect.signature(command).parameters.values()
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what with_cluster reads
+        [
+            first,
+            inspect.Parameter("cluster", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ClusterOptions),
+            *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
+            inspect.Parameter("direct", kind, annotation=Direct, default=False),
+        ]
+    )
+    call.__annotations__ = {
+        first.name: CliSession,
+        "cluster": ClusterOptions,
+        **{parameter.name: hints[parameter.name] for parameter in own},
+        "direct": Direct,
+    }
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return with_cluster(call)
+
+
+def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
+    """Opens nothing yet. Errors: UsageProblem with --url; ConfigError, FileNotFoundError of the files."""
+    from kconnect.direct.direct_client import DirectClient
+
+    if session.given_url is not None:
+        raise UsageProblem("--url names a worker, and --direct asks none", hint="Give one of them.")
+    return DirectClient(cluster.access())
+
+
+def refuse_without_direct(*, dry_run: bool, force: bool) -> None:
+    """Errors: UsageProblem: a worker would do it, whatever they say."""
+    if dry_run or force:
+        raise UsageProblem(f"{'--dry-run' if dry_run else '--force'} counts with --direct only")
+
+
+def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[[str], None]) -> None:
+    """As `session.each`, for what is looked at before anything is written."""
+    try:
+        session.each(names, action)
+    except typer.Exit:
+        session.say("Nothing was changed.")
+        raise
+
+
+def tell_who_lives(session: CliSession) -> None:
+    """With --direct states are those that workers wrote last: says so when none of them is there to write others."""
+    client = session.direct
+    if client is None:
+        return
+    from kconnect.direct.live_group import live_group
+
+    if not client.access.has_group:
+        session.say("States are those that workers wrote last; --group-id would tell whether one still runs.")
+        return
+    try:
+        live = live_group(client.access)
+    except ConnectError as err:  # what was read stands; only the note is missing
+        session.say(f"Whether workers run can not be told: {err}")
+        return
+    if not live.is_live:
+        session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")
+
+
+def tell_plans(session: CliSession, plans: Sequence[EditPlan]) -> None:
+    """Key, old and new value of every record, old and new offset of every partition of a group."""
+    from kconnect_cli.edit_flow import plan_text
+
+    for plan in plans:
+        session.say(f"{plan.title}\n{plan_text(plan)}".rstrip("\n"))
+        for note in plan.notes:
+            session.say(note)
+
+
+def tell_warnings(session: CliSession, checked: Sequence[Checked]) -> None:
+    """What is to be known before anything is written, each sentence once."""
+    for sentence in dict.fromkeys(sentence for found in checked for sentence in found.warnings):
+        session.say(f"Warning: {sentence}")
+
+
+def tell_written(session: CliSession, done: Sequence[Applied]) -> None:
+    """Where each record stands, as it was read back."""
+    for applied in done:
+        for why in applied.overridden:
+            session.say(f"Forced: {why}.")
+        for written in applied.written:
+            at = written.position
+            session.say(f"  {at.topic}-{at.partition}@{at.offset} {written.edit.key_text}")
+        for group in applied.groups:
+            session.say(f"  consumer group {group}")
