@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 import urllib.request
 
 import pytest
@@ -12,11 +13,11 @@ import pytest
 from kconnect.client import ConnectClient
 from kit.cli import cli_env, connect_command
 from kit.standalone import Standalone
-from kit.topics import create_topic
+from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-SOURCE, SINK, WAITING = "observed-in", "observed-out", "observed-later"
+SOURCE, SINK, WAITING, TOLERANT = "observed-in", "observed-out", "observed-later", "observed-bad"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,20 @@ def worker(broker, tmp_path_factory):
         SOURCE: {"connector.class": "FileStreamSource", "file": str(folder / "in.txt"), "topic": topic},
         WAITING: {"connector.class": "FileStreamSource", "file": str(folder / "later.txt"), "topic": topic},
         SINK: {"connector.class": "FileStreamSink", "file": str(folder / "out.txt"), "topics": topic},
+        TOLERANT: {
+            "connector.class": "FileStreamSink",
+            "file": str(folder / "good.txt"),
+            "topics": "observed-mixed",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "errors.tolerance": "all",
+            "errors.log.enable": "true",
+            "errors.deadletterqueue.topic.name": "observed-letters",
+            "errors.deadletterqueue.topic.replication.factor": "1",
+        },
     }
+    create_topic(broker.bootstrap, "observed-mixed")
+    produce_lines(broker.bootstrap, "observed-mixed", ["1", "bad", "{", "2", "worse"])
     running = Standalone(folder, broker.bootstrap, connectors, {"spark.ui.enabled": "true", "spark.ui.port": "0"})
     running.start()
     yield running
@@ -61,12 +75,42 @@ def test_metrics_tell_what_the_tasks_moved(worker):
     assert seen[f"kafka_connect_source_task_metrics_source_record_poll_rate{source}"] > 0
     assert seen[f"kafka_connect_sink_task_metrics_partition_count{sink}"] == 1
     assert seen[f"kafka_connect_sink_task_metrics_put_batch_max_time_ms{sink}"] > 0
-    assert seen["kafka_connect_worker_metrics_connector_startup_success_total"] == 3
-    assert seen["kafka_connect_worker_metrics_task_startup_success_total"] == 3
+    assert seen["kafka_connect_worker_metrics_connector_startup_success_total"] == 4
+    assert seen["kafka_connect_worker_metrics_task_startup_success_total"] == 4
     assert seen[f'kafka_connect_connector_metrics_status{{connector="{SINK}",value="running"}}'] == 1
     converter = "org.apache.kafka.connect.storage.StringConverter"
     labels = f'{{connector="{SOURCE}",task="0",value="{converter}"}}'
     assert seen[f"kafka_connect_connector_task_metrics_value_converter_class{labels}"] == 1
+
+
+def test_metrics_count_bad_records_and_dead_letters(broker, worker):
+    task = f'{{connector="{TOLERANT}",task="0"}}'
+
+    def counted() -> dict[str, float]:
+        seen = metrics_of(worker)
+        prefix = "kafka_connect_task_error_metrics_"
+        return {name[len(prefix) : -len(task)]: seen[name] for name in seen if name.startswith(prefix) and task in name}
+
+    def all_counted() -> bool:
+        errors = counted()
+        assert errors["total_record_errors"] == 3, errors
+        return metrics_of(worker)[f"kafka_connect_sink_task_metrics_sink_record_send_total{task}"] == 2
+
+    eventually(all_counted, 20, "the counters of the tolerant task reach the worker")
+    errors = counted()
+    now_ms = time.time() * 1000
+    assert now_ms - 600_000 < errors.pop("last_error_timestamp") <= now_ms
+    assert errors == {
+        "total_record_failures": 3,
+        "total_record_errors": 3,
+        "total_records_skipped": 3,
+        "total_retries": 0,
+        "total_errors_logged": 3,
+        "deadletterqueue_produce_requests": 3,
+        "deadletterqueue_produce_failures": 0,
+    }
+    assert consume_values(broker.bootstrap, "observed-letters", 3) == [b"bad", b"{", b"worse"]
+    assert worker.log.read_text().count(f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task") == 3
 
 
 def test_slots_tell_their_job_process_and_cost(worker):
@@ -78,7 +122,9 @@ def test_slots_tell_their_job_process_and_cost(worker):
 
         eventually(measured, 20, "every slot told what it uses")
         slots = client.slots()
-    assert sorted(task["connector"] for slot in slots for task in slot["tasks"]) == sorted([SOURCE, SINK, WAITING])
+    assert sorted(task["connector"] for slot in slots for task in slot["tasks"]) == sorted(
+        [SOURCE, SINK, WAITING, TOLERANT]
+    )
     for slot in slots:
         assert (slot["job_group"], slot["executor"]) == (f"kconnect-slot-{slot['slot']}", "driver")
         assert slot["cpu_seconds"] > 0

@@ -113,6 +113,16 @@ def test_wrong_worker_settings_have_exit_code_2(tmp_path, change, told):
     assert told in str(error)
 
 
+def test_a_worker_that_could_not_start_does_not_say_that_it_stopped(tmp_path, caplog):
+    """The error is what is to be read, and it comes last: nothing that never ran has stopped before it."""
+    caplog.set_level("INFO")
+    with nobody_listens() as address:
+        refused(worker_of(props(tmp_path, address, kconnect_bootstrap_timeout_ms="100")))
+    refused(worker_of({"bootstrap.servers": "x"}))
+    assert any("REST server listening" in line for line in caplog.messages)  # it was so far, and told so
+    assert [line for line in caplog.messages if "stopped" in line] == []
+
+
 def test_a_taken_port_has_exit_code_2(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -157,7 +167,8 @@ def test_two_files_of_one_name_stop_the_worker(tmp_path, broker):
 
 
 @pytest.mark.broker
-def test_a_worker_runs_its_files_serves_rest_and_stops(tmp_path, broker):
+def test_a_worker_runs_its_files_serves_rest_and_stops(tmp_path, broker, caplog):
+    caplog.set_level("INFO")
     with worker_of(props(tmp_path, broker.bootstrap), [source_file(tmp_path)]) as worker:
         assert worker.wait_until_running(5)
         with urllib.request.urlopen(worker.rest_url + "/connectors/src/status", timeout=5) as answer:
@@ -168,6 +179,8 @@ def test_a_worker_runs_its_files_serves_rest_and_stops(tmp_path, broker):
         assert not worker.wait(0.01)
     worker.stop()
     assert worker.wait(1)
+    stopped = [line for line in caplog.messages if "stopped" in line]
+    assert [line.partition(" stopped")[0] for line in stopped] == ["REST server", "Herder", "Worker"]
 
 
 @pytest.mark.broker

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kconnect.api import ConfigDef
 from kconnect.config.variables import Variables
-from kconnect.errors import BadRequestError, ConflictError, ConnectError
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.parts import HerderParts
@@ -60,7 +60,7 @@ class MemoryGroups:
             not 0 <= partition.partition < self.partitions or partition.topic not in self.topics
             for partition in partitions
         ):
-            raise ConnectError("UNKNOWN_TOPIC_OR_PARTITION")
+            raise NotFoundError("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 @dataclass

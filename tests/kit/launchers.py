@@ -37,6 +37,9 @@ class SeenEvents:
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return [self.offsets.get(f"{connector}/{partition['name']}") for partition in partitions]
 
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """All may run."""
+
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         for offset in offsets:
             self.offsets[f"{connector}/{offset.partition['name']}"] = offset.offset or {}

@@ -105,6 +105,10 @@ class MemoryHerder:
         self._called("slots")
         return [SlotInfo(0, True, "localhost", 1, (TaskId("a/b", 0),))]
 
+    def rebalances(self):
+        self._called("rebalances")
+        return []
+
     def connector_info(self, name) -> ConnectorInfo:
         self._called("connector_info", name)
         connector = self._get(name)
@@ -195,6 +199,9 @@ class MemoryHerder:
 
     def request_task_reconfiguration(self, name):
         self._called("request_task_reconfiguration", name)
+
+    def check_peer(self, signature):
+        self._called("check_peer", signature)
 
     def put_task_configs(self, name, configs):
         self._called("put_task_configs", name, configs)

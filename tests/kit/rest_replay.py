@@ -54,6 +54,8 @@ class World:
     offsets: MemoryOffsetStore
     groups: MemoryGroups
     plugins: PluginRegistry
+    workers: frozenset[str] = frozenset()
+    """Ids of the workers of a cluster: which of them it is where one is named is not compared."""
 
     @property
     def known_classes(self) -> set[str]:
@@ -156,16 +158,15 @@ def masked(world: World, entry: Mapping[str, Any], text: str) -> Any:
         body["message"] = body["message"].partition("PluginDesc{")[0]
     if path == "" and "commit" in body:
         body = {**body, "commit": "(masked)", "kafka_cluster_id": "(masked)"}
-    if path.endswith("/tasks") and isinstance(body, list):
-        for task in body:  # the class of ours is a Python class of the same name
-            task["config"]["task.class"] = task["config"]["task.class"].rpartition(".")[2]
     if path == "/connector-plugins":
         body = [plugin for plugin in body if plugin["class"] in _java_classes(world)]
     return _tidied(world, body)
 
 
 def _java_classes(world: World) -> set[str]:
-    return {name for name in world.known_classes if name.startswith("org.apache.kafka.")}
+    """Those that the recorded worker could have had: Kafka's tools were not on its class path."""
+    kafka = {name for name in world.known_classes if name.startswith("org.apache.kafka.")}
+    return {name for name in kafka if not name.startswith("org.apache.kafka.connect.tools.")}
 
 
 def _tidied(world: World, value: Any) -> Any:
@@ -176,6 +177,8 @@ def _tidied(world: World, value: Any) -> Any:
     tidy = {key: _tidied(world, item) for key, item in value.items() if key != "documentation"}
     if isinstance(tidy.get("last_modified"), int):
         tidy["last_modified"] = "(when)"
+    if isinstance(tidy.get("worker_id"), str) and tidy["worker_id"] in world.workers:
+        tidy["worker_id"] = "(one of them)"
     if isinstance(tidy.get("trace"), str):
         tidy["trace"] = "(trace)"
     if "recommended_values" in tidy:

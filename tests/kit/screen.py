@@ -30,7 +30,9 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**env, "TERM": "xterm-256color"},
+            # A run on several processes says how wide its own terminal is, which would win over this one's
+            env={key: value for key, value in env.items() if key not in ("LINES", "COLUMNS")}
+            | {"TERM": "xterm-256color"},
             cwd=cwd,
             start_new_session=True,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -136,8 +136,13 @@ def scram(user: str = USER, password: str = PASSWORD) -> str:
 
 
 @contextmanager
-def secure_broker(folder: Path, server: Identity, authority: Authority) -> Iterator[SecureBroker]:
-    """A broker with the server certificate given; the user `orders` has SCRAM credentials of both strengths."""
+def secure_broker(
+    folder: Path, server: Identity, authority: Authority, more: Mapping[str, str] | None = None
+) -> Iterator[SecureBroker]:
+    """A broker with the server certificate given; the user `orders` has SCRAM credentials of both strengths.
+
+    `more` are further settings of the broker.
+    """
     scram_port, mutual_port = free_port(), free_port()
     store = {
         "ssl.keystore.type": "PEM",
@@ -159,6 +164,7 @@ def secure_broker(folder: Path, server: Identity, authority: Authority) -> Itera
         ),
         f"{listener}oauthbearer.sasl.jaas.config": f'{OAUTH} required unsecuredLoginStringClaim_sub="broker";',
         f"{listener}plain.sasl.jaas.config": f'{plain} required user_{USER}="{PASSWORD}";',
+        **(more or {}),
     }
     broker = DevBroker(
         free_port(), folder / "data", settings=settings, listeners={"SASL_SSL": scram_port, "SSL": mutual_port}

@@ -34,6 +34,8 @@ def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
 class Standalone:
     """One worker process. `start()` may be called again after it ended: same files, same offsets, same port."""
 
+    command = "standalone"
+
     def __init__(
         self,
         folder: Path,
@@ -68,7 +70,7 @@ class Standalone:
         home.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*connect_command(), "standalone", *map(str, self.files)],
+                [*connect_command(), self.command, *map(str, self.files)],
                 cwd=self.folder,
                 env=cli_env(home, self._env),
                 stdin=subprocess.DEVNULL,

@@ -132,3 +132,36 @@ def _partitions(consumer: Consumer, topic: str, deadline: float) -> Sequence[int
             return sorted(metadata.partitions)
         assert time.monotonic() < deadline, f"topic {topic} is not there: {metadata.error}"
         time.sleep(0.05)
+
+
+def committed_values(bootstrap: str, topic: str, within_s: float = 20.0) -> list[bytes | None]:
+    """All values that read_committed readers see now, up to the first open transaction, by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"kit-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            **_QUIET,
+        }
+    )
+    deadline = time.monotonic() + within_s
+    found: list[Message] = []
+    try:
+        partitions = _partitions(consumer, topic, deadline)
+        consumer.assign([TopicPartition(topic, part, 0) for part in partitions])
+        ended: set[int | None] = set()
+        while len(ended) < len(partitions):
+            assert time.monotonic() < deadline, f"{topic} was not read to its end within {within_s:g} s"
+            for message in consumer.consume(10_000, timeout=0.2):
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                else:
+                    assert error.name() == "_PARTITION_EOF", error
+                    ended.add(message.partition())
+    finally:
+        consumer.close()
+    return [message.value() for message in sorted(found, key=lambda each: (each.partition(), each.offset()))]

@@ -1,0 +1,154 @@
+"""`connect cluster` beside workers of ours, beside a Java worker, beside both in one group, and with nobody there."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kconnect.devbroker import DevBroker
+from kconnect.worker import DistributedWorker
+from kconnect_cli.app import run
+from kit.cli import CliResult
+from kit.distributed_worker import cluster_settings, tasks_of, workers
+from kit.java_connect import JavaConnect
+from kit.standalone import write_properties
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.broker]
+
+FAST = {"heartbeat.interval.ms": "500", "session.timeout.ms": "6000"}
+
+
+class Cluster:
+    """The group, by the file of one of its workers."""
+
+    def __init__(self, folder: Path, broker: DevBroker, group: str) -> None:
+        self.group, self.folder = group, folder
+        settings = {"bootstrap.servers": broker.bootstrap, **cluster_settings(group)}
+        self.file = write_properties(folder / f"{group}.properties", settings)
+
+    def connect(self, *args: str, expect: int = 0) -> CliResult:
+        """Run `connect cluster ARGS` in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            out, err = io.StringIO(), io.StringIO()
+            for name, stream in (("stdin", io.StringIO()), ("stdout", out), ("stderr", err)):
+                patch.setattr(sys, name, stream)
+            patch.setenv("XDG_CONFIG_HOME", str(self.folder / "config"))
+            patch.setenv("COLUMNS", "200")
+            code = run(("cluster", *args, "--worker", str(self.file)))
+        assert code == expect, f"connect cluster {args} ended with {code}\n{out.getvalue()}\n{err.getvalue()}"
+        return CliResult(code, out.getvalue(), err.getvalue())
+
+    def await_members(self, urls: Sequence[str]) -> None:
+        def settled() -> bool:
+            told = self.connect("show", "-o", "json").json
+            assert told["leader"] is not None, told
+            assert sorted(member["url"] for member in told["members"]) == sorted(urls), told
+            return True
+
+        eventually(settled, 30, f"{self.group} is settled", pause_s=0.2)
+
+
+@pytest.fixture
+def cluster(broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest) -> Cluster:
+    return Cluster(tmp_path, broker, f"cluster-{request.node.name[5:45]}")
+
+
+@pytest.fixture
+def pair(broker: DevBroker, cluster: Cluster) -> Iterator[list[DistributedWorker]]:
+    with workers(broker.bootstrap, cluster.group, 2, session_timeout_ms="6000") as both:
+        cluster.await_members([worker.rest_url for worker in both])
+        yield both
+
+
+def source(folder: Path, name: str) -> dict[str, str]:
+    return {"name": name, "connector.class": "FileStreamSource", "topic": f"{name}-t", "file": str(folder / "in.txt")}
+
+
+def test_it_shows_the_members_their_work_and_who_leads(
+    cluster: Cluster, pair: list[DistributedWorker], tmp_path: Path
+) -> None:
+    leader = next(worker for worker in pair if worker.herder.is_leader)
+    for name in ("one", "two"):
+        leader.herder.put_connector(name, source(tmp_path, name), replace=False)
+
+    def placed() -> bool:
+        told = cluster.connect("show", "-o", "json").json
+        assert (told["leader"], told["connectors"], told["tasks"]) == (leader.rest_url, 2, 2), told
+        return True
+
+    eventually(placed, 20, "connectors and tasks are placed", pause_s=0.2)
+    told = cluster.connect("show", "-o", "json").json
+    assert (told["group"], told["state"], told["protocol"]) == (cluster.group, "Stable", "sessioned")
+    assert 0 <= told["config_offset"] <= told["config_end"]
+    by_url = {member["url"]: member for member in cluster.connect("members", "-o", "json").json}
+    assert {url: set(member["tasks"]) for url, member in by_url.items()} == {
+        worker.rest_url: tasks_of(worker) for worker in pair
+    }
+    assert [url for url, member in by_url.items() if member["leader"]] == [leader.rest_url]
+    assert cluster.connect("leader").stdout == f"{leader.rest_url}\n"
+    assert cluster.connect("leader", "-o", "yaml").stdout.startswith(f"url: {leader.rest_url}\n")
+    assert sorted(cluster.connect("members", "-o", "name").stdout.split()) == sorted(by_url)
+    table = cluster.connect("show").stdout
+    assert f"Leader          {leader.rest_url}\n" in table
+    assert "Runs            2 connectors, 2 tasks\n" in table
+    assert "one-0" in cluster.connect("members").stdout
+
+
+def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, pair: list[DistributedWorker]) -> None:
+    first, second = pair
+    told = cluster.connect("rebalances", "-o", "json").json
+    assert {row["worker"] for row in told} == {first.rest_url, second.rest_url}
+    assert next(row["why"] for row in told if row["worker"] == second.rest_url) == "the worker came"
+    led = [row for row in told if row["is_leader"]][-1]
+    assert {url.rstrip("/") for url in led["members"]} == {first.rest_url, second.rest_url}
+    gone = next(worker for worker in pair if not worker.herder.is_leader)
+    stays = next(worker for worker in pair if worker is not gone)
+    url = gone.rest_url
+    gone.stop()
+    cluster.await_members([stays.rest_url])
+    assert f"left {url}" in cluster.connect("rebalances", "--limit", "1").stdout
+    assert len(cluster.connect("rebalances", "--limit", "2", "-o", "json").json) == 2
+
+
+def test_without_workers_it_says_so_by_sentence_and_code(cluster: Cluster) -> None:
+    assert cluster.connect("members", "-o", "json").json == []
+    assert "No worker of group" in cluster.connect("leader", expect=3).stderr
+    assert "No worker of group" in cluster.connect("rebalances", expect=3).stderr
+
+
+@pytest.mark.java
+@pytest.mark.timeout(150)
+def test_beside_java_it_shows_both_and_then_javas_own_cluster(
+    broker: DevBroker, cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = {**cluster_settings(cluster.group), **FAST}
+    java = JavaConnect(tmp_path / "java", broker.bootstrap, mode="distributed", worker=settings)
+    with workers(broker.bootstrap, cluster.group, 1, session_timeout_ms="6000") as (ours,):
+        java.start()
+        try:
+            cluster.await_members([ours.rest_url, java.url])
+            assert cluster.connect("leader").stdout == f"{ours.rest_url}\n"
+            mixed = cluster.connect("rebalances")
+            assert ours.rest_url in mixed.stdout
+            assert f"{java.url} keeps no list of its rebalances" in mixed.stderr
+            ours.stop()
+            cluster.await_members([java.url])
+            status, _ = java.request("PUT", "/connectors/js/config", source(tmp_path, "js"))
+            assert status == 201
+
+            def placed() -> bool:
+                (member,) = cluster.connect("members", "-o", "json").json
+                assert (member["connectors"], member["tasks"], member["leader"]) == (["js"], ["js-0"], True), member
+                return True
+
+            (tmp_path / "in.txt").touch()
+            eventually(placed, 30, "Java runs the connector", pause_s=0.2)
+            assert cluster.connect("show", "-o", "json").json["protocol"] == "sessioned"
+            assert "keeps a list of its rebalances" in cluster.connect("rebalances", expect=3).stderr
+        finally:
+            java.stop()

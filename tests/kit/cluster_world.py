@@ -1,0 +1,81 @@
+"""The same as `rest_replay.world`, with the herder of a cluster of one worker, its topics and group in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from kconnect.herder.cluster_parts import ClusterParts
+from kconnect.herder.distributed import DistributedHerder
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.plugin_config import plugin_config_keys
+from kconnect.herder.state_facts import HerderTimes
+from kconnect.herder.validation import ConnectorValidator
+from kconnect.plugins import PluginRegistry
+from kconnect.rest import RestServer
+from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.status_store import TopicStatusStore
+from kconnect.storage.topic_offsets import TopicOffsetStore
+from kit.herders import MemoryGroups
+from kit.memory_group import MemoryGroup
+from kit.memory_launcher import MemoryLauncher
+from kit.rest_replay import World
+
+
+class _NoLeader:
+    """A single worker asks nobody."""
+
+    def put_task_configs(self, leader_url: str, connector: str, configs: object, key: object) -> None:
+        raise AssertionError(f"task configs of {connector} for {leader_url}")
+
+
+@contextmanager
+def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World]:
+    """A worker that leads its group and is not ready yet: call `herder.ready()`."""
+    groups, launcher, plugins = MemoryGroups(), MemoryLauncher(), PluginRegistry.load()
+    configs = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
+    statuses = TopicStatusStore(MemoryLog(MemoryTopic("statuses", 5)))
+    offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets", 25)))
+
+    @contextmanager
+    def group_offsets(_: object) -> Iterator[MemoryGroups]:
+        yield groups
+
+    validator = ConnectorValidator(plugins, settings)
+    herder = DistributedHerder(
+        HerderParts(
+            worker_config=settings,
+            plugins=plugins,
+            launcher=launcher,
+            offsets=offsets,
+            groups=group_offsets,
+            validate=validator.raise_if_invalid,
+            explain=validator.validate,
+            plugin_config=partial(plugin_config_keys, plugins),
+            tracks_topics=settings.get("topic.tracking.enable") != "false",
+            allows_topics_reset=settings.get("topic.tracking.allow.reset") != "false",
+        ),
+        ClusterParts(
+            group_id=settings.get("group.id", "connect-cluster"),
+            configs=configs,
+            statuses=statuses,
+            offsets=offsets,
+            membership=MemoryGroup().member,
+            leader=_NoLeader(),
+            times=HerderTimes(quiet_ms=1, longest_quiet_ms=10),
+            request_timeout_s=5.0,
+        ),
+    )
+    with ExitStack() as stack:
+        for store in (configs, statuses, offsets):
+            store.start()
+            stack.callback(store.stop)
+        launcher.start(herder.events)
+        stack.callback(lambda: launcher.stop(1))
+        herder.start(worker_id, f"http://{worker_id}/", "cluster")
+        stack.callback(lambda: herder.stop(5))
+        assert herder.await_group(5)
+        server = stack.enter_context(RestServer(herder, ["http://127.0.0.1:0"]))
+        yield World(server.urls[0], herder, launcher, offsets, groups, plugins)

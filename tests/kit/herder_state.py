@@ -1,0 +1,139 @@
+"""A member's state machine with a config topic in memory: what a test writes there comes as its events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from kconnect.errors import ConnectError
+from kconnect.herder.group import Joining
+from kconnect.herder.protocol import Assignment, Work
+from kconnect.herder.state import HerderState
+from kconnect.herder.state_events import (
+    Asked,
+    CaughtUp,
+    Claimed,
+    ConfigsChanged,
+    Event,
+    Placed,
+    Started,
+    TaskConfigsGiven,
+    Tick,
+    Written,
+)
+from kconnect.herder.state_facts import HerderTimes
+from kconnect.herder.state_instructions import Instruction, Write
+from kconnect.herder.state_requests import Request
+from kconnect.model import TargetState, TaskId
+from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.session_key import SessionKey
+from kconnect.storage.snapshot import Change, ClusterSnapshot
+
+LEADER_URL = "http://leader:8083/"
+KEY = SessionKey(b"k" * 32, "HmacSHA256", 1_000)
+
+
+class Member:
+    """A state machine, as its shell would drive it, step by step. It leads unless told otherwise."""
+
+    def __init__(self, *, leads: bool = True, version: int = 2, times: HerderTimes | None = None) -> None:
+        self.store = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
+        self._changes: list[tuple[Change, int]] = []
+        self.store.set_listener(lambda change: self._changes.append((change, self.store.snapshot().offset)))
+        self.store.start()
+        self.store.put_session_key(KEY)
+        self.state = HerderState(times or HerderTimes(quiet_ms=100, longest_quiet_ms=1_000))
+        self.now_ms = 1_000
+        self._leader = "me" if leads else "other"
+        self._version = version
+        self._generation = 0
+        self._numbers = count(1)
+        self.step(Tick(self.now_ms))
+
+    @property
+    def snapshot(self) -> ClusterSnapshot:
+        return self.store.snapshot()
+
+    def step(self, event: Event) -> list[Instruction]:
+        return self.state.step(event)
+
+    def wait(self, ms: int) -> list[Instruction]:
+        """Time goes by."""
+        self.now_ms += ms
+        return self.step(Tick(self.now_ms))
+
+    def connector(self, name: str, tasks: int = 0, **config: str) -> None:
+        """Write a connector, and that many tasks, to the topic."""
+        self.store.put_connector_config(name, {"name": name, "connector.class": "source", **config})
+        if tasks:
+            self.store.put_task_configs(name, [{"n": str(number), **config} for number in range(tasks)])
+
+    def read(self) -> list[Instruction]:
+        """What was written to the topic meanwhile is read."""
+        changes, self._changes = self._changes, []
+        return self.step(ConfigsChanged(tuple(changes), self.snapshot))
+
+    def place(
+        self,
+        connectors: Sequence[str] = (),
+        tasks: Sequence[TaskId] = (),
+        *,
+        revoked: Work | None = None,
+        offset: int | None = None,
+        delay_ms: int = 0,
+        error: int = 0,
+        told: ClusterSnapshot | None = None,
+    ) -> list[Instruction]:
+        """A rebalance ends with this on top of what the member has."""
+        self._generation += 1
+        assignment = Assignment(
+            self._version,
+            self._leader,
+            LEADER_URL,
+            self.snapshot.offset if offset is None else offset,
+            Work(tuple(connectors), tuple(tasks)),
+            revoked or Work(),
+            delay_ms,
+            error,
+        )
+        return self.step(Placed(assignment, self._generation, "me", told or self.snapshot))
+
+    def settled(self, connectors: Sequence[str] = (), tasks: Sequence[TaskId] = ()) -> Member:
+        """In the group with this work, ready for what comes."""
+        self.step(Started(self.snapshot))
+        self.step(Joining())
+        self.place(connectors, tasks)
+        self._changes.clear()
+        if self._leader == "me":
+            self.step(Claimed())
+        return self
+
+    def ask(self, request: Request) -> list[Instruction]:
+        return self.step(Asked(next(self._numbers), request))
+
+    def written(self, write: Write, error: ConnectError | None = None) -> list[Instruction]:
+        return self.step(Written(write.target, self.snapshot, error))
+
+    def gave(self, connector: str, *configs: dict[str, str]) -> list[Instruction]:
+        """A connector answered when it was asked for task configs."""
+        config = self.snapshot.raw_config(connector)
+        assert config is not None
+        return self.step(TaskConfigsGiven(connector, configs, config))
+
+    def caught_up(self, problem: str | None = None) -> list[Instruction]:
+        return self.step(CaughtUp(self.snapshot, problem))
+
+    def target(self, name: str, state: TargetState) -> None:
+        self.store.put_target_state(name, state)
+
+
+def kinds(told: Sequence[Instruction]) -> list[str]:
+    """Names of instructions, in order."""
+    return [type(instruction).__name__ for instruction in told]
+
+
+def of(kind: type, told: Sequence[Instruction]):
+    """The only instruction of a kind."""
+    (found,) = [instruction for instruction in told if isinstance(instruction, kind)]
+    return found

@@ -1,0 +1,143 @@
+"""Workers of one cluster behind real REST servers: real herders, plugins, validation, forwarding and signatures.
+
+Topics, the group and tasks are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from kconnect.client.peers import Peers
+from kconnect.herder.cluster_parts import ClusterParts
+from kconnect.herder.distributed import DistributedHerder
+from kconnect.herder.leader_client import RestLeader
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.plugin_config import plugin_config_keys
+from kconnect.herder.rounds import VERSIONS
+from kconnect.herder.validation import ConnectorValidator
+from kconnect.plugins import PluginRegistry
+from kconnect.rest import RestOptions, RestServer
+from kconnect.rest.tls import peer_context, server_context
+from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.status_store import TopicStatusStore
+from kconnect.storage.topic_offsets import TopicOffsetStore
+from kit.distributed import TIMES
+from kit.herders import MemoryGroups
+from kit.memory_group import MemoryGroup
+from kit.memory_launcher import MemoryLauncher
+from kit.waiting import eventually
+
+
+@dataclass
+class ClusterWorker:
+    """One worker; it has what `rest_replay.World` has."""
+
+    url: str
+    herder: DistributedHerder
+    launcher: MemoryLauncher
+    offsets: TopicOffsetStore
+    groups: MemoryGroups
+    plugins: PluginRegistry
+    server: RestServer
+    workers: frozenset[str] = frozenset()
+
+    @property
+    def known_classes(self) -> set[str]:
+        return {plugin.class_name for plugin in self.plugins.describe()}
+
+    def stop(self) -> None:
+        self.herder.stop(5.0)
+        self.server.stop(2.0)
+
+
+@dataclass
+class RestCluster:
+    """What the workers share."""
+
+    settings: Mapping[str, str]
+    stack: ExitStack
+    plugins: PluginRegistry
+    group: MemoryGroup = field(default_factory=MemoryGroup)
+    configs: MemoryTopic = field(default_factory=lambda: MemoryTopic("configs"))
+    statuses: MemoryTopic = field(default_factory=lambda: MemoryTopic("statuses", 3))
+    offsets: MemoryTopic = field(default_factory=lambda: MemoryTopic("offsets", 3))
+    workers: list[ClusterWorker] = field(default_factory=list)
+
+    def add(self, worker_id: str, *, options: RestOptions | None = None, url: str | None = None) -> ClusterWorker:
+        """One more worker, in the group when this returns; `url`: what it tells the others as its own."""
+        settings, stack = self.settings, self.stack
+        launcher, groups = MemoryLauncher(), MemoryGroups()
+        configs, statuses = TopicConfigStore(MemoryLog(self.configs)), TopicStatusStore(MemoryLog(self.statuses))
+        offsets = TopicOffsetStore(MemoryLog(self.offsets))
+        for store in (configs, statuses, offsets):
+            store.start()
+            stack.callback(store.stop)
+        is_https = options is not None and options.tls is not None
+        peers = Peers(partial(peer_context, settings), 5.0)
+        stack.callback(peers.close)
+        cluster = ClusterParts(
+            group_id="connect-cluster",
+            configs=configs,
+            statuses=statuses,
+            offsets=offsets,
+            membership=self.group.member,
+            leader=RestLeader(peers, settings.get("inter.worker.signature.algorithm", "HmacSHA256")),
+            protocol_version=VERSIONS[settings.get("connect.protocol", "sessioned")],
+            verification_algorithms=settings.get("inter.worker.verification.algorithms", "HmacSHA256").split(","),
+            max_delay_ms=0,
+            times=TIMES,
+            request_timeout_s=10.0,
+        )
+        herder = DistributedHerder(_parts(settings, self.plugins, launcher, offsets, groups), cluster)
+        scheme = "https" if is_https else "http"
+        server = RestServer(herder, [f"{scheme}://127.0.0.1:0"], None, options)
+        server.start()
+        worker = ClusterWorker(server.urls[0], herder, launcher, offsets, groups, self.plugins, server)
+        stack.callback(lambda: launcher.stop(1.0))
+        stack.callback(worker.stop)
+        launcher.start(herder.events)
+        herder.start(worker_id, (url or worker.url) + "/", "cluster")
+        self.workers.append(worker)
+        eventually(lambda: herder.await_group(0.01), 5, f"{worker_id} is in the group")
+        herder.ready()
+        return worker
+
+
+@contextmanager
+def rest_cluster(settings: Mapping[str, str] | None = None) -> Iterator[RestCluster]:
+    """A cluster without workers yet; the first one that is added leads."""
+    with ExitStack() as stack:
+        yield RestCluster(dict(settings or {}), stack, PluginRegistry.load())
+
+
+def https_options(settings: Mapping[str, str]) -> RestOptions:
+    """Options of an https listener with these worker settings."""
+    return RestOptions(tls=server_context(settings), peer_tls=partial(peer_context, settings))
+
+
+def _parts(
+    settings: Mapping[str, str],
+    plugins: PluginRegistry,
+    launcher: MemoryLauncher,
+    offsets: TopicOffsetStore,
+    groups: MemoryGroups,
+) -> HerderParts:
+    @contextmanager
+    def group_offsets(_: object) -> Iterator[MemoryGroups]:
+        yield groups
+
+    validator = ConnectorValidator(plugins, settings)
+    return HerderParts(
+        worker_config=settings,
+        plugins=plugins,
+        launcher=launcher,
+        offsets=offsets,
+        groups=group_offsets,
+        validate=validator.raise_if_invalid,
+        explain=validator.validate,
+        plugin_config=partial(plugin_config_keys, plugins),
+    )
