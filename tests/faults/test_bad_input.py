@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kconnect.storage.java_map import dump_map
 from kit.cli import cli_run
 from kit.golden import load
 from kit.ports import free_port
@@ -84,7 +85,7 @@ _TOLD = {
     "34-bad-flush-interval": ["/badfl.properties", "offset.flush.interval.ms", "abc", "Not a number"],
     "35-bad-listener": ["/badli.properties", "listeners", "banana", "protocol://hostname:port"],
     "36-bad-discovery": ["/baddi.properties", "plugin.discovery", "banana", "SERVICE_LOAD"],
-    "40-corrupt-offsets": ["/corrupt.dat", "offset.storage.file.filename", "left untouched"],
+    "40-corrupt-offsets": ["/corrupt.dat", "offset.storage.file.filename", "/corrupt.dat.damaged-", "Restore a backup"],
     "43-port-in-use": ["/port.properties", "listeners=http://127.0.0.1:{taken}", "taken by another process"],
     "44-broker-down": ["/down.properties", "bootstrap.servers=127.0.0.1:1 ", "kconnect.bootstrap.timeout.ms"],
 }
@@ -173,6 +174,24 @@ def test_what_java_refuses_is_refused_with_its_exit_code_and_a_sentence(
         assert words.replace("{taken}", str(taken_port)) in told
     assert ended.seconds < (_STARTS_SPARK_S if name.startswith(_AFTER_SPARK_BEGAN) else _AT_ONCE_S)
     assert (tmp_path / "corrupt.dat").read_bytes() == b"these are no offsets"
+
+
+def test_a_file_of_offsets_that_ends_too_soon_is_told_with_the_byte_and_kept_aside(
+    broker: DevBroker, tmp_path: Path
+) -> None:
+    """Java takes such a file for an empty one, and overwrites it with its first commit."""
+    case = Case(tmp_path, broker.bootstrap)
+    args = case.write(_CASES["40-corrupt-offsets"])
+    cut = dump_map({b'["fsrc",{"filename":"in.txt"}]': b'{"position":14}'})[:-20]
+    (tmp_path / "corrupt.dat").write_bytes(cut)
+
+    ended, told = refused(tmp_path, args)
+
+    assert ended.code == _CASES["40-corrupt-offsets"]["exit_code"], ended.stderr
+    (copy,) = tmp_path.glob("corrupt.dat.damaged-*")
+    assert f"the file ends at byte {len(cut)} in the middle of" in told
+    assert str(copy) in told
+    assert (tmp_path / "corrupt.dat").read_bytes() == copy.read_bytes() == cut
 
 
 def test_help_is_given_with_exit_code_0(home: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kconnect.api import ConfigDef, ConnectRecord, Schema, SchemaBuilder, SourceRecord, Struct, Transformation
 from kconnect.devbroker import DevBroker
 from kconnect.model import RunState
-from kit.pipeline_host import SINK, SOURCE, Behaviour, PipelineHost
+from kit.pipeline_host import RECORD_SOURCE, SINK, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, produce_lines, topic_for
 from kit.waiting import eventually
 
@@ -38,13 +38,18 @@ class GivesText(Transformation):
         return ConfigDef()
 
 
+class GivesTextForOdd(GivesText):
+    def apply(self, record: ConnectRecord) -> Any:
+        return "no record" if record.value == "odd" else record
+
+
 def records(topic: str, *values: Any, **more: Any) -> list[SourceRecord]:
     return [SourceRecord({"t": 1}, {"row": row}, topic, value, **more) for row, value in enumerate(values)]
 
 
 def poll_once(given: list[SourceRecord]) -> Any:
     left = [given]
-    return lambda task: left.pop() if left else (task.context.wait(0.01) or None)
+    return lambda task: left.pop() if left else (task.context.wait(0.01), None)[1]
 
 
 def failed_trace(host: PipelineHost, spec: Any) -> str:
@@ -104,6 +109,59 @@ def test_a_record_that_does_not_fit_its_schema_fails_the_source_behind_those_bef
     assert "Invalid type for INT32: class java.lang.String" in trace
     assert "{'row': 99}) failed in VALUE_CONVERTER" in trace
     assert len(consume_values(broker.bootstrap, topic, 99)) == 99
+
+
+@pytest.mark.parametrize("before", [3, 99], ids=["by records", "by columns"])
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_a_number_too_large_for_its_schema_fails_the_source_behind_those_before_it(
+    bits: int, before: int, broker: DevBroker, topic: str
+) -> None:
+    schema = {8: Schema.INT8_SCHEMA, 32: Schema.INT32_SCHEMA, 64: Schema.INT64_SCHEMA}[bits]
+    Behaviour.poll = poll_once(records(topic, *[1] * before, 1 << (bits - 1), value_schema=schema))
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_source(topic, SOURCE, value_converter=JSON)
+        trace = failed_trace(host, spec)
+        assert host.offsets.of(topic) == [{"row": before - 1}]
+    assert f"Invalid value for INT{bits}: a number of {bits + 1} bits does not fit in {bits}" in trace
+    assert len(consume_values(broker.bootstrap, topic, before)) == before
+
+
+def test_numbers_beyond_a_sinks_types_are_what_java_makes_of_them(broker: DevBroker, topic: str) -> None:
+    seen: list[Any] = []
+    Behaviour.put = lambda task, given: seen.extend(record.value for record in given)
+    produce_lines(broker.bootstrap, topic, ["9223372036854775808", "1e400", "-1e400", "1e-400"])
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_sink(topic, SINK, topics=topic, **PLAIN_JSON)
+        host.await_count(spec, "records_put", 4)
+    assert seen == [-(1 << 63), float("inf"), float("-inf"), 0.0]
+
+
+@pytest.mark.parametrize("connector", [SOURCE, RECORD_SOURCE], ids=["by lists", "one by one"])
+@pytest.mark.parametrize(
+    ("given", "told"), [(True, "a bool"), ("text", "a str"), (["no record"], "a list with a str")], ids=str
+)
+def test_a_poll_that_gives_no_records_fails_the_source(
+    given: Any, told: str, connector: str, broker: DevBroker, topic: str
+) -> None:
+    Behaviour.poll = lambda task: given
+    with PipelineHost(broker.bootstrap) as host:
+        line = failed_trace(host, host.start_source(topic, connector)).splitlines()[0]
+    assert f".poll() gave {told}; it has to give a list of SourceRecord, a RecordBatch or None" in line
+
+
+def test_a_transform_that_gives_what_is_no_record_fails_the_sink_at_that_record(broker: DevBroker, topic: str) -> None:
+    seen: list[Any] = []
+    Behaviour.put = lambda task, given: seen.extend(record.value for record in given)
+    produce_lines(broker.bootstrap, topic, ["a", "odd", "b"])
+    odd = {"transforms": "odd", "transforms.odd.type": f"{__name__}.GivesTextForOdd"}
+    with PipelineHost(broker.bootstrap) as host:
+        trace = failed_trace(host, host.start_sink(f"{topic}-none", SINK, topics=topic, **odd))
+        assert "GivesTextForOdd.apply() gave a str" in trace
+        assert f"Record of topic {topic!r}, partition 0, offset 1 failed in TRANSFORMATION" in trace
+        seen.clear()
+        spec = host.start_sink(f"{topic}-all", SINK, topics=topic, errors_tolerance="all", **odd)
+        host.await_count(spec, "records_put", 2)
+    assert seen == ["a", "b"]
 
 
 def test_a_transform_that_gives_what_is_no_record_fails_the_source_at_that_record(

@@ -1,10 +1,15 @@
-"""Two thousand malformed requests, made from the server's own OpenAPI document: no 5xx, no hang, nothing leaks."""
+"""Two thousand malformed requests, made from the server's own OpenAPI document: no 5xx, no hang, nothing leaks.
+
+The requests are the same each time; others by `pytest tests/faults/test_rest_fuzz.py --hypothesis-seed=N` with
+KCONNECT_FUZZ_ANEW=1 in the environment.
+"""
 
 from __future__ import annotations
 
 import errno
 import http.client
 import json
+import os
 import socket
 import string
 import time
@@ -23,12 +28,13 @@ from kit.waiting import eventually
 
 REQUESTS = 2000
 RAW_REQUESTS = 200
+OFFSET_REQUESTS = 400
 # A request takes some 3 ms; one that takes a thousand times as long hangs
 ANSWER_S = 5.0
 QUICK = settings(
     database=None,
     deadline=None,
-    derandomize=True,
+    derandomize="KCONNECT_FUZZ_ANEW" not in os.environ,
     phases=[Phase.generate],  # no shrinking: a failure names its request anyway
     suppress_health_check=list(HealthCheck),
 )
@@ -191,6 +197,37 @@ def test_two_thousand_malformed_requests_get_an_answer_that_is_no_5xx():
         )
 
 
+def test_whatever_offsets_a_stopped_connector_of_ours_is_given_is_no_5xx():
+    connectors = {
+        "src": {"connector.class": "FileStreamSource", "topic": "t", "file": "/in"},
+        "stdin": {"connector.class": "FileStreamSource", "topic": "t"},
+        "http": {"connector.class": "HttpJsonSource", "topic": "t", "url": "http://127.0.0.1:1/"},
+        "snk": {"connector.class": "FileStreamSink", "topics": "t", "file": "/out"},
+        "sql": {"connector.class": "SqlSink", "topics": "t", "connection.driver": "sqlite3"},
+    }
+    with rest_worker() as server:
+        url, statuses = server.urls[0], set()
+        for name, config in connectors.items():
+            body = {"name": name, "config": config, "initial_state": "STOPPED"}
+            status, text = _send(url, Shot("POST", "/connectors", json.dumps(body).encode()))
+            assert status == 201, text
+
+        @settings(QUICK, max_examples=OFFSET_REQUESTS)
+        @given(st.sampled_from(list(connectors)), _offsets())
+        def attack(name: str, offsets: list[Any]) -> None:
+            shot = Shot("PATCH", f"/connectors/{name}/offsets", _json({"offsets": offsets}))
+            status, body = _send(url, shot)
+            statuses.add(status)
+            assert status < 500, f"{shot}: {status} {body[:500]!r}"
+            assert _send(url, Shot("GET", f"/connectors/{name}/offsets", None))[0] == 200, shot
+
+        attack()
+        assert statuses == {200, 400}
+        for name in connectors:
+            done = 400 if name == "stdin" else 200  # as Java: a source without file has none
+            assert _send(url, Shot("DELETE", f"/connectors/{name}/offsets", None))[0] == done
+
+
 def test_bytes_that_are_no_http_do_no_harm():
     with rest_worker() as server:
         address = (urlsplit(server.urls[0]).hostname, urlsplit(server.urls[0]).port)
@@ -316,6 +353,21 @@ def _of(schema: Mapping[str, Any], document: Mapping[str, Any]) -> st.SearchStra
         case "boolean":
             return st.booleans()
     return JUNK
+
+
+def _offsets() -> st.SearchStrategy[list[Any]]:
+    """Offsets as the connectors like them, with a field or a value wrong now and then."""
+    keys = ["filename", "url", "kafka_topic", "kafka_partition"]
+    numbers = st.one_of(st.integers(-2, 3), st.integers(), st.sampled_from(["0", "1", "-1", "+2", "1.0", 1.0, True]))
+    texts = st.sampled_from(["/in", "t", "none", "", "."]) | ODD_TEXTS
+    values = numbers | texts | JUNK
+    sink = st.fixed_dictionaries({"kafka_topic": texts, "kafka_partition": numbers})
+    source = st.fixed_dictionaries({"filename": texts})
+    partitions = sink | source | st.dictionaries(st.sampled_from(keys) | ODD_TEXTS, values, max_size=3)
+    good = st.fixed_dictionaries({"kafka_offset": numbers}) | st.fixed_dictionaries({"position": numbers})
+    offsets = st.none() | good | st.dictionaries(st.sampled_from(["position", "kafka_offset"]), values) | JUNK
+    items = st.fixed_dictionaries({"partition": partitions | JUNK, "offset": offsets})
+    return st.lists(items, min_size=1, max_size=3)
 
 
 def _raw_requests() -> st.SearchStrategy[bytes]:
