@@ -21,6 +21,10 @@ _RESULTS = Path(__file__).resolve().parent.parent.parent / "bench-results"
 # figure -> (title, format, whether more is better)
 _FIGURES = {
     "records_per_s": ("records/s", "{:,.0f}", True),
+    "one_per_s": ("records/s of one source alone", "{:,.0f}", True),
+    "times_one": ("two sources / one", "{:.2f}", True),
+    "rate_to_without": ("records/s / without queue", "{:.3f}", True),
+    "cpu_to_without": ("CPU us/record / without queue", "{:.3f}", False),
     "cpu_us_per_record": ("CPU us/record", "{:.2f}", False),
     "first_record_s": ("first record after s", "{:.2f}", False),
     "total_s": ("start to last record, s", "{:.1f}", False),
@@ -31,7 +35,12 @@ _FIGURES = {
     "most_ms": ("append to topic, ms, most", "{:.1f}", False),
     "running_s": ("all RUNNING after s", "{:.1f}", False),
     "cpu_percent": ("CPU, % of a core", "{:.1f}", False),
+    "list_ms": ("list with statuses and configs, ms", "{:,.0f}", False),
     "stop_s": ("stopped after s", "{:.1f}", False),
+    "ready_s": ("ready on 100,000 config records, s", "{:.2f}", False),
+    "ready_empty_s": ("ready on an empty config topic, s", "{:.2f}", False),
+    "store_start_s": ("the config store's own part, s", "{:.2f}", False),
+    "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 
 

@@ -25,8 +25,9 @@ sys.path.insert(0, str(_TESTS))
 
 import psutil  # noqa: E402  # after the path is set, as all below
 
-from bench.cases import CASES, LINE_BYTES, ONLY_OURS, Ground, make_input  # noqa: E402
+from bench.cases import CASES, ONLY_OURS  # noqa: E402
 from bench.compare import table  # noqa: E402
+from bench.ground import LINE_BYTES, Ground, make_input  # noqa: E402
 from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
 from kit.ports import free_port  # noqa: E402
 from kit.topics import create_topic, produce_lines  # noqa: E402

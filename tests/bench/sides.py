@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -14,9 +17,12 @@ import psutil
 from kit.cli import connect_command
 from kit.java_connect import JavaConnect, write_properties
 from kit.ports import free_port
+from kit.waiting import eventually
 
-__all__ = ["SIDES", "Side"]
+__all__ = ["SIDES", "Side", "await_rest", "delete_connector", "put_connector"]
 
+# Java answers after 2 s; on a loaded machine much later
+_REST_S = 60.0
 _WORKER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -136,6 +142,38 @@ class OurSide:
 
 
 SIDES: dict[str, type[JavaSide] | type[OurSide]] = {"java": JavaSide, "ours": OurSide}
+
+
+def await_rest(worker: Side) -> None:
+    """Wait until the worker lists its connectors. Errors: RuntimeError when it ends, AssertionError in time."""
+
+    def answers() -> bool:
+        if not worker.is_alive():
+            raise RuntimeError("the worker ended before it answered")
+        try:
+            _request(worker, "GET", "")
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return True
+
+    eventually(answers, _REST_S, "REST answers")
+
+
+def put_connector(worker: Side, config: Mapping[str, str]) -> None:
+    """Create or change a connector by REST."""
+    _request(worker, "PUT", f"/{config['name']}/config", json.dumps(dict(config)).encode())
+
+
+def delete_connector(worker: Side, name: str) -> None:
+    """Delete a connector by REST; its tasks have ended then."""
+    _request(worker, "DELETE", f"/{name}")
+
+
+def _request(worker: Side, method: str, path: str, body: bytes | None = None) -> None:
+    request = urllib.request.Request(f"{worker.url}/connectors{path}", body, method=method)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=_REST_S) as answer:
+        answer.read()
 
 
 def _is_alive(pid: int) -> bool:

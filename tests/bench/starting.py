@@ -1,0 +1,178 @@
+"""What a worker's memory costs at its start: the config topic read by Java's worker, by our store, by our command.
+
+Java is timed from the start of its process until GET /health says that it is healthy (GET /connectors answers before
+all is read); ours from the start of a process that starts a config store to its end, with no REST server and no group.
+Both also with an empty topic, so that what the records cost can be told from what a start costs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from bench.ground import START_S, Figures, Ground
+from kit.cli import connect_command
+from kit.java_connect import JavaConnect, write_properties
+from kit.topics import create_topic, delete_topic
+from kit.waiting import eventually
+
+__all__ = ["config_start"]
+
+_RECORDS = 100_000
+_CONNECTORS, _TASKS = 1_000, 4
+_OPENER = Path(__file__).with_name("open_config_store.py")
+_COMPACT = {"cleanup.policy": "compact"}
+
+
+def config_start(side: str, ground: Ground) -> Figures:
+    """The start on a config topic of 100,000 records: 1,000 connectors of 4 tasks with history, deleted at last.
+
+    Deleted, so that no worker spends time on starting them. `show_s`: `connect topics config show` while they are
+    there; bar 2 s.
+    """
+    name = ground.next_name(side, "config-start")
+    topics = {kind: f"{name}-{kind}" for kind in ("empty", "full", "live")}
+    for topic in topics.values():
+        create_topic(ground.bootstrap, topic, config=_COMPACT)
+    try:
+        _fill(ground.bootstrap, topics["full"], _history(with_deletes=True))
+        if side == "java":
+            return {
+                "ready_s": _java_ready_s(ground, f"{name}-1", topics["full"]),
+                "ready_empty_s": _java_ready_s(ground, f"{name}-0", topics["empty"]),
+            }
+        _fill(ground.bootstrap, topics["live"], _history(with_deletes=False))
+        ready_s, start_s = _our_ready_s(ground, topics["full"], _RECORDS)
+        return {
+            "ready_s": ready_s,
+            "ready_empty_s": _our_ready_s(ground, topics["empty"], -1)[0],
+            "store_start_s": start_s,
+            "show_s": _show_s(ground, topics["live"]),
+        }
+    finally:
+        for topic in topics.values():
+            delete_topic(ground.bootstrap, topic)
+
+
+def _history(*, with_deletes: bool) -> Iterator[tuple[str, bytes | None]]:
+    """Exactly 100,000 records, as a leader writes them."""
+    rest = _RECORDS - (2 * _CONNECTORS if with_deletes else 0)
+    yield from _first(_versions(), rest)
+    if with_deletes:
+        for number in range(_CONNECTORS):
+            yield f"connector-orders-{number}", None
+            yield f"target-state-orders-{number}", None
+
+
+def _first(records: Iterator[tuple[str, bytes]], count: int) -> Iterator[tuple[str, bytes | None]]:
+    for _ in range(count):
+        yield next(records)
+
+
+def _versions() -> Iterator[tuple[str, bytes]]:
+    version = 0
+    while True:
+        version += 1
+        for number in range(_CONNECTORS):
+            name = f"orders-{number}"
+            config = {
+                "name": name,
+                "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+                "tasks.max": str(_TASKS),
+                "file": f"/data/{name}.txt",
+                "topic": f"{name}-v{version}",
+                "batch.size": str(100 + version),
+            }
+            if version == 1:
+                yield f"target-state-{name}", b'{"state":"STARTED","state.v2":"STARTED"}'
+            yield f"connector-{name}", _json({"properties": config})
+            for task in range(_TASKS):
+                yield f"task-{name}-{task}", _json({"properties": {**config, "task.class": "FileStreamSourceTask"}})
+            yield f"commit-{name}", _json({"tasks": _TASKS})
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _fill(bootstrap: str, topic: str, records: Iterator[tuple[str, bytes | None]]) -> None:
+    # Idempotent, so that a batch that a fresh topic refuses keeps its place
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 2})
+    for key, value in records:
+        producer.produce(topic, key=key.encode(), value=value, partition=0)
+        producer.poll(0)
+        if len(producer) > 50_000:
+            producer.flush(START_S)
+    if producer.flush(START_S):
+        raise RuntimeError(f"the broker did not take the records of {topic}")
+
+
+def _settings(ground: Ground, name: str, topic: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": ground.bootstrap,
+        "group.id": name,
+        "config.storage.topic": topic,
+        "offset.storage.topic": f"{name}-offsets",
+        "status.storage.topic": f"{name}-status",
+    }
+
+
+def _java_ready_s(ground: Ground, name: str, topic: str) -> float:
+    worker = JavaConnect(
+        ground.folder / name, ground.bootstrap, mode="distributed", worker=_settings(ground, name, topic)
+    )
+    worker.prepare()
+    began = time.monotonic()
+    worker.start(ready=False)
+    try:
+        eventually(lambda: _is_healthy(worker.url), START_S, "Java is healthy", pause_s=0.01)
+        taken = time.monotonic() - began
+        if left := worker.request("GET", "/connectors")[1]:
+            raise RuntimeError(f"{len(left)} connectors where all were deleted")
+        return taken
+    finally:
+        worker.stop()
+        for kind in ("offsets", "status"):
+            delete_topic(ground.bootstrap, f"{name}-{kind}")
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=START_S) as answer:
+            return bool(answer.status == 200)
+    except OSError:  # it comes up; 404 and 503 among them
+        return False
+
+
+def _our_ready_s(ground: Ground, topic: str, next_offset: int) -> tuple[float, float]:
+    """Of the whole process until it has ended, and of the store's start in it. An empty topic has next offset -1."""
+    file = write_properties(ground.folder / f"{topic}.properties", _settings(ground, topic, topic))
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(_OPENER), str(file)], capture_output=True, text=True, timeout=START_S, check=False
+    )
+    taken = time.monotonic() - began
+    if done.returncode:
+        raise RuntimeError(f"the store did not start:\n{done.stderr}")
+    told = json.loads(done.stdout)
+    if told["connectors"] or told["offset"] != next_offset:
+        raise RuntimeError(f"next offset {next_offset}, no connector left: not {told}")
+    return taken, float(told["start_s"])
+
+
+def _show_s(ground: Ground, topic: str) -> float:
+    file = write_properties(ground.folder / f"{topic}.properties", _settings(ground, topic, topic))
+    command = [*connect_command(), "topics", "config", "show", "--worker", str(file)]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
+    taken = time.monotonic() - began
+    if done.returncode or len(done.stdout.splitlines()) != _CONNECTORS + 1:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[:500]}{done.stderr}")
+    return taken
