@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import JarSet, find_java
-from kconnect.herder.assignor import GroupPlan
-from kconnect.herder.protocol import Assignment, Work, decode_assignment
+from kconnect.herder.assignment.eager import GroupPlan
+from kconnect.herder.assignment.protocol import Assignment, Work, decode_assignment
 from kconnect.model import TaskId
 from kit.simulated_group import INCONSISTENT, SimulatedGroup
 

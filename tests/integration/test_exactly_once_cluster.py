@@ -9,7 +9,7 @@ import pytest
 from kconnect.config.exactly_once import exactly_once_producer
 from kconnect.devbroker import DevBroker
 from kconnect.errors import FencedError
-from kconnect.herder.fencing import fence_zombies
+from kconnect.herder.cluster.fencing import fence_zombies
 from kconnect.kafka import TransactionalProducer
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.testing.thread_launcher import ThreadLauncher

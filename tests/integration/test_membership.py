@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import decode_assignment, decode_metadata
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.protocol import decode_assignment, decode_metadata
 from kconnect.kafka.groups import describe_group
 from kit.group_members import Member, member_ids
 from kit.waiting import eventually

@@ -10,8 +10,8 @@ import pytest
 
 from kconnect.errors import ConnectError
 from kconnect.herder.group import Lost
-from kconnect.herder.membership_coordinator import Coordinator
-from kconnect.herder.membership_security import access
+from kconnect.herder.membership.coordinator import Coordinator
+from kconnect.herder.membership.security import access
 from kit.group_members import Member
 from kit.secure_broker import (
     OAUTH,

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from kconnect.herder.cluster_parts import ClusterParts
-from kconnect.herder.distributed import DistributedHerder
+from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.state_facts import HerderTimes
+from kconnect.herder.state.facts import HerderTimes
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
-from kconnect.herder.cluster_parts import ClusterParts
+from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.config_infos import ConfigInfos
-from kconnect.herder.distributed import DistributedHerder
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.state_facts import HerderTimes, Phase
+from kconnect.herder.state.facts import HerderTimes, Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryLog, MemoryTopic

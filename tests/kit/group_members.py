@@ -12,13 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from kconnect.herder.assignor import JoinedGroup
-from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
-from kconnect.herder.membership import GroupCallbacks, GroupMember, GroupSettings
-from kconnect.herder.membership_coordinator import Coordinator
-from kconnect.herder.membership_frames import LeaveGroup
-from kconnect.herder.membership_security import access
-from kconnect.herder.protocol import (
+from kconnect.herder.assignment.eager import JoinedGroup
+from kconnect.herder.assignment.protocol import (
     PROTOCOL_NAMES,
     Assignment,
     MemberState,
@@ -27,6 +22,11 @@ from kconnect.herder.protocol import (
     encode_assignment,
     owned_work,
 )
+from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
+from kconnect.herder.membership.coordinator import Coordinator
+from kconnect.herder.membership.frames import LeaveGroup
+from kconnect.herder.membership.member import GroupCallbacks, GroupMember, GroupSettings
+from kconnect.herder.membership.security import access
 from kconnect.kafka.groups import describe_group
 from kit.waiting import eventually
 

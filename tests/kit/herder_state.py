@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from itertools import count
 
 from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import Assignment, Work
 from kconnect.herder.group import Joining
-from kconnect.herder.protocol import Assignment, Work
-from kconnect.herder.state import HerderState
-from kconnect.herder.state_events import (
+from kconnect.herder.state.events import (
     Asked,
     CaughtUp,
     Claimed,
@@ -21,9 +20,10 @@ from kconnect.herder.state_events import (
     Tick,
     Written,
 )
-from kconnect.herder.state_facts import HerderTimes
-from kconnect.herder.state_instructions import Instruction, Write
-from kconnect.herder.state_requests import Request
+from kconnect.herder.state.facts import HerderTimes
+from kconnect.herder.state.instructions import Instruction, Write
+from kconnect.herder.state.machine import HerderState
+from kconnect.herder.state.requests import Request
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryLog, MemoryTopic

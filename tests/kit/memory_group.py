@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Protocol
 
-from kconnect.herder.assignor import JoinedGroup
+from kconnect.herder.assignment.eager import JoinedGroup
+from kconnect.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
 from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
-from kconnect.herder.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
 
 
 class Questions(Protocol):

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kconnect.client.peers import Peers
-from kconnect.herder.cluster_parts import ClusterParts
-from kconnect.herder.distributed import DistributedHerder
-from kconnect.herder.leader_client import RestLeader
+from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.leader_client import RestLeader
+from kconnect.herder.cluster.parts import ClusterParts
+from kconnect.herder.cluster.rounds import VERSIONS
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.rounds import VERSIONS
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from kconnect.herder.assignor import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
-from kconnect.herder.protocol import (
+from kconnect.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
+from kconnect.herder.assignment.protocol import (
     PROTOCOL_NAMES,
     Assignment,
     MemberState,

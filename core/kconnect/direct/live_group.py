@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import ConflictError, DataError
-from kconnect.herder.protocol import MemberState, Work, decode_assignment, decode_metadata, owned_work
+from kconnect.herder.assignment.protocol import MemberState, Work, decode_assignment, decode_metadata, owned_work
 from kconnect.kafka.groups import GroupDescription, GroupMember, describe_group, describe_groups
 
 __all__ = ["LiveGroup", "LiveWorker", "live_group", "neighbour_groups", "read_group"]

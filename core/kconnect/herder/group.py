@@ -1,6 +1,6 @@
 """The seam between a herder and its worker group: what happens to a member, and what a herder asks of its membership.
 
-`kconnect.herder.membership` is the one in a real group; tests form groups in memory.
+`kconnect.herder.membership.member` is the one in a real group; tests form groups in memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kconnect.herder.protocol import Assignment
+from kconnect.herder.assignment.protocol import Assignment
 
 __all__ = ["Assigned", "GroupEvent", "Joining", "Lost", "Membership"]
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from kconnect.errors import ConflictError, ConnectError, UnreachableError
-from kconnect.herder.membership_coordinator import Coordinator
-from kconnect.herder.membership_errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
-from kconnect.herder.membership_frames import OffsetDelete, OffsetsDeleted
-from kconnect.herder.membership_security import access
+from kconnect.herder.membership.coordinator import Coordinator
+from kconnect.herder.membership.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
+from kconnect.herder.membership.frames import OffsetDelete, OffsetsDeleted
+from kconnect.herder.membership.security import access
 from kconnect.model import TopicPartition
 
 __all__ = ["delete_group_offsets"]

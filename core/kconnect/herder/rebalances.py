@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.protocol import Work
-from kconnect.herder.state_events import Event, Placed
-from kconnect.herder.state_instructions import Instruction, RequestRejoin
+from kconnect.herder.state.events import Event, Placed
+from kconnect.herder.state.instructions import Instruction, RequestRejoin
 
 __all__ = ["KEPT", "Rebalance", "Rebalances", "RoundMembers"]
 

@@ -1,6 +1,6 @@
 """How workers of one cluster know each other: session keys, and the signatures of what they ask over REST (KIP-507).
 
-Pure: no clock, no I/O. When a key is replaced is decided in `state_keys`. A request is checked against the present key
+Pure: no clock, no I/O. When a key is replaced is decided in `state.keys`. A request is checked against the present key
 alone: who signed with the one before it is refused and asks again.
 Source: InternalRequestSignature, DistributedHerder#requestNotSignedProperly, DistributedConfig
 #getInternalRequestKeyGenerator (Kafka 4.3); the sizes of keys are those of SunJCE's KeyGenerators.

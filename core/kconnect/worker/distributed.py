@@ -14,13 +14,13 @@ from kconnect.client.peers import Peers
 from kconnect.config import DistributedConfig
 from kconnect.config.client_config import internal_clients
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.cluster_parts import ClusterParts, GroupQuestions
-from kconnect.herder.distributed import DistributedHerder
+from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.leader_client import RestLeader
+from kconnect.herder.cluster.parts import ClusterParts, GroupQuestions
+from kconnect.herder.cluster.rounds import VERSIONS
 from kconnect.herder.group import Membership
-from kconnect.herder.leader_client import RestLeader
-from kconnect.herder.rounds import VERSIONS
 from kconnect.herder.sessions import key_form
-from kconnect.herder.state_facts import HerderTimes
+from kconnect.herder.state.facts import HerderTimes
 from kconnect.worker.cluster_stores import ClusterStores, client_id_base
 from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker, herder_parts
 from kconnect.worker.startup import EXIT_HERDER, EXIT_WORKER, exit_code
@@ -184,8 +184,8 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
 
 def _membership(config: DistributedConfig) -> Callable[[GroupQuestions], Membership]:
     """Errors: ConfigError for security settings that can not be used."""
-    from kconnect.herder.membership import GroupCallbacks, GroupMember, GroupSettings
-    from kconnect.herder.membership_security import access
+    from kconnect.herder.membership.member import GroupCallbacks, GroupMember, GroupSettings
+    from kconnect.herder.membership.security import access
 
     values = config.values
     settings = GroupSettings(

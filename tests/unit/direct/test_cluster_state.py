@@ -9,7 +9,7 @@ import pytest
 from kconnect.direct.cluster_state import ClusterState
 from kconnect.direct.live_group import LiveGroup, read_group
 from kconnect.errors import ConflictError, NotFoundError
-from kconnect.herder.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
+from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
 from kconnect.kafka.groups import GroupDescription, GroupMember
 from kconnect.model import TaskId
 

@@ -22,7 +22,7 @@ from kconnect.direct.doctor_facts import (
     TopicFacts,
 )
 from kconnect.direct.live_group import LiveGroup, LiveWorker
-from kconnect.herder.protocol import Work
+from kconnect.herder.assignment.protocol import Work
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (
     encode_commit,

@@ -29,7 +29,7 @@ from kconnect.direct.reading import ConfigView, Latest, OffsetView, StatusView
 from kconnect.direct.records import delete_plan as delete_keys
 from kconnect.direct.records import put_plan
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
-from kconnect.herder.protocol import Work
+from kconnect.herder.assignment.protocol import Work
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (
     encode_commit,

@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.direct.live_group import read_group
 from kconnect.errors import ConflictError
-from kconnect.herder.protocol import Work
+from kconnect.herder.assignment.protocol import Work
 from kconnect.kafka.groups import GroupDescription, GroupMember
 from kconnect.model import TaskId
 from kit.golden import load

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kconnect.errors import ConnectError, DataError
-from kconnect.herder.assignor import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind, assign_eagerly
-from kconnect.herder.protocol import (
+from kconnect.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind, assign_eagerly
+from kconnect.herder.assignment.protocol import (
     CONFIG_MISMATCH,
     Assignment,
     MemberState,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.herder.protocol import Work
+from kconnect.herder.assignment.protocol import Work
 from kconnect.model import TaskId
 from kit.simulated_group import SimulatedGroup
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.herder.assignor import assign_eagerly
-from kconnect.herder.protocol import Work
+from kconnect.herder.assignment.eager import assign_eagerly
+from kconnect.herder.assignment.protocol import Work
 from kit.simulated_group import SimulatedGroup
 
 QUICK = settings(deadline=None, max_examples=150)

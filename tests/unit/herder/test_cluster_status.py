@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.herder.cluster_status import ClusterStatus
+from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.model import RunState, TaskId
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError, TimedOutError, WrongWorkerError
-from kconnect.herder.state_facts import Phase
+from kconnect.herder.state.facts import Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kit.distributed import memory_cluster
 from kit.herders import config

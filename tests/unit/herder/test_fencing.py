@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from kconnect.errors import ConflictError, ConnectError, FencedError, NotFoundError
-from kconnect.herder.fenced_starts import FencedStarts
-from kconnect.herder.fencing import FencingPlan, FencingRounds, fencing_plan
+from kconnect.herder.cluster.fenced_starts import FencedStarts
+from kconnect.herder.cluster.fencing import FencingPlan, FencingRounds, fencing_plan
 from kconnect.model import TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryLog, MemoryTopic

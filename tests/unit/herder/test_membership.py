@@ -6,10 +6,10 @@ import base64
 
 import pytest
 
-from kconnect.herder.membership import offered_protocols
-from kconnect.herder.membership_errors import error_name, final_error
-from kconnect.herder.membership_heartbeats import Rhythm, must_stop_at
-from kconnect.herder.protocol import Assignment, MemberState, Work, decode_metadata
+from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, decode_metadata
+from kconnect.herder.membership.errors import error_name, final_error
+from kconnect.herder.membership.heartbeats import Rhythm, must_stop_at
+from kconnect.herder.membership.member import offered_protocols
 from kit.golden import load
 
 STATE = MemberState(2, "http://h:8083/", 7, Assignment(2, "l", "http://l/", 7, Work(("a",))))

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kconnect.herder.membership_frames import (
+from kconnect.herder.membership.frames import (
     ApiVersions,
     Authenticate,
     FindCoordinator,

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.herder.membership_security import access, parse_addresses
+from kconnect.herder.membership.security import access, parse_addresses
 from kit.certificates import Authority
 
 PLAIN = 'x.PlainLoginModule required username="u" password="s3cret";'

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import DataError
-from kconnect.herder.protocol import (
+from kconnect.herder.assignment.protocol import (
     Assignment,
     MemberState,
     Work,

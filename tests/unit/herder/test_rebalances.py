@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kconnect.herder.assignment.protocol import Assignment, Work
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.protocol import Assignment, Work
 from kconnect.herder.rebalances import FIRST, UNASKED, Rebalance, Rebalances
-from kconnect.herder.state_events import Placed, Tick
-from kconnect.herder.state_instructions import RequestRejoin
+from kconnect.herder.state.events import Placed, Tick
+from kconnect.herder.state.instructions import RequestRejoin
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 from kit.distributed import memory_cluster

@@ -8,7 +8,7 @@ from kconnect.client.peers import Peers
 from kconnect.client.transport import Response
 from kconnect.config import DistributedConfig
 from kconnect.errors import ConfigError
-from kconnect.herder.cluster_parts import ClusterParts
+from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.sessions import KeyForm, new_key
 from kconnect.worker.cluster_stores import ClusterStores
 from kconnect.worker.distributed import cluster_parts

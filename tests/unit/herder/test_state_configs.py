@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.group import Joining
-from kconnect.herder.protocol import Work
-from kconnect.herder.state_instructions import RestartByPlan, SetLogLevel, SetTarget, StartWork, StopWork
+from kconnect.herder.state.instructions import RestartByPlan, SetLogLevel, SetTarget, StartWork, StopWork
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import Member, kinds, of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kconnect.herder.assignment.protocol import CONFIG_MISMATCH, Work
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.protocol import CONFIG_MISMATCH, Work
-from kconnect.herder.state_events import CaughtUp, Claimed, Started, StopAsked
-from kconnect.herder.state_facts import Phase
-from kconnect.herder.state_instructions import (
+from kconnect.herder.state.events import CaughtUp, Claimed, Started, StopAsked
+from kconnect.herder.state.facts import Phase
+from kconnect.herder.state.instructions import (
     CatchUp,
     LeaveGroup,
     RequestRejoin,

@@ -14,9 +14,9 @@ from kconnect.errors import (
     WrongWorkerError,
 )
 from kconnect.herder.group import Joining
-from kconnect.herder.state_events import Asked, Claimed, GivenUp, Lost, StopAsked
-from kconnect.herder.state_instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
-from kconnect.herder.state_requests import (
+from kconnect.herder.state.events import Asked, Claimed, GivenUp, Lost, StopAsked
+from kconnect.herder.state.instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
+from kconnect.herder.state.requests import (
     AskFence,
     AskOffsets,
     AskPlan,
@@ -26,7 +26,7 @@ from kconnect.herder.state_requests import (
     AskStop,
     AskTasks,
 )
-from kconnect.herder.state_writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
+from kconnect.herder.state.writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import LEADER_URL, Member, kinds, of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kconnect.errors import ConnectError
 from kconnect.herder.group import Joining
-from kconnect.herder.state_events import Claimed, Reconfigure, Started, TaskConfigsFailed, TaskConfigsForwarded
-from kconnect.herder.state_facts import HerderTimes, Phase
-from kconnect.herder.state_instructions import AskTaskConfigs, ForwardTaskConfigs, Write
-from kconnect.herder.state_keys import KeyForm
-from kconnect.herder.state_writes import ForTasks, NewSessionKey, PutTasks
+from kconnect.herder.state.events import Claimed, Reconfigure, Started, TaskConfigsFailed, TaskConfigsForwarded
+from kconnect.herder.state.facts import HerderTimes, Phase
+from kconnect.herder.state.instructions import AskTaskConfigs, ForwardTaskConfigs, Write
+from kconnect.herder.state.keys import KeyForm
+from kconnect.herder.state.writes import ForTasks, NewSessionKey, PutTasks
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 from kit.herder_state import KEY, LEADER_URL, Member, kinds, of

@@ -1,0 +1,421 @@
+"""The herder of one worker of a cluster: answers what REST asks, and runs the share of the work its group gives it.
+
+What is only read is answered at once, from the topics as this worker has read them. What changes something goes to the
+herder's thread (`thread`), where the state machine (`kconnect.herder.state`) decides: carry it out, refuse it, or send
+the asker to another worker (WrongWorkerError). Source: DistributedHerder, AbstractHerder (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as LateError
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.cluster.answers import Answers
+from kconnect.herder.cluster.config import ClusterConfig
+from kconnect.herder.cluster.cut_off_watch import CutOffWatch
+from kconnect.herder.cluster.exactly_once import ExactlyOnce, offset_writer_of
+from kconnect.herder.cluster.launcher_events import ClusterEvents
+from kconnect.herder.cluster.local_work import LocalWork
+from kconnect.herder.cluster.offsets import ClusterOffsets
+from kconnect.herder.cluster.parts import ClusterParts
+from kconnect.herder.cluster.performer import Hands, Performer
+from kconnect.herder.cluster.rounds import Rounds
+from kconnect.herder.cluster.stages import Stages
+from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.thread import HerderThread
+from kconnect.herder.cluster.topics import ClusterTopics
+from kconnect.herder.cluster.worker_group import refuse_worker_group
+from kconnect.herder.connector_host import ConnectorHost
+from kconnect.herder.interface import LauncherEvents
+from kconnect.herder.measured import worker_readings
+from kconnect.herder.memory_config import patched
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.questions import HerderQuestions
+from kconnect.herder.rebalances import Rebalance
+from kconnect.herder.restart import restart_plan
+from kconnect.herder.sessions import RequestSignature, check_signature
+from kconnect.herder.state.events import Asked, CutOff, GivenUp, Reconfigure
+from kconnect.herder.state.machine import HerderState
+from kconnect.herder.state.requests import (
+    AskFence,
+    AskOffsets,
+    AskPlan,
+    AskPut,
+    AskRemove,
+    AskRestart,
+    AskStop,
+    AskTasks,
+    Request,
+)
+from kconnect.herder.task_runs import TaskRuns
+from kconnect.logs import LogLevels, level_name, level_number
+from kconnect.metrics import Reading
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    ConnectorType,
+    TargetState,
+    TaskId,
+)
+from kconnect.storage.config_topic import RestartRequested
+from kconnect.storage.session_key import SessionKey
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["DistributedHerder"]
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+# To leave the group, close plugins' threads and the log of what could not be stopped, after tasks had their time
+_LEAVE_S = 5.0
+
+
+class DistributedHerder(HerderQuestions):
+    """Implements `Herder`; its `events` implement `LauncherEvents`. States: new -> started -> stopped.
+
+    The stores of `cluster` are started before it, and stopped after it, by their owner. Threads: every method from any.
+    """
+
+    _config: ClusterConfig
+    _status: ClusterStatus
+    _topics: ClusterTopics
+
+    def __init__(self, parts: HerderParts, cluster: ClusterParts) -> None:
+        self._parts = parts
+        self._cluster = cluster
+        self._state = HerderState(cluster.times, cluster.key_form)
+        self._stages = Stages(cluster.clock.time_ms)
+        self._answers = Answers()
+        self._config = ClusterConfig(cluster.configs.snapshot)
+        self._status = ClusterStatus(cluster.statuses)
+        self._topics = ClusterTopics(
+            cluster.statuses, is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset
+        )
+        self._offsets = ClusterOffsets(
+            cluster.offsets,
+            self._config,
+            parts.groups,
+            cluster.own_offsets,
+            offset_writer_of(parts.worker_config),
+        )
+        self._host = ConnectorHost(
+            parts,
+            self._status,
+            request_tasks=self._reconfigure,
+            look_again=self._look_again,
+            offsets_of=self._offsets.store_of,
+        )
+        self._exactly_once = ExactlyOnce(parts.worker_config, cluster, self._config, self._host, self.fence_zombies)
+        self._starts = self._exactly_once.starts(lambda: self.is_leader, lambda: self.leader_url)
+        self._log_levels = LogLevels()
+        self._cluster_id: str | None = None
+        self._is_ready = False
+        self._failure: str | None = None
+        self._rounds: Rounds | None = None
+        self._thread: HerderThread | None = None
+        self._work: LocalWork | None = None
+        self.events: LauncherEvents = ClusterEvents(
+            self._status,
+            self._topics,
+            self._offsets.store_of,
+            self._offsets.commit_store_of,
+            self._reconfigure,
+            cluster.clock,
+            _nobody if self._starts is None else self._starts.verify,
+        )
+        """What the launcher calls back; hand it to `Launcher.start`."""
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self, worker_id: str, url: str, kafka_cluster_id: str | None) -> None:
+        """Join the group. `worker_id` is the advertised host:port, `url` where other workers reach this one's REST."""
+        cluster, parts = self._cluster, self._parts
+        self._status.worker_id = worker_id
+        self._cluster_id = kafka_cluster_id
+        rounds = self._rounds = Rounds(
+            cluster.configs.snapshot, url, cluster.protocol_version, cluster.max_delay_ms, cluster.clock
+        )
+        thread = self._thread = HerderThread(
+            self._state, cluster.configs, rounds, self._stages, cluster.clock, self._crashed
+        )
+        tasks = TaskRuns(parts.launcher, self._status, parts.worker_config, parts.times.stop_s)
+        work = self._work = LocalWork(
+            self._host,
+            tasks,
+            self._status,
+            parts.launcher,
+            call_s=parts.times.call_s,
+            stop_s=parts.times.stop_s,
+            post=thread.post,
+            fenced_starts=self._starts,
+        )
+        membership = self._membership = cluster.membership(rounds)
+        hands = Hands(
+            cluster=cluster,
+            membership=membership,
+            rounds=rounds,
+            work=work,
+            status=self._status,
+            modify_offsets=self._modify_offsets,
+            answers=self._answers,
+            stages=self._stages,
+            fence=self._exactly_once.run_round,
+            set_log_level=self._take_log_level,
+            post=thread.post,
+        )
+        cluster.configs.set_listener(thread.note_change)
+        self._watch = CutOffWatch(lambda: membership.runs_until, self._cut_off)
+        thread.start(membership, Performer(hands))
+        self._watch.start()
+        log.info("Herder started as worker %s of group %s", worker_id, cluster.group_id)
+
+    def ready(self) -> None:
+        """Start-up is complete."""
+        self._is_ready = True
+
+    def await_group(self, timeout_s: float) -> bool:
+        """Wait for the first assignment; says whether there is one. Errors: as raise_if_failed."""
+        self.raise_if_failed()
+        return self._thread is not None and self._thread.has_joined.wait(timeout_s)
+
+    def raise_if_failed(self) -> None:
+        """Errors: ConnectError when the group refuses this worker for good, or its thread broke."""
+        if self._failure is not None:
+            raise ConnectError(self._failure)
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all tasks and connectors gracefully, leave the group. Takes no orders any more. Idempotent."""
+        self._is_ready = False
+        thread, work, self._work = self._thread, self._work, None
+        if thread is None or work is None:
+            return
+        self._watch.stop(_LEAVE_S)
+        if not thread.stop(timeout_s + _LEAVE_S):
+            log.warning("The herder's thread did not end in time: %s", self._stages.summary())
+        self._membership.stop(_LEAVE_S)
+        work.close(_LEAVE_S)
+        self._offsets.close()
+        self._answers.fail_all(ConflictError("Worker is shutting down"))
+        log.info("Herder stopped")
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        return self._state.facts.is_leader
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader's REST answers; None while it is not known."""
+        return self._state.facts.leader_url or None
+
+    @property
+    def session_key(self) -> SessionKey | None:
+        """The key with which workers sign what they ask of each other; None while there is none."""
+        return self._cluster.configs.snapshot().session_key
+
+    @property
+    def requires_signatures(self) -> bool:
+        """Whether requests of other workers must be signed: with the sub-protocol `sessioned` (KIP-507).
+
+        Until the group has chosen one it is the setting's.
+        """
+        facts = self._state.facts
+        return facts.signs_requests if facts.assignment is not None else self._cluster.protocol_version >= 2
+
+    def rebalances(self) -> list[Rebalance]:
+        """The last ones this worker went through, in order."""
+        kept, rounds = self._state.rebalances.kept(), self._rounds
+        return kept if rounds is None else [replace(one, round=rounds.members_of(one.generation)) for one in kept]
+
+    @property
+    def state(self) -> HerderState:
+        """What is decided and why, for those who look; its `ring` holds the last events."""
+        return self._state
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def connectors(self) -> list[str]:
+        """Differs: Java's are in the order of its hash map."""
+        return sorted(self._config.names())
+
+    def metrics(self) -> Sequence[Reading]:
+        """Of the connectors that run here."""
+        entries = [entry for entry in self._config.all() if entry.name in set(self._host.names())]
+        kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
+        parts = self._parts
+        return worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    def put_connector(
+        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+    ) -> tuple[bool, ConnectorInfo]:
+        config = {**config, "name": name} if "name" not in config else dict(config)
+        self._validate(name, config)
+        is_new = bool(self._ask(AskPut(name, config, initial_state, replace)))
+        tasks = self._config.get(name).task_ids if not is_new else ()
+        return is_new, ConnectorInfo(name, config, tasks, self._host.kind(config))
+
+    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
+        while True:
+            base = self._config.get(name).config
+            config = patched(base, changes)
+            self._validate(name, config)
+            try:
+                self._ask(AskPut(name, config, None, replace=True, patch_of=base))
+            except ConflictError:
+                known = self._config.find(name)
+                if known is not None and dict(known.config) != dict(base):
+                    continue  # another request changed it while this one was checked
+                raise
+            return ConnectorInfo(name, config, self._config.get(name).task_ids, self._host.kind(config))
+
+    def delete_connector(self, name: str) -> None:
+        self._ask(AskRemove(name))
+
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause and resume are written by the worker that is asked, stop by the leader."""
+        if state is TargetState.STOPPED:
+            self._ask(AskStop(name))
+            return
+        self._config.get(name, f"Unknown connector {name}")
+        self._cluster.configs.put_target_state(name, state)
+
+    def restart_connector(self, name: str) -> None:
+        self._ask(AskRestart(name))
+
+    def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        entry = self._config.find(name)
+        kind = self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN
+        status = self._status.find_connector(name, kind)
+        self._ask(AskPlan(RestartRequested(name, only_failed, include_tasks)))
+        if status is None:
+            raise NotFoundError(f"Status for connector {name} not found")
+        return restart_plan(status, include_tasks=include_tasks, only_failed=only_failed).status
+
+    def restart_task(self, task_id: TaskId) -> None:
+        self._ask(AskRestart(task_id))
+
+    def request_task_reconfiguration(self, name: str) -> None:
+        """Ask the connector for task configs again, in the background, if it runs here."""
+        self._config.get(name, f"Unknown connector {name}")
+        self._reconfigure(name)
+
+    def check_peer(self, signature: RequestSignature | None) -> None:
+        """As Java, requests need a signature only with the sub-protocol `sessioned`."""
+        if self.requires_signatures:
+            check_signature(signature, self.session_key, self._cluster.verification_algorithms)
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        self._ask(AskTasks(name, configs))
+
+    def fence_zombies(self, name: str) -> None:
+        self._ask(AskFence(name))
+
+    def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
+        """Levels of the whole cluster go round by the config topic; this worker takes them from there too."""
+        if whole_cluster:
+            self._cluster.configs.put_logger_level(name, level_name(level))
+            return []
+        return self._set_log_level(name, level)
+
+    # -- offsets ------------------------------------------------------------------------------------------------------
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]:
+        return self._offsets.read(name, self._host, self._parts.times.call_s)
+
+    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        if not offsets:
+            raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+        return str(self._ask(AskOffsets(name, tuple(offsets))))
+
+    def reset_connector_offsets(self, name: str) -> str:
+        return str(self._ask(AskOffsets(name, None)))
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _ask(self, request: Request) -> object:
+        """Have the thread do it. Errors: what it is refused with; TimedOutError, which says what it waits for."""
+        self.raise_if_failed()
+        thread = self._thread
+        if thread is None or self._work is None:
+            raise ConflictError("The worker is starting or stopping", hint="GET /health tells when it is ready.")
+        number, future = self._answers.expect()
+        thread.post(Asked(number, request))
+        try:
+            return future.result(self._cluster.request_timeout_s)
+        except LateError as err:
+            if self._answers.forget(number) is None:
+                return future.result()  # it came just now
+            thread.post(GivenUp(number))
+            raise TimedOutError(f"Request timed out. {self._stages.summary()}") from err
+
+    def _cut_off(self) -> None:
+        """Stop all that runs here, from outside of the herder's thread."""
+        work, thread = self._work, self._thread
+        if work is not None and thread is not None:
+            self._status.withhold()
+            work.stop(Work(tuple(self._host.names()), self._status.running()))
+            thread.post(CutOff())
+
+    def _modify_offsets(self, name: str, offsets: Sequence[ConnectorOffset] | None) -> str:
+        self._exactly_once.before_change(name, offsets)
+        return self._offsets.modify(name, offsets, self._host, self._parts.times.call_s)
+
+    def _reconfigure(self, connector: str) -> None:
+        if self._thread is not None:
+            self._thread.post(Reconfigure(connector))
+
+    def _look_again(self, connector: str) -> None:
+        """What the config of a connector here refers to may have changed: it is started with what stands there now."""
+        entry, hosted, work = self._config.find(connector), self._host.find(connector), self._work
+        if entry is None or hosted is None or work is None or not hosted.is_running:
+            return
+        before = hosted.resolved.values
+        if self._host.resolved(entry).values != before:
+            log.info("What the config of connector %s refers to has changed: it restarts", connector)
+            work.restart_connector(entry, _log_restart(connector))
+
+    def _take_log_level(self, logger: str, level: str) -> None:
+        number = level_number(level)
+        if number is None:
+            log.warning("Level %s of logger %s in the config topic is none", level, logger)
+        else:
+            self._set_log_level(logger, number)
+
+    def _set_log_level(self, logger: str, level: int) -> list[str]:
+        changed = self._log_levels.set(logger, level)
+        self._parts.launcher.set_log_level(logger, level)
+        return changed
+
+    def _crashed(self, error: BaseException) -> None:
+        self._failure = str(error) or type(error).__name__
+        self._answers.fail_all(ConnectError(f"The worker has failed: {self._failure}"))
+
+    def _validate(self, name: str, config: Mapping[str, str]) -> None:
+        """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
+        self._checked(name, lambda: self._parts.validate(config))
+        if self._host.kind(config) is ConnectorType.SINK:
+            refuse_worker_group(name, config, self._cluster.group_id)
+
+
+def _nobody(task_id: TaskId) -> None:
+    """Without exactly-once support nobody fences tasks off."""
+
+
+def _log_restart(connector: str) -> Callable[[ConnectError | None], None]:
+    def told(error: ConnectError | None) -> None:
+        if error is not None:
+            log.error("Connector %s can not be restarted with what its config refers to: %s", connector, error)
+
+    return told

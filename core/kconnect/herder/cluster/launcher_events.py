@@ -1,0 +1,69 @@
+"""What a launcher tells a herder of a cluster, and what tasks ask through it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kconnect.clock import Clock
+from kconnect.errors import ConflictError
+from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.topics import ClusterTopics
+from kconnect.model import ConnectorOffset, RunState, TaskId
+from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
+
+__all__ = ["ClusterEvents"]
+
+log = logging.getLogger(__name__)
+
+
+class ClusterEvents:
+    """Implements `LauncherEvents`. Threads: the launcher's. Only reads and commits of offsets may block."""
+
+    def __init__(
+        self,
+        status: ClusterStatus,
+        topics: ClusterTopics,
+        offsets_of: Callable[[str], OffsetStore],
+        commits_to: Callable[[str], OffsetStore],
+        reconfigure: Callable[[str], None],
+        clock: Clock,
+        may_write: Callable[[TaskId], None] = lambda task_id: None,
+    ) -> None:
+        """`may_write` raises ConnectError when an exactly-once task may have been fenced off before it began."""
+        self._status = status
+        self._topics = topics
+        self._offsets_of = offsets_of
+        self._commits_to = commits_to
+        self._reconfigure = reconfigure
+        self._clock = clock
+        self._may_write = may_write
+
+    def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        if not self._status.report_task(task_id, run, state, trace):
+            log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
+        elif state is RunState.FAILED:
+            # The slot has logged the trace
+            log.error("Task %s has failed and does not run until it is restarted", task_id)
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        self._reconfigure(connector)
+
+    def topic_used(self, task_id: TaskId, topic: str) -> None:
+        self._topics.used(task_id, topic, self._clock.time_ms())
+
+    def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._offsets_of(connector), connector, partitions)
+
+    def check_run(self, task_id: TaskId, run: int) -> None:
+        """Errors: ConflictError for a run that was stopped or replaced; as `may_write`."""
+        if not self._status.is_run(task_id, run):
+            raise ConflictError(f"Run {run} of task {task_id} is not wanted any more on this worker")
+        self._may_write(task_id)
+
+    def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Errors: ConflictError when no task of it runs here: one left behind must not undo what others did."""
+        if not self._status.runs(connector):
+            raise ConflictError(f"Connector {connector} has no tasks on this worker: its offsets are not committed")
+        commit_source_offsets(self._commits_to(connector), connector, offsets)

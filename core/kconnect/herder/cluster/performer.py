@@ -1,0 +1,330 @@
+"""Performs what the state machine of a cluster's herder decided: instruction by instruction, on the herder's thread.
+
+What takes its time and need not be waited for goes to a pool and comes back as an event.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
+from kconnect.herder.cluster.answers import Answers
+from kconnect.herder.cluster.config import entry_of
+from kconnect.herder.cluster.local_work import LocalWork
+from kconnect.herder.cluster.parts import ClusterParts
+from kconnect.herder.cluster.rounds import Rounds
+from kconnect.herder.cluster.stages import Stages
+from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.group import Membership
+from kconnect.herder.memory_config import ConnectorEntry
+from kconnect.herder.restart import restart_plan
+from kconnect.herder.sessions import new_key
+from kconnect.herder.state.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
+from kconnect.herder.state.instructions import (
+    Answer,
+    AskTaskConfigs,
+    CatchUp,
+    Claim,
+    CleanUp,
+    FenceZombies,
+    ForwardTaskConfigs,
+    Instruction,
+    LeaveGroup,
+    ModifyOffsets,
+    Redirect,
+    Refuse,
+    RequestRejoin,
+    Restart,
+    RestartByPlan,
+    SetLogLevel,
+    SetTarget,
+    StartWork,
+    StopWork,
+    TakeGeneration,
+    WithholdStops,
+    Write,
+)
+from kconnect.herder.state.writes import (
+    ConfigWrite,
+    ForRequest,
+    NewSessionKey,
+    PutConfig,
+    PutRestart,
+    PutTasks,
+    RemoveConfig,
+    StopTasks,
+)
+from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
+
+__all__ = ["Hands", "Performer"]
+
+log = logging.getLogger(__name__)
+
+# Statuses of stopped work must be out before the group goes on; as long as one write of configs may take
+_FLUSH_S = 30.0
+# Requests to the leader: they wait for another process, so more than Java's single thread
+_FORWARDERS = 4
+# Rounds of fencing wait for brokers; a worker that joins may bring many connectors at once
+_FENCERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What a performer acts on."""
+
+    cluster: ClusterParts
+    membership: Membership
+    rounds: Rounds
+    work: LocalWork
+    status: ClusterStatus
+    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
+    answers: Answers
+    stages: Stages
+    fence: Callable[[str], None]
+    """Run a round of fencing for a connector. Blocks. Errors: ConnectError."""
+    set_log_level: Callable[[str, str], None]
+    post: Callable[[Event], None]
+
+
+class Performer:
+    """Threads: one, the herder's. States: open -> closed."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+        self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
+        self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="herder-round")
+
+    def perform(self, instruction: Instruction) -> Event | None:
+        """Do it; gives what came of it, if that is an event and comes at once."""
+        match instruction:
+            case CatchUp(timeout_ms):
+                return self._catch_up(timeout_ms / 1000)
+            case Claim():
+                return self._claim()
+            case Write():
+                return self._write(instruction)
+            case StartWork() | StopWork() | SetTarget() | RestartByPlan() | Restart() | AskTaskConfigs():
+                self._work(instruction)
+            case Answer() | Refuse() | Redirect() | ModifyOffsets() | FenceZombies():
+                self._answer(instruction)
+            case _:
+                self._tell(instruction)
+        return None
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._fencers.shutdown(wait=False, cancel_futures=True)
+
+    def _tell(
+        self,
+        told: TakeGeneration | WithholdStops | RequestRejoin | LeaveGroup | CleanUp | SetLogLevel | ForwardTaskConfigs,
+    ) -> None:
+        hands = self._hands
+        match told:
+            case TakeGeneration(generation, is_leader):
+                hands.status.generation = generation
+                self._pool.submit(hands.status.release, hands.cluster.times.sync_timeout_ms / 1000)
+                log.info("Joined the group in generation %d%s", generation, ", as its leader" if is_leader else "")
+            case WithholdStops():
+                hands.status.withhold()
+            case RequestRejoin(why):
+                hands.membership.request_rejoin(why)
+            case LeaveGroup(why):
+                hands.membership.leave(why)
+            case CleanUp(snapshot):
+                hands.status.clean_up(snapshot)
+            case SetLogLevel(logger, level):
+                hands.set_log_level(logger, level)
+            case ForwardTaskConfigs():
+                self._pool.submit(self._forward, told)
+
+    # -- the config topic ---------------------------------------------------------------------------------------------
+
+    def _catch_up(self, timeout_s: float) -> CaughtUp:
+        configs, problem = self._hands.cluster.configs, None
+        with self._hands.stages.stage("reading to the end of the config topic"):
+            try:
+                configs.refresh(timeout_s)
+            except (TimedOutError, ConnectError) as err:
+                log.warning("The config topic was not read to its end: %s", err)
+                problem = str(err)
+        return CaughtUp(configs.snapshot(), problem)
+
+    def _claim(self) -> Claimed:
+        with self._hands.stages.stage("claiming write privileges for the config topic"):
+            try:
+                self._hands.cluster.configs.claim_write_privileges()
+            except ConnectError as err:
+                log.warning("Unable to claim write privileges for the config topic: %s", err)
+                return Claimed(str(err))
+        return Claimed()
+
+    def _write(self, instruction: Write) -> Written:
+        configs, error = self._hands.cluster.configs, None
+        with self._hands.stages.stage(f"writing to the config topic: {_described(instruction.write)}"):
+            try:
+                self._store(instruction.write)
+            except ConnectError as err:
+                log.warning("A write to the config topic failed: %s", err)
+                error = err
+        return Written(instruction.target, configs.snapshot(), error)
+
+    def _store(self, write: ConfigWrite) -> None:
+        configs = self._hands.cluster.configs
+        match write:
+            case PutConfig(connector, config, target_state):
+                configs.put_connector_config(connector, config, target_state)
+            case RemoveConfig(connector):
+                configs.remove_connector_config(connector)
+            case PutTasks(connector, task_configs):
+                configs.put_task_configs(connector, task_configs)
+            case StopTasks(connector):
+                configs.remove_task_configs(connector)
+                configs.put_target_state(connector, TargetState.STOPPED)
+                configs.refresh(self._hands.cluster.times.sync_timeout_ms / 1000)
+            case PutRestart(request):
+                configs.put_restart_request(request)
+            case NewSessionKey(created_ms):
+                configs.put_session_key(new_key(self._hands.cluster.key_form, created_ms))
+
+    # -- work ---------------------------------------------------------------------------------------------------------
+
+    def _work(self, told: StartWork | StopWork | SetTarget | RestartByPlan | Restart | AskTaskConfigs) -> None:
+        hands = self._hands
+        match told:
+            case StartWork(work, snapshot):
+                with hands.stages.stage(f"starting {len(work.connectors)} connectors and {len(work.tasks)} tasks"):
+                    hands.work.start(work, snapshot)
+            case StopWork(work, why):
+                self._stop(work.connectors, work.tasks, told, why)
+            case SetTarget(connector, state, here):
+                hands.work.set_target(connector, state, here)
+            case RestartByPlan():
+                self._restart_by_plan(told)
+            case Restart():
+                self._restart(told)
+            case AskTaskConfigs(connector, config):
+                hands.work.ask_task_configs(ConnectorEntry(connector, config))
+
+    def _stop(self, connectors: tuple[str, ...], tasks: tuple[TaskId, ...], told: StopWork, why: str) -> None:
+        log.info("Stopping %d connectors and %d tasks: %s", len(connectors), len(tasks), why)
+        with self._hands.stages.stage(f"stopping {len(connectors)} connectors and {len(tasks)} tasks"):
+            self._hands.work.stop(told.work)
+        with self._hands.stages.stage("writing the statuses of stopped connectors and tasks"):
+            try:
+                self._hands.cluster.statuses.flush(_FLUSH_S)
+            except TimedOutError as err:
+                log.warning("Statuses of stopped work may come late: %s", err)
+
+    def _restart_by_plan(self, told: RestartByPlan) -> None:
+        """Source: doRestartConnectorAndTasks."""
+        hands, request = self._hands, told.request
+        status = hands.status.find_connector(request.connector, ConnectorType.UNKNOWN)
+        entry = entry_of(told.snapshot, request.connector)
+        if status is None or entry is None:
+            log.info("Connector %s has no status yet: nothing of it is restarted", request.connector)
+            return
+        plan = restart_plan(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
+        connector = plan.restart_connector and request.connector in told.here.connectors
+        tasks = [task_id for task_id in plan.tasks if task_id in told.here.tasks]
+        if not connector and not tasks:
+            return
+        log.info("Restarting %sand %d tasks of connector %s", "it " if connector else "", len(tasks), entry.name)
+        with hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
+            hands.work.restart_parts(entry, connector=connector, tasks=tasks)
+
+    def _restart(self, told: Restart) -> None:
+        hands, subject = self._hands, told.subject
+        name = subject.connector if isinstance(subject, TaskId) else subject
+        entry = entry_of(told.snapshot, name)
+        if entry is None:
+            hands.answers.fail(told.id, ConflictError(f"Connector {name} was deleted meanwhile"))
+        elif isinstance(subject, TaskId):
+            with hands.stages.stage(f"restarting task {subject}"):
+                hands.work.restart_task(entry, subject)
+            hands.answers.give(told.id, None)
+        else:
+            hands.work.restart_connector(
+                entry,
+                lambda error: (
+                    hands.answers.give(told.id, None) if error is None else hands.answers.fail(told.id, error)
+                ),
+            )
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def _answer(self, told: Answer | Refuse | Redirect | ModifyOffsets | FenceZombies) -> None:
+        hands = self._hands
+        match told:
+            case Answer(number, value):
+                hands.answers.give(number, value)
+            case Refuse(number, error):
+                hands.answers.fail(number, error)
+            case Redirect(number, subject):
+                hands.answers.fail(number, self._redirected(subject))
+            case ModifyOffsets():
+                self._pool.submit(self._modify_offsets, told)
+            case FenceZombies():
+                self._fencers.submit(self._fence, told)
+
+    def _redirected(self, subject: str | TaskId) -> ConnectError:
+        what = "task" if isinstance(subject, TaskId) else "connector"
+        url = self._hands.rounds.owner_url(subject)
+        message = f"Cannot restart {what} since it is not assigned to this member"
+        if url is None:
+            return ConflictError(message, hint="It runs nowhere at present; try again when it is placed.")
+        return WrongWorkerError(message, url)
+
+    def _modify_offsets(self, told: ModifyOffsets) -> None:
+        hands = self._hands
+        try:
+            message = hands.modify_offsets(told.connector, told.offsets)
+        except ConnectError as err:
+            hands.answers.fail(told.id, err)
+        except Exception as err:  # a plugin call
+            log.exception("Offsets of connector %s can not be changed", told.connector)
+            hands.answers.fail(
+                told.id, ConnectError(f"Offsets of connector {told.connector} can not be changed: {err}")
+            )
+        else:
+            hands.answers.give(told.id, message)
+
+    def _fence(self, told: FenceZombies) -> None:
+        hands, problem = self._hands, None
+        try:
+            hands.fence(told.connector)
+        except ConnectError as err:
+            problem = err
+        except Exception as err:  # top of a thread
+            log.exception("Former tasks of connector %s can not be fenced off", told.connector)
+            problem = ConnectError(f"Former tasks of connector {told.connector} can not be fenced off: {err}")
+        hands.post(Written(ForRequest(told.id), hands.cluster.configs.snapshot(), problem))
+
+    def _forward(self, told: ForwardTaskConfigs) -> None:
+        hands, problem = self._hands, None
+        try:
+            key = hands.cluster.configs.snapshot().session_key
+            hands.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
+        except Exception as err:  # top of a thread; whatever it is, it is tried again
+            log.error("The leader did not take the tasks of connector %s: %s", told.connector, err)
+            problem = str(err)
+        hands.post(TaskConfigsForwarded(told.connector, problem))
+
+
+def _described(write: ConfigWrite) -> str:
+    match write:
+        case PutConfig(connector):
+            return f"the config of connector {connector}"
+        case RemoveConfig(connector):
+            return f"the removal of connector {connector}"
+        case PutTasks(connector):
+            return f"the task configs of connector {connector}"
+        case StopTasks(connector):
+            return f"the stop of connector {connector}"
+        case PutRestart(request):
+            return f"a restart request for connector {request.connector}"
+        case NewSessionKey():
+            return "a new session key"

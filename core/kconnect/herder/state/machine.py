@@ -1,0 +1,189 @@
+"""The distributed herder as a state machine without I/O: `step` takes an event and gives the instructions it calls for.
+
+A member of the group is in one of these phases; requests and changes of configs are acted on in STABLE, and wait
+elsewhere:
+
+        Started            Placed               settled: its configs are read, work is started
+    NEW ───────► JOINING ─────────► SETTLING ──────────────────────────────────────────► STABLE
+                 ▲  ▲  ▲              │  │                                                 │
+                 │  │  └──────────────┘  │ CatchUp was too slow                            │
+                 │  │   rejoin: failed,  │ for worker.sync.timeout.ms:                     │
+                 │  │   other configs    ▼ leave, stop everything                          │
+                 │  └─────────────── UNREAD                                                │
+                 │   read after worker.unsync.backoff.ms                                   │
+                 └─────────────────────────────────────────────────────────────────────────┘
+                   Joining (another member), changes that place work anew, a delay that is over,
+                   work that was revoked and is free now; Lost: stop everything, then join again
+
+    StopAsked leads from each of them to STOPPED: everything stops, whoever waits is refused.
+
+Rules are apart by idea, a module each of this package; all share one `Facts`.
+Source: DistributedHerder#tick (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from kconnect.errors import FencedError
+from kconnect.herder.assignment.protocol import Assignment
+from kconnect.herder.group import Joining, Lost
+from kconnect.herder.rebalances import Rebalances
+from kconnect.herder.state.answers import RequestRules
+from kconnect.herder.state.configs import ConfigRules
+from kconnect.herder.state.events import (
+    Asked,
+    CaughtUp,
+    Claimed,
+    ConfigsChanged,
+    CutOff,
+    Event,
+    GivenUp,
+    Placed,
+    Reconfigure,
+    Started,
+    StopAsked,
+    TaskConfigsFailed,
+    TaskConfigsForwarded,
+    TaskConfigsGiven,
+    Tick,
+    Written,
+)
+from kconnect.herder.state.facts import Facts, HerderTimes, Phase
+from kconnect.herder.state.instructions import Instruction
+from kconnect.herder.state.keys import KeyForm, KeyRules
+from kconnect.herder.state.membership import MembershipRules
+from kconnect.herder.state.restarts import RestartRules
+from kconnect.herder.state.tasks import TaskRules
+from kconnect.herder.state.writes import ForKey, ForRequest, ForTasks
+
+__all__ = ["HerderState"]
+
+log = logging.getLogger(__name__)
+
+# Some minutes of a busy cluster; each entry is a frozen value that was there anyway
+_RING_ENTRIES = 500
+
+
+class HerderState:
+    """Threads: one. Ticks come before the events of their time, and say when time alone calls for something."""
+
+    def __init__(self, times: HerderTimes | None = None, key_form: KeyForm | None = None) -> None:
+        self.facts = Facts(times or HerderTimes())
+        self._restarts = RestartRules(self.facts)
+        self._configs = ConfigRules(self.facts, self._restarts)
+        self._membership = MembershipRules(self.facts, self._configs)
+        self._requests = RequestRules(self.facts, self._configs)
+        self._tasks = TaskRules(self.facts)
+        self._keys = KeyRules(self.facts, key_form or KeyForm())
+        self.ring: deque[tuple[Event, tuple[Instruction, ...]]] = deque(maxlen=_RING_ENTRIES)
+        """What happened last, and what was done about it; ticks that called for nothing are left out."""
+        self.rebalances = Rebalances()
+
+    def step(self, event: Event) -> list[Instruction]:
+        """Take an event in; gives what is to be done, in order."""
+        told = [*self._take(event), *self._due()]
+        self.rebalances.note(event, told, self.facts.now_ms)
+        if told or not isinstance(event, Tick):
+            self.ring.append((event, tuple(told)))
+            log.debug("%s -> %s", event, told)
+        return told
+
+    @property
+    def wants_group(self) -> bool:
+        """Whether the member's membership is to be polled: it is in the group or wants to join."""
+        return self.facts.phase in (Phase.JOINING, Phase.SETTLING, Phase.STABLE)
+
+    @property
+    def owned_assignment(self) -> Assignment | None:
+        """What the member tells the group that it has."""
+        return self._membership.owned_assignment
+
+    def next_due_ms(self) -> int | None:
+        """When a tick will call for something; None: only an event will."""
+        times = [self._membership.next_due_ms()]
+        if self.facts.phase is Phase.STABLE:
+            times.append(self._tasks.next_due_ms())
+            if self.facts.may_write:
+                times.append(self._keys.next_due_ms())
+        return min((when for when in times if when is not None), default=None)
+
+    def _take(self, event: Event) -> list[Instruction]:
+        match event:
+            case Tick(now_ms):
+                self.facts.now_ms = now_ms
+                return []
+            case ConfigsChanged():
+                return self._configs.take(event)
+            case Written():
+                return self._written(event)
+            case Asked():
+                self._requests.take(event)
+                return self._requests.refuse_all() if self.facts.phase is Phase.STOPPED else []
+            case GivenUp():
+                self._requests.give_up(event)
+                return []
+            case StopAsked():
+                return [*self._membership.stop(event), *self._requests.refuse_all()]
+            case Reconfigure() | TaskConfigsGiven() | TaskConfigsFailed() | TaskConfigsForwarded():
+                return self._task_configs(event)
+            case _:
+                return self._group(event)
+
+    def _group(self, event: Started | Joining | Placed | Lost | CutOff | CaughtUp | Claimed) -> list[Instruction]:
+        match event:
+            case Started():
+                return self._membership.begin(event)
+            case Joining():
+                return self._membership.join(event)
+            case Placed():
+                return self._membership.place(event)
+            case Lost():
+                return self._membership.lose(event)
+            case CutOff():
+                return self._membership.cut_off(event)
+            case CaughtUp():
+                return self._membership.catch_up(event)
+            case Claimed():
+                return self._membership.claimed(event)
+
+    def _task_configs(
+        self, event: Reconfigure | TaskConfigsGiven | TaskConfigsFailed | TaskConfigsForwarded
+    ) -> list[Instruction]:
+        match event:
+            case Reconfigure(connector):
+                self._tasks.want(connector)
+            case TaskConfigsGiven():
+                self._tasks.take(event)
+            case TaskConfigsFailed():
+                self._tasks.refused(event)
+            case TaskConfigsForwarded():
+                self._tasks.forwarded(event)
+        return []
+
+    def _written(self, event: Written) -> list[Instruction]:
+        facts = self.facts
+        facts.is_writing = False
+        if event.snapshot.offset >= facts.snapshot.offset:
+            facts.snapshot = event.snapshot
+        if isinstance(event.error, FencedError):
+            self._membership.fenced()
+        match event.target:
+            case ForRequest() as target:
+                return self._requests.written(event, target)
+            case ForTasks(connector):
+                self._tasks.written(event, connector)
+            case ForKey():
+                # It may have been written all the same: only the end of the topic tells
+                return self._membership.read_again() if event.error is not None and facts.is_leader else []
+        return []
+
+    def _due(self) -> list[Instruction]:
+        """What time and phase allow now, in the order of Java's tick."""
+        facts = self.facts
+        if facts.phase is not Phase.STABLE:
+            return self._membership.due()
+        told = [*self._configs.due(), *self._keys.due(), *self._requests.due()]
+        told += [*self._restarts.due(), *self._tasks.due(), *self._membership.due()]
+        return told

@@ -1,0 +1,41 @@
+"""Rules for restarts that were asked of the whole cluster by a record: each worker restarts its part (KIP-745).
+
+Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequest#compareTo (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from kconnect.herder.state.facts import Facts
+from kconnect.herder.state.instructions import Instruction, RestartByPlan
+from kconnect.storage.config_topic import RestartRequested
+
+__all__ = ["RestartRules", "impact"]
+
+
+class RestartRules:
+    """Part of a HerderState: requests wait until the group has settled; of two the one with the larger effect stays."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._wanted: dict[str, RestartRequested] = {}
+
+    def want(self, request: RestartRequested) -> None:
+        known = self._wanted.get(request.connector)
+        if known is None or impact(request) > impact(known):
+            self._wanted[request.connector] = request
+
+    def due(self) -> list[Instruction]:
+        """Restart what is here; a connector of which nothing is, or that is deleted, needs nothing."""
+        facts = self._facts
+        wanted, self._wanted = self._wanted, {}
+        told: list[Instruction] = []
+        for name, request in wanted.items():
+            here = facts.running_of(name)
+            if here and facts.snapshot.contains(name):
+                told.append(RestartByPlan(request, here, facts.snapshot))
+        return told
+
+
+def impact(request: RestartRequested) -> tuple[bool, bool]:
+    """How much a request touches: all before only failed, with tasks before without."""
+    return (not request.only_failed, request.include_tasks)
