@@ -10,6 +10,7 @@ from kconnect.errors import ConflictError
 from kconnect.herder.active_topics import ActiveTopics
 from kconnect.herder.memory_config import MemoryConfig
 from kconnect.herder.memory_status import MemoryStatus
+from kconnect.herder.task_runs import report_task
 from kconnect.model import ConnectorOffset, RunState, TaskId
 from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
 
@@ -39,11 +40,7 @@ class HerderEvents:
         self._reconfigure = reconfigure
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        if not self._status.report_task(task_id, run, state, trace):
-            log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
-        elif state is RunState.FAILED:
-            # The slot has logged the trace
-            log.error("Task %s has failed and does not run until it is restarted", task_id)
+        report_task(self._status, task_id, run, state, trace)
 
     def reconfiguration_requested(self, connector: str) -> None:
         if self._config.find(connector) is None:

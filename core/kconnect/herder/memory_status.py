@@ -83,15 +83,8 @@ class MemoryStatus:
             self._connectors.pop(name, None)
             self._tasks.pop(name, None)
 
-    def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus:
-        """A connector with its tasks in order. Errors: NotFoundError."""
-        found = self.find_connector(name, kind)
-        if found is None:
-            raise NotFoundError(f"No status found for connector {name}")
-        return found
-
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
-        """The same; None when there is no such connector."""
+        """A connector with its tasks in order; None when there is no such connector."""
         with self._lock:
             state = self._connectors.get(name)
             tasks = [entry.status for entry in self._tasks.get(name, {}).values()]

@@ -37,10 +37,12 @@ class KnownConfigs(Protocol):
 
 
 class KnownStatuses(Protocol):
-    """What connectors and tasks were last seen doing. Errors: NotFoundError."""
+    """What connectors and tasks were last seen doing."""
 
-    def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus: ...
-    def task(self, task_id: TaskId) -> TaskState: ...
+    def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None: ...
+    def task(self, task_id: TaskId) -> TaskState:
+        """Errors: NotFoundError."""
+        ...
 
 
 class KnownTopics(Protocol):
@@ -77,7 +79,11 @@ class HerderQuestions:
 
     def connector_status(self, name: str) -> ConnectorStatus:
         entry = self._config.find(name)
-        return self._status.connector(name, self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN)
+        kind = self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN
+        found = self._status.find_connector(name, kind)
+        if found is None:
+            raise NotFoundError(f"No status found for connector {name}")
+        return found
 
     def task_infos(self, name: str) -> list[TaskInfo]:
         entry = self._config.get(name)

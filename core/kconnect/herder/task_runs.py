@@ -11,7 +11,7 @@ from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
 
-__all__ = ["TaskRuns", "TaskStatuses"]
+__all__ = ["TaskRuns", "TaskStatuses", "report_task"]
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,10 @@ class TaskStatuses(Protocol):
         self, task_id: TaskId, run: int, version: str | None, state: RunState = RunState.UNASSIGNED
     ) -> None:
         """A run of a task begins: it shows as `state` until a slot reports it; reports of other runs are dropped."""
+        ...
+
+    def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
+        """A slot saw a task in a state. False: it is of another run than the present one, and is dropped."""
         ...
 
 
@@ -73,3 +77,12 @@ class TaskRuns:
             log.warning(
                 "Tasks did not stop within task.shutdown.graceful.timeout.ms and are left behind, fenced off: %s", names
             )
+
+
+def report_task(statuses: TaskStatuses, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+    """Keep what a slot saw of a run, and tell the operator of a failure."""
+    if not statuses.report_task(task_id, run, state, trace):
+        log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
+    elif state is RunState.FAILED:
+        # The slot has logged the trace
+        log.error("Task %s has failed and does not run until it is restarted", task_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,12 +9,11 @@ from kconnect.clock import Clock
 from kconnect.errors import ConflictError
 from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.herder.cluster.topics import ClusterTopics
+from kconnect.herder.task_runs import report_task
 from kconnect.model import ConnectorOffset, RunState, TaskId
 from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
 
 __all__ = ["ClusterEvents"]
-
-log = logging.getLogger(__name__)
 
 
 class ClusterEvents:
@@ -41,11 +39,7 @@ class ClusterEvents:
         self._may_write = may_write
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        if not self._status.report_task(task_id, run, state, trace):
-            log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
-        elif state is RunState.FAILED:
-            # The slot has logged the trace
-            log.error("Task %s has failed and does not run until it is restarted", task_id)
+        report_task(self._status, task_id, run, state, trace)
 
     def reconfiguration_requested(self, connector: str) -> None:
         self._reconfigure(connector)

@@ -170,15 +170,8 @@ class ClusterStatus:
 
     # -- what all of them saw -----------------------------------------------------------------------------------------
 
-    def connector(self, name: str, kind: ConnectorType) -> ConnectorStatus:
-        """A connector with its tasks in order. Errors: NotFoundError."""
-        found = self.find_connector(name, kind)
-        if found is None:
-            raise NotFoundError(f"No status found for connector {name}")
-        return found
-
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
-        """The same; None when there is no such connector."""
+        """A connector with its tasks in order; None when there is no such connector."""
         known = self._store.status(name)
         if known is None:
             return None
