@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import moving, starting, waiting
+from bench import commands, moving, starting, waiting
 from bench.ground import Figures, Ground
 
 __all__ = ["CASES", "ONLY_OURS"]
@@ -22,6 +22,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "idle-100": waiting.idle_100,
     "idle-1000": waiting.idle_1000,
     "config-start": starting.config_start,
+    "commands": commands.commands,
 }
 
 ONLY_OURS = frozenset({"python-source", "two-sources"})

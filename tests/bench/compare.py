@@ -40,6 +40,12 @@ _FIGURES = {
     "ready_s": ("ready on 100,000 config records, s", "{:.2f}", False),
     "ready_empty_s": ("ready on an empty config topic, s", "{:.2f}", False),
     "store_start_s": ("the config store's own part, s", "{:.2f}", False),
+    "help_ms": ("`connect --help`, ms", "{:,.0f}", False),
+    "connectors_list_ms": ("`connectors list`, ms", "{:,.0f}", False),
+    "connectors_show_ms": ("`connectors show`, ms", "{:,.0f}", False),
+    "config_get_ms": ("`config get`, ms", "{:,.0f}", False),
+    "offsets_show_ms": ("`offsets show`, ms", "{:,.0f}", False),
+    "pause_ms": ("`connectors pause`, ms", "{:,.0f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 

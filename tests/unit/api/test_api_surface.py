@@ -69,24 +69,18 @@ PUBLIC = [
     "Type",
 ]
 
-# Everything is importable with these blocked; prints how long the import took, in ms.
+# Prints what the import pulls in from outside the standard library, and what of that is slow to load.
 PROBE = """
-import sys, time
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"pyspark", "confluent_kafka", "pyarrow", "starlette", "uvicorn", "httpx2",
-                                      "kafka", "typer", "rich", "numpy", "pandas"}:
-            raise AssertionError(f"import kconnect.api pulls in {name}")
-sys.meta_path.insert(0, Blocked())
-begun = time.process_time()
+import sys
+before = set(sys.modules)
 import kconnect.api
-print((time.process_time() - begun) * 1000)
 for name in kconnect.api.__all__:
     getattr(kconnect.api, name)
+loaded = set(sys.modules) - before
+print(*sorted({name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)))
+slow = {"asyncio", "ssl", "socket", "http", "urllib", "email", "xml", "json", "subprocess", "multiprocessing"}
+print(*sorted({name.partition(".")[0] for name in loaded} & slow))
 """
-
-# Processor time of the best of five: the wall time of an idle machine, whatever else this one does.
-BUDGET_MS = 60
 
 
 def test_the_public_names_are_pinned_and_sorted() -> None:
@@ -117,10 +111,7 @@ def test_names_of_the_package_are_those_of_the_api() -> None:
             assert getattr(kconnect, name) is getattr(api, name)
 
 
-def test_importing_the_api_is_quick_and_pulls_in_no_runtime() -> None:
-    times = []
-    for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=30, check=False)
-        assert done.returncode == 0, done.stderr
-        times.append(float(done.stdout))
-    assert min(times) < BUDGET_MS, f"import kconnect.api took {min(times):.0f} ms at best"
+def test_importing_the_api_pulls_in_nothing_but_the_api() -> None:
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["kconnect", ""]
