@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
 from kconnect.herder.cluster.distributed import DistributedHerder
 from kconnect.herder.cluster.parts import ClusterParts
@@ -62,6 +63,8 @@ class Cluster:
     """Task configs that went to a leader: its URL, the connector."""
     refused_forwards: int = 0
     """So many of the next ones fail."""
+    variables: Variables = field(default_factory=Variables)
+    """What configs refer to, the same on all workers."""
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
     def add(self, times: HerderTimes = TIMES, **changes: object) -> Node:
@@ -87,7 +90,7 @@ class Cluster:
             times=times,
             request_timeout_s=5.0,
         )
-        herder = DistributedHerder(_parts(launcher, offsets), replace(cluster, **changes))  # type: ignore[arg-type]
+        herder = DistributedHerder(_parts(launcher, offsets, self.variables), replace(cluster, **changes))  # type: ignore[arg-type]
         node.append(Node(url, herder, launcher))
         self.nodes.append(node[0])
         for store in (configs, statuses, offsets):
@@ -185,11 +188,12 @@ class _Leaders:
 
 
 @contextmanager
-def memory_cluster(workers: int = 0, **changes: object) -> Iterator[Cluster]:
+def memory_cluster(workers: int = 0, *, variables: Variables | None = None, **changes: object) -> Iterator[Cluster]:
     """A cluster of that many workers, all in the group."""
     cluster = Cluster(
         MemoryGroup(), MemoryTopic("configs"), MemoryTopic("statuses", 3), MemoryTopic("offsets", 3), fresh_journal()
     )
+    cluster.variables = variables or cluster.variables
     try:
         for _ in range(workers):
             cluster.add(**changes)  # type: ignore[arg-type]
@@ -201,7 +205,7 @@ def memory_cluster(workers: int = 0, **changes: object) -> Iterator[Cluster]:
         cluster.stop()
 
 
-def _parts(launcher: MemoryLauncher, offsets: TopicOffsetStore) -> HerderParts:
+def _parts(launcher: MemoryLauncher, offsets: TopicOffsetStore, variables: Variables) -> HerderParts:
     def check(props: Mapping[str, str]) -> None:
         if props.get("bad"):
             raise BadRequestError("Connector configuration is invalid")
@@ -220,4 +224,5 @@ def _parts(launcher: MemoryLauncher, offsets: TopicOffsetStore) -> HerderParts:
         explain=lambda props: ConfigInfos(props.get("connector.class") or "", 0, (), ()),
         plugin_config=lambda plugin, version: [],
         times=PluginTimes(call_s=5.0, stop_s=0.3),
+        variables=variables,
     )

@@ -161,6 +161,14 @@ class ConnectorHost:
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
         return resolved
 
+    def has_changed(self, entry: ConnectorEntry) -> bool:
+        """Whether it runs with other values than its config refers to now. Errors: ConfigError."""
+        hosted = self.find(entry.name)
+        if hosted is None or not hosted.is_running:
+            return False
+        before = hosted.resolved.values
+        return self.resolved(entry).values != before
+
     def new_plugin(self, config: Mapping[str, str]) -> Connector:
         """A new instance, neither initialized nor started. Errors: ConnectError, and what its constructor raises."""
         return new_connector(self._parts.plugins, self._with_class(config))

@@ -111,12 +111,9 @@ class HostedConnectors:
 
     def _reload(self, name: str) -> bool:
         """Restart connector and tasks if a value they were started with has changed; gives True: it is done."""
-        entry, hosted = self._config.find(name), self.host.find(name)
-        if entry is None or hosted is None or not hosted.is_running:
-            return True
-        before = hosted.resolved.values
+        entry = self._config.find(name)
         try:
-            if self.host.resolved(entry).values == before:
+            if entry is None or not self.host.has_changed(entry):
                 return True
             log.info("What the config of connector %s refers to has changed: connector and tasks restart", name)
             self.remove_tasks(name)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from kconnect.config.variables import Variables
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError, TimedOutError, WrongWorkerError
 from kconnect.herder.state.facts import Phase
 from kconnect.model import RunState, TargetState, TaskId
@@ -191,3 +192,21 @@ def test_a_sink_in_the_group_of_the_workers_is_refused():
             cluster.create("cluster", "sink")
         with pytest.raises(BadRequestError, match="Consumer group connect-cluster conflicts"):
             cluster.create("other", "sink", consumer_override_group_id="connect-cluster")
+
+
+def test_a_connector_restarts_where_it_runs_when_the_secret_that_its_config_refers_to_changes(tmp_path):
+    file = tmp_path / "secrets.properties"
+    file.write_text("word=first\n")
+    providers = {
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+        "config.providers.file.param.ttl.ms": "20",
+    }
+    with memory_cluster(2, variables=Variables.of_worker(providers)) as cluster:
+        cluster.create("fsrc", file=f"${{file:{file}:word}}")
+        cluster.await_running("fsrc")
+        assert cluster.journal.last._props["file"] == "first"
+        file.write_text("word=second\n")
+        eventually(lambda: cluster.journal.last._props["file"] == "second", 5, "the connector has the new secret")
+        cluster.await_running("fsrc")
+        assert cluster.leader.herder.connector_config("fsrc")["file"] == f"${{file:{file}:word}}"

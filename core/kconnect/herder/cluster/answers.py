@@ -1,12 +1,17 @@
-"""Those who wait for answers of the herder's thread."""
+"""Those who ask the herder's thread, and wait for its answers."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
 from itertools import count
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, TimedOutError
+from kconnect.herder.cluster.stages import Stages
+from kconnect.herder.state.events import Asked, Event, GivenUp
+from kconnect.herder.state.requests import Request
 
 __all__ = ["Answers"]
 
@@ -19,19 +24,27 @@ class Answers:
         self._numbers = count(1)  # guarded by _lock
         self._waiting: dict[int, Future[object]] = {}  # guarded by _lock
 
-    def expect(self) -> tuple[int, Future[object]]:
+    def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: Stages) -> object:
+        """Post the request and wait. Errors: what it is refused with; TimedOutError, which says what it waits for."""
         with self._lock:
             number = next(self._numbers)
             future = self._waiting[number] = Future()
-            return number, future
+        post(Asked(number, request))
+        try:
+            return future.result(timeout_s)
+        except LateError as err:
+            if self._forget(number) is None:
+                return future.result()  # it came just now
+            post(GivenUp(number))
+            raise TimedOutError(f"Request timed out. {stages.summary()}") from err
 
     def give(self, number: int, value: object) -> None:
-        future = self.forget(number)
+        future = self._forget(number)
         if future is not None:
             future.set_result(value)
 
     def fail(self, number: int, error: ConnectError) -> None:
-        future = self.forget(number)
+        future = self._forget(number)
         if future is not None:
             future.set_exception(error)
 
@@ -41,6 +54,6 @@ class Answers:
         for number in numbers:
             self.fail(number, error)
 
-    def forget(self, number: int) -> Future[object] | None:
+    def _forget(self, number: int) -> Future[object] | None:
         with self._lock:
             return self._waiting.pop(number, None)

@@ -8,12 +8,10 @@ the asker to another worker (WrongWorkerError). Source: DistributedHerder, Abstr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import TimeoutError as LateError
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.answers import Answers
 from kconnect.herder.cluster.config import ClusterConfig
@@ -39,7 +37,7 @@ from kconnect.herder.questions import HerderQuestions
 from kconnect.herder.rebalances import Rebalance
 from kconnect.herder.restart import restart_plan
 from kconnect.herder.sessions import RequestSignature, check_signature
-from kconnect.herder.state.events import Asked, CutOff, GivenUp, Reconfigure
+from kconnect.herder.state.events import CutOff, Reconfigure
 from kconnect.herder.state.machine import HerderState
 from kconnect.herder.state.requests import (
     AskFence,
@@ -66,13 +64,9 @@ from kconnect.model import (
 from kconnect.storage.config_topic import RestartRequested
 from kconnect.storage.session_key import SessionKey
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["DistributedHerder"]
 
 log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 # To leave the group, close plugins' threads and the log of what could not be stopped, after tasks had their time
 _LEAVE_S = 5.0
@@ -350,15 +344,7 @@ class DistributedHerder(HerderQuestions):
         thread = self._thread
         if thread is None or self._work is None:
             raise ConflictError("The worker is starting or stopping", hint="GET /health tells when it is ready.")
-        number, future = self._answers.expect()
-        thread.post(Asked(number, request))
-        try:
-            return future.result(self._cluster.request_timeout_s)
-        except LateError as err:
-            if self._answers.forget(number) is None:
-                return future.result()  # it came just now
-            thread.post(GivenUp(number))
-            raise TimedOutError(f"Request timed out. {self._stages.summary()}") from err
+        return self._answers.ask(request, thread.post, self._cluster.request_timeout_s, self._stages)
 
     def _cut_off(self) -> None:
         """Stop all that runs here, from outside of the herder's thread."""
@@ -377,14 +363,9 @@ class DistributedHerder(HerderQuestions):
             self._thread.post(Reconfigure(connector))
 
     def _look_again(self, connector: str) -> None:
-        """What the config of a connector here refers to may have changed: it is started with what stands there now."""
-        entry, hosted, work = self._config.find(connector), self._host.find(connector), self._work
-        if entry is None or hosted is None or work is None or not hosted.is_running:
-            return
-        before = hosted.resolved.values
-        if self._host.resolved(entry).values != before:
-            log.info("What the config of connector %s refers to has changed: it restarts", connector)
-            work.restart_connector(entry, _log_restart(connector))
+        entry, work = self._config.find(connector), self._work
+        if entry is not None and work is not None:
+            work.look_again(entry)
 
     def _take_log_level(self, logger: str, level: str) -> None:
         number = level_number(level)
@@ -411,11 +392,3 @@ class DistributedHerder(HerderQuestions):
 
 def _nobody(task_id: TaskId) -> None:
     """Without exactly-once support nobody fences tasks off."""
-
-
-def _log_restart(connector: str) -> Callable[[ConnectError | None], None]:
-    def told(error: ConnectError | None) -> None:
-        if error is not None:
-            log.error("Connector %s can not be restarted with what its config refers to: %s", connector, error)
-
-    return told

@@ -93,6 +93,22 @@ class LocalWork:
         if late:
             log.warning("%d connectors or sets of tasks are still stopping after %g s", len(late), self._stop_s)
 
+    def look_again(self, entry: ConnectorEntry) -> None:
+        """What the config of a connector here refers to may have changed: it restarts with what stands there now.
+
+        Threads: any. Errors: ConfigError when what it refers to can not be had.
+        """
+        name = entry.name
+        if not self._host.has_changed(entry):
+            return
+        log.info("What the config of connector %s refers to has changed: it restarts", name)
+
+        def told(error: ConnectError | None) -> None:
+            if error is not None:
+                log.error("Connector %s can not be restarted with what its config refers to: %s", name, error)
+
+        self.restart_connector(entry, told)
+
     def restart_connector(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None]) -> None:
         """Stop and start it in the pool; `done` is told how it ended."""
         number = self._next_start(entry.name)
