@@ -78,7 +78,7 @@ def test_stop_ends_all_threads_closes_the_port_and_may_be_called_again(herder):
         client.connectors()
         started = time.monotonic()
         server.stop()
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5, "nobody is being answered"
         assert {thread.ident for thread in threading.enumerate()} <= before
         server.stop()
         with pytest.raises(UnreachableError):
@@ -104,7 +104,7 @@ def test_stop_answers_a_request_that_never_ends_and_leaves_its_thread_behind(her
         time.sleep(0.01)
     started = time.monotonic()
     server.stop(1.0)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 8, "a second is what stop was given"
     assert "is left behind" in caplog.text
     herder.gate.set()
     asking.join(5)

@@ -138,7 +138,7 @@ def test_a_stranger_that_says_nothing_is_dropped(worker, monkeypatch):
         while stranger.recv(4096):
             pass
 
-        assert time.monotonic() - began_s < 2
+        assert time.monotonic() - began_s < 3, "0.3 s is what a stranger has"
 
 
 def test_many_silent_strangers_do_not_keep_a_slot_out(worker, monkeypatch):

@@ -167,16 +167,15 @@ def in_background(action):
 
 
 def test_a_connector_that_hangs_holds_up_no_other():
-    with herder_bench(call_s=3) as bench:
+    with herder_bench(call_s=5) as bench:
         hanging, errors = in_background(lambda: bench.create("bad", hang_in="start"))
-        eventually(lambda: "start" in bench.journal.calls, within_s=2, why="it hangs")
-        began = time.monotonic()
+        eventually(lambda: "start" in bench.journal.calls, within_s=4, why="it hangs")
         bench.create("good")
         bench.herder.set_target_state("good", TargetState.STOPPED)
         bench.herder.delete_connector("good")
         assert bench.herder.connectors() == ["bad"]
-        assert time.monotonic() - began < 1.5
-        hanging.join(5)
+        assert hanging.is_alive(), "the good one waited for the bad one"
+        hanging.join(10)
         assert isinstance(errors[0], TimedOutError)
 
 
@@ -207,7 +206,7 @@ def test_a_herder_stops_in_time_though_connectors_hang(impatient):
         impatient.create(f"c{number}", hang_in="stop")
     began = time.monotonic()
     impatient.herder.stop(1)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4, "five that hang are waited for side by side, for a second"
 
 
 def test_a_task_left_behind_is_logged(bench, caplog):
