@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from kconnect.errors import LinkError
+import kconnect
+from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.spark import link as link_module
-from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker
-from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Welcome, encode
+from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker, refuse
+from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, Welcome, encode
+from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot import SlotSpec
+from kconnect.spark.slot_pool import SlotPool
 from kit.waiting import eventually
 
 TOKEN = b"t" * 32
@@ -68,36 +76,148 @@ def test_a_slot_with_the_token_is_heard_and_answered(worker):
     try:
         slot.send(Hello(0, "host", 1, 2))
 
-        assert worker.heard.get(timeout=3) == Hello(0, "host", 1, 2)
+        assert worker.heard.get(timeout=10) == Hello(0, "host", 1, 2)
         assert slot.receive(3) == Heartbeat()
     finally:
         slot.close()
 
 
-def test_a_slot_with_a_wrong_token_is_refused(worker):
-    with pytest.raises(LinkError, match="can not be reached"):
-        worker.connect(token=b"x" * 32, timeout_s=0.1)
+def test_a_slot_with_a_wrong_token_is_refused_at_once_with_a_sentence_on_both_ends(worker, caplog):
+    reason = "the slot does not know the worker's token; it is of another worker, or of an earlier run of this one"
+    with pytest.raises(LinkRefusedError) as failure:
+        worker.connect(token=b"x" * 32, timeout_s=300.0)  # far above the timeout of the test: it is not tried again
+
+    assert str(failure.value) == f"Slot and worker at 127.0.0.1:{worker.server.port} do not go together: {reason}"
+    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not go together: {reason}")
     assert worker.heard.empty()
 
 
-def test_a_worker_that_does_not_know_the_token_is_refused_by_the_slot(pair):
+def test_a_worker_that_does_not_know_the_token_is_refused_with_a_sentence_on_both_ends(pair):
     ours, theirs = pair
-    problem: queue.Queue[str] = queue.Queue()
-
-    def greet() -> None:
-        try:
-            greet_worker(ours, TOKEN)
-        except LinkError as error:
-            problem.put(str(error))
-
-    thread = threading.Thread(target=greet)
-    thread.start()
+    problem = _in_thread(lambda: greet_worker(ours, TOKEN))
     theirs.send(Challenge("nonce"))
     theirs.receive(3)
     theirs.send(Welcome("no proof"))
-    thread.join(5)
 
-    assert problem.get(timeout=1) == "The other side of the control link is not our worker"
+    reason = "the worker does not know the slot's token; it is not the worker that started the slot"
+    assert theirs.receive(3) == Refused(reason)
+    theirs.close()
+    assert problem.get(timeout=5) == reason
+
+
+def test_a_slot_of_another_version_of_the_protocol_is_refused_with_a_sentence_on_both_ends(worker, caplog):
+    """It reads our challenge, and answers in its own version."""
+    reason = (
+        "one end speaks version 2 of the control link, the other version 1: install one version of kconnect on both"
+    )
+    with socket.create_connection(("127.0.0.1", worker.server.port), timeout=3) as sock:
+        slot = Link(sock)
+        assert isinstance(slot.receive(3), Challenge)
+        slot._out.sendall(_frame(b'{"v":2,"type":"answer","nonce":"n","proof":"p"}'))
+
+        assert slot.receive(3) == Refused(reason)
+        slot.close()
+    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not go together: {reason}")
+
+
+def test_a_worker_of_another_version_of_the_protocol_is_refused_with_a_sentence_on_both_ends():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        problem = _in_thread(lambda: connect("127.0.0.1", port, TOKEN, 300.0))
+        worker = Link(listener.accept()[0])
+        worker._out.sendall(_frame(b'{"v":2,"type":"challenge","nonce":"n"}'))
+
+        told = worker.receive(3)
+        worker.close()
+    assert isinstance(told, Refused)
+    assert told.reason.startswith("one end speaks version 2 of the control link, the other version 1")
+    assert problem.get(timeout=5) == f"Slot and worker at 127.0.0.1:{port} do not go together: {told.reason}"
+
+
+class _Jobs:
+    """SlotJobs whose slot is played by the test."""
+
+    def __init__(self) -> None:
+        self.specs: queue.Queue[SlotSpec] = queue.Queue()
+        self.ended = threading.Event()
+
+    def run_slot(self, spec: SlotSpec) -> None:
+        self.specs.put(spec)
+        self.ended.wait(30)
+
+    def cancel_slot(self, slot: int) -> None:
+        raise AssertionError("nothing to cancel here")
+
+
+class _NoEvents:
+    """PoolEvents of slots that never get in."""
+
+    def slot_attached(self, slot: int) -> None:
+        raise AssertionError(f"slot {slot} was let in")
+
+    def slot_said(self, slot: int, message: Message) -> None:
+        raise AssertionError(f"slot {slot} was let in, and said {message}")
+
+    def slot_lost(self, slot: int, reason: str) -> None:
+        raise AssertionError(f"slot {slot} was let in, and lost")
+
+    def tick(self) -> None:
+        pass
+
+    def has_tasks(self, slot: int) -> bool:
+        return False
+
+
+def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(caplog):
+    jobs = _Jobs()
+    pool = SlotPool(SparkSettings(), jobs, _NoEvents())
+    pool.start("127.0.0.1")
+    try:
+        pool.grow(1)
+        spec = jobs.specs.get(timeout=5)
+        slot = connect(spec.host, spec.port, spec.token, 5.0)
+        slot.send(Hello(0, "host", 1, 2, version="0.0.1"))
+        slot.send(Heartbeat())  # what is still on its way must not cost it the reason
+
+        reason = f"the slot has kconnect 0.0.1, the worker {kconnect.__version__}: install one version on both"
+        assert slot.receive(3) == Refused(reason)
+        slot.close()
+        assert _warning(caplog, "Worker and slot at").endswith(f" do not go together: {reason}")
+        assert pool.attached() == {}
+    finally:
+        jobs.ended.set()
+        pool.stop(3.0)
+
+
+_SLOT = """
+import sys
+from kconnect.spark.slot import SlotSpec, slot_main
+
+slot_main(SlotSpec(
+    slot=0, host="127.0.0.1", port=int(sys.argv[1]), token=b"t" * 32, heartbeat_interval_s=1.0,
+    heartbeat_timeout_s=10.0, start_timeout_s=10.0, offsets_timeout_s=10.0, plugin_path=None, log_level=20,
+    worker_host="elsewhere", worker_pid=0,
+))
+"""
+
+
+def test_a_slot_that_is_refused_after_its_hello_fails_with_the_reason_for_spark_to_tell():
+    def serve(link: Link) -> None:
+        assert isinstance(link.receive(10), Hello)
+        raise refuse(link, "the slot has kconnect 1, the worker 2: install one version on both")
+
+    server = LinkServer(TOKEN, serve, bind_host="127.0.0.1")
+    server.start()
+    try:
+        slot = subprocess.run([sys.executable, "-c", _SLOT, str(server.port)], capture_output=True, timeout=60)
+    finally:
+        server.stop(3.0)
+
+    assert slot.returncode == 1
+    assert slot.stderr.decode().splitlines()[-1] == (
+        f"kconnect.errors.LinkRefusedError: Slot and worker at 127.0.0.1:{server.port} do not go together: "
+        "the slot has kconnect 1, the worker 2: install one version on both"
+    )
 
 
 def test_a_proof_can_not_be_sent_back_as_an_answer(pair):
@@ -123,7 +243,7 @@ def test_strangers_that_send_junk_disturb_nobody(worker, seed):
             strangers.append(stranger)
         slot.send(Hello(seed, "host", 1, 2))
 
-        assert worker.heard.get(timeout=3) == Hello(seed, "host", 1, 2)
+        assert worker.heard.get(timeout=10) == Hello(seed, "host", 1, 2)
         assert worker.heard.empty()
     finally:
         slot.close()
@@ -148,7 +268,7 @@ def test_many_silent_strangers_do_not_keep_a_slot_out(worker, monkeypatch):
         slot = worker.connect(timeout_s=8)
         slot.send(Hello(0, "host", 1, 2))
 
-        assert worker.heard.get(timeout=3) == Hello(0, "host", 1, 2)
+        assert worker.heard.get(timeout=10) == Hello(0, "host", 1, 2)
         slot.close()
     finally:
         for stranger in strangers:
@@ -212,8 +332,8 @@ def test_abort_wakes_a_thread_that_waits(pair):
     thread.start()
     ours.abort()
 
-    assert ended.wait(3)
-    thread.join(3)
+    assert ended.wait(10)
+    thread.join(10)
 
 
 def test_a_port_that_is_taken_is_named(worker):
@@ -233,7 +353,7 @@ def test_stopping_the_worker_ends_the_links(worker):
         except LinkError:
             return True
 
-    eventually(is_gone, 3, "the slot sees that its worker is gone")
+    eventually(is_gone, 10, "the slot sees that its worker is gone")
     slot.close()
 
 
@@ -246,6 +366,31 @@ def test_a_handshake_with_the_right_token_works_in_both_roles(pair):
     theirs.send(Heartbeat(3))
 
     assert ours.receive(3) == Heartbeat(3)
+
+
+def _in_thread(call: Callable[[], object]) -> queue.Queue[str]:
+    """Run it on a thread; where the sentence of its LinkError comes out."""
+    problem: queue.Queue[str] = queue.Queue()
+
+    def run() -> None:
+        try:
+            call()
+        except LinkError as error:
+            problem.put(str(error))
+
+    threading.Thread(target=run).start()
+    return problem
+
+
+def _warning(caplog: pytest.LogCaptureFixture, begins: str) -> str:
+    """The one warning that begins so, once it is there."""
+
+    def found() -> list[str]:
+        messages = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        return [message for message in messages if message.startswith(begins)]
+
+    (warning,) = eventually(found, 5, f"a warning that begins with {begins!r}")
+    return warning
 
 
 def _frame(body: bytes) -> bytes:

@@ -93,7 +93,7 @@ def test_tasks_show_restarting_until_their_slot_reports_them() -> None:
         bench.herder.restart_by_plan("fsrc", include_tasks=True, only_failed=False)
         assert bench.states()[1][0] == "RESTARTING"
         bench.launcher.bring_slot_up()
-        eventually(lambda: bench.states()[1][0] == "RUNNING", 2, "the task runs")
+        eventually(lambda: bench.states()[1][0] == "RUNNING", 10, "the task runs")
 
 
 def test_topics_outlive_other_configs_and_end_with_a_reset_or_the_connector(bench: Bench) -> None:
