@@ -16,7 +16,8 @@ ConnectError                      the root; catch this to catch all of ours
 ├── NotReadyError                 the worker is starting and lacks what it needs for it (REST 503)
 ├── TimedOutError                 a deadline passed: names the setting that sets it
 ├── UnreachableError              nobody answers at an address (broker, worker)
-├── LinkError                     the control link between worker and slot broke or was refused
+├── LinkError                     the control link between worker and slot broke
+│   └── LinkRefusedError          slot and worker do not go together: another try is no use
 ├── EnvironmentProblemError       this machine lacks something: Java, a free port, a writable folder
 └── IllegalWorkerParametersError  the settings of one connector do not fit this worker
 """
@@ -39,6 +40,7 @@ __all__ = [
     "ForbiddenError",
     "IllegalWorkerParametersError",
     "LinkError",
+    "LinkRefusedError",
     "NotFoundError",
     "NotReadyError",
     "RetriableError",
@@ -162,7 +164,11 @@ class UnreachableError(ConnectError):
 
 
 class LinkError(ConnectError):
-    """The control link between worker and slot broke, or the other side was refused."""
+    """The control link between worker and slot broke, or the other side is none of ours."""
+
+
+class LinkRefusedError(LinkError):
+    """Slot and worker do not go together: another token, another version. Another try is no use."""
 
 
 class EnvironmentProblemError(ConnectError):

@@ -208,14 +208,15 @@ def test_a_slot_that_is_refused_after_its_hello_fails_with_the_reason_for_spark_
 
     server = LinkServer(TOKEN, serve, bind_host="127.0.0.1")
     server.start()
+    port = server.port
     try:
-        slot = subprocess.run([sys.executable, "-c", _SLOT, str(server.port)], capture_output=True, timeout=60)
+        slot = subprocess.run([sys.executable, "-c", _SLOT, str(port)], capture_output=True, timeout=60)
     finally:
         server.stop(3.0)
 
     assert slot.returncode == 1
     assert slot.stderr.decode().splitlines()[-1] == (
-        f"kconnect.errors.LinkRefusedError: Slot and worker at 127.0.0.1:{server.port} do not go together: "
+        f"kconnect.errors.LinkRefusedError: Slot and worker at 127.0.0.1:{port} do not go together: "
         "the slot has kconnect 1, the worker 2: install one version on both"
     )
 

@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kconnect.errors import LinkError
-from kconnect.spark.messages import Answer, Challenge, Message, Welcome, decode, encode
+from kconnect.errors import LinkError, LinkRefusedError
+from kconnect.spark.messages import Answer, Challenge, Message, Refused, Welcome, decode, encode
 
-__all__ = ["MAX_FRAME_BYTES", "Link", "LinkServer", "connect", "greet_slot", "greet_worker"]
+__all__ = ["MAX_FRAME_BYTES", "Link", "LinkServer", "connect", "greet_slot", "greet_worker", "refuse"]
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ _MAX_GREETING_BYTES: Final = 1024
 _FRAME_TIMEOUT_S: Final = 10.0
 _SEND_TIMEOUT_S: Final = 10.0
 _GREETING_TIMEOUT_S: Final = 5.0
+# What the other side takes to read why it is refused, and to go
+_FAREWELL_S: Final = 1.0
 # Strangers that are being listened to at once; more are dropped at the door, and a real slot tries again.
 _MAX_GREETINGS: Final = 32
 
@@ -118,6 +120,18 @@ class Link:
         with self._sending:
             self._out.close()
 
+    def await_end(self, timeout_s: float) -> None:
+        """Say no more, and read the other side to its end: closed over what it has sent, the last words would be lost.
+
+        Errors: OSError when it broke; TimeoutError, which is one, when the other side stays.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        self._out.shutdown(socket.SHUT_WR)
+        while (remaining_s := deadline_s - time.monotonic()) > 0:
+            self._in.settimeout(remaining_s)
+            if not self._in.recv(65536):
+                return
+
     def _take_frame(self) -> bytes | None:
         if len(self._buffer) < 4:
             return None
@@ -133,20 +147,29 @@ class Link:
 
 
 def greet_slot(link: Link, token: bytes) -> None:
-    """The worker's half of the handshake. Errors: LinkError when the other side does not know the token."""
+    """The worker's half of the handshake.
+
+    Errors: LinkRefusedError when the other side does not know the token, LinkError when it is no slot.
+    """
     link.max_frame_bytes = _MAX_GREETING_BYTES
     deadline_s = time.monotonic() + _GREETING_TIMEOUT_S
     ours = secrets.token_hex(32)
     link.send(Challenge(ours))
     answer = _expect(link, Answer, deadline_s)
     if not hmac.compare_digest(answer.proof.encode(), _proof(token, "slot", ours, answer.nonce).encode()):
-        raise LinkError("A connection with a wrong token was refused")
+        raise refuse(
+            link, "the slot does not know the worker's token; it is of another worker, or of an earlier run of this one"
+        )
     link.send(Welcome(_proof(token, "worker", ours, answer.nonce)))
     link.max_frame_bytes = MAX_FRAME_BYTES
 
 
 def greet_worker(link: Link, token: bytes) -> None:
-    """The slot's half of the handshake. Errors: LinkError when the other side is not our worker."""
+    """The slot's half of the handshake.
+
+    Errors: LinkRefusedError when the other side is not our worker, or says that we are not its slot; LinkError when it
+    is no worker.
+    """
     link.max_frame_bytes = _MAX_GREETING_BYTES
     deadline_s = time.monotonic() + _GREETING_TIMEOUT_S
     challenge = _expect(link, Challenge, deadline_s)
@@ -154,12 +177,23 @@ def greet_worker(link: Link, token: bytes) -> None:
     link.send(Answer(ours, _proof(token, "slot", challenge.nonce, ours)))
     welcome = _expect(link, Welcome, deadline_s)
     if not hmac.compare_digest(welcome.proof.encode(), _proof(token, "worker", challenge.nonce, ours).encode()):
-        raise LinkError("The other side of the control link is not our worker")
+        raise refuse(link, "the worker does not know the slot's token; it is not the worker that started the slot")
     link.max_frame_bytes = MAX_FRAME_BYTES
 
 
+def refuse(link: Link, reason: str) -> LinkRefusedError:
+    """Tell the other side why we do not go together, and give the error to raise here."""
+    with contextlib.suppress(LinkError, OSError):  # it went without hearing it, or stays: closing ends that
+        link.send(Refused(reason))
+        link.await_end(_FAREWELL_S)
+    return LinkRefusedError(reason)
+
+
 def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
-    """Connect a slot to its worker, trying until the time is over. Errors: LinkError."""
+    """Connect a slot to its worker, trying until the time is over.
+
+    Errors: LinkRefusedError at once when the two do not go together; LinkError when the time is over.
+    """
     deadline_s = time.monotonic() + timeout_s
     pause = threading.Event()
     while True:
@@ -171,6 +205,9 @@ def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
             try:
                 greet_worker(link, token)
                 return link
+            except LinkRefusedError as error:
+                link.close()
+                raise LinkRefusedError(f"Slot and worker at {host}:{port} do not go together: {error}") from error
             except LinkError as error:
                 link.close()
                 problem = error
@@ -271,15 +308,13 @@ class LinkServer:
         try:
             try:
                 greet_slot(link, self._token)
-            except LinkError as error:
-                log.info("Connection from %s to the control link dropped: %s", peer, error)
-                return
             finally:
                 self._greetings.release()
-            try:
-                self._serve(link)
-            except LinkError as error:  # it went before it was known; once it is, the pool tells of its loss
-                log.info("A slot at %s: %s", peer, error)
+            self._serve(link)
+        except LinkRefusedError as error:
+            log.warning("Worker and slot at %s do not go together: %s", peer, error)
+        except LinkError as error:  # it went before it was known; once it is, the pool tells of its loss
+            log.info("Connection from %s to the control link dropped: %s", peer, error)
         except Exception:  # thread top
             log.exception("Serving the control link of %s failed", peer)
         finally:
@@ -294,7 +329,12 @@ def _proof(token: bytes, role: str, worker_nonce: str, slot_nonce: str) -> str:
 
 
 def _expect(link: Link, kind: type[_M], deadline_s: float) -> _M:
-    message = link.receive(max(deadline_s - time.monotonic(), 0.001))
+    try:
+        message = link.receive(max(deadline_s - time.monotonic(), 0.001))
+    except LinkRefusedError as error:
+        raise refuse(link, str(error)) from error
+    if isinstance(message, Refused):
+        raise LinkRefusedError(" ".join(message.reason.split()))  # it may come from a stranger, and is logged
     if not isinstance(message, kind):
         said = "nothing" if message is None else "something else"
         raise LinkError(f"Expected {kind.__name__} in the handshake of the control link, got {said}")

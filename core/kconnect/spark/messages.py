@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 import kconnect
-from kconnect.errors import LinkError
+from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 
@@ -29,6 +29,7 @@ __all__ = [
     "OffsetsReply",
     "Quit",
     "ReconfigureRequest",
+    "Refused",
     "RunCheck",
     "SetLogLevel",
     "SetTargetState",
@@ -231,6 +232,13 @@ class Quit:
 
 # Both ways.
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The last message, at the start: we do not go together, for this reason; it names both sides."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """I live. A slot tells how many threads of stopped tasks it still carries, and what it uses; a worker has none."""
 
@@ -263,6 +271,7 @@ Message = (
     | OffsetsReply
     | OffsetsAck
     | Quit
+    | Refused
     | Heartbeat
 )
 
@@ -283,13 +292,22 @@ def encode(message: Message) -> bytes:
 
 
 def decode(body: bytes | bytearray | memoryview) -> Message:
-    """Read what `encode` wrote. Errors: LinkError for all else: wrong version, unknown type, missing or odd field."""
+    """Read what `encode` wrote.
+
+    Errors: LinkRefusedError for another version, LinkError for all else: unknown type, missing or odd field.
+    """
     try:
         raw = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise LinkError("Not a message: the frame is not JSON") from error
-    if not isinstance(raw, dict) or raw.get("v") != PROTOCOL_VERSION:
-        raise LinkError(f"Not a message of version {PROTOCOL_VERSION} of the control link")
+    version = raw.get("v") if isinstance(raw, dict) else None
+    if type(version) is not int:  # bool is an int to Python, never to us
+        raise LinkError("Not a message: the frame has no version of the control link")
+    if version != PROTOCOL_VERSION:
+        raise LinkRefusedError(
+            f"one end speaks version {version} of the control link, the other version {PROTOCOL_VERSION}: "
+            "install one version of kconnect on both"
+        )
     name = raw.get("type")
     if not isinstance(name, str) or name not in _BY_NAME:
         raise LinkError("A message of an unknown type was refused")
@@ -403,6 +421,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "offsets_reply": (OffsetsReply, {"request": _INT, "offsets": _many(_A_MAP_OR_NONE), "error": _TEXT_OR_NONE}),
     "offsets_ack": (OffsetsAck, {"request": _INT, "error": _TEXT_OR_NONE}),
     "quit": (Quit, {"timeout_ms": _INT}),
+    "refused": (Refused, {"reason": _TEXT}),
     "heartbeat": (
         Heartbeat,
         {"leftovers": _INT, "cpu_s": _FLOAT, "cpu_percent": _FLOAT, "memory_bytes": _INT},

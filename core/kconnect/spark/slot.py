@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kconnect.errors import ConnectError, LinkError, TimedOutError
+from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
 from kconnect.logs import LogLevels
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TaskId
@@ -31,6 +31,7 @@ from kconnect.spark.messages import (
     OffsetsReply,
     Quit,
     ReconfigureRequest,
+    Refused,
     RunCheck,
     SetLogLevel,
     SetTargetState,
@@ -74,6 +75,8 @@ def slot_main(spec: SlotSpec) -> None:
 
     Returns when the slot ended in good order, so that Spark may use the process again. Otherwise the process ends here
     and now: threads of plugins that never return, or that may already run elsewhere, go with it.
+    Errors: LinkRefusedError when its worker does not want it, LinkError when it is not to be found; nothing runs then,
+    and Spark hands the reason to whoever submitted the job.
     """
     link = connect(spec.host, spec.port, spec.token, spec.start_timeout_s)
     # Before the log goes over the link: looking for plugins may have something to say, and hello must come first.
@@ -89,6 +92,9 @@ def slot_main(spec: SlotSpec) -> None:
     exit_code = EXIT_WORKER_LOST
     try:
         exit_code = slot.run()
+    except LinkRefusedError:
+        exit_code = 0
+        raise
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
@@ -123,7 +129,10 @@ class _Slot:
         )
 
     def run(self) -> int:
-        """Serve the worker to the end; gives the exit code, 0 when nothing is left behind."""
+        """Serve the worker to the end; gives the exit code, 0 when nothing is left behind.
+
+        Errors: LinkRefusedError when the worker does not want this slot; no task was started.
+        """
         beat = threading.Thread(target=self._beat, name="slot-heartbeat", daemon=True)
         beat.start()
         try:
@@ -134,6 +143,12 @@ class _Slot:
                     self._handle(message)
                 elif silent_s > self._spec.heartbeat_timeout_s:
                     raise LinkError(f"The worker has been silent for {silent_s:.1f} s")
+        except LinkRefusedError as error:
+            self._ending.set()
+            self._host.close(0.0)
+            self._stdout.stop(1.0)
+            where = f"{self._spec.host}:{self._spec.port}"
+            raise LinkRefusedError(f"Slot and worker at {where} do not go together: {error}") from error
         except LinkError as error:
             self._ending.set()
             if self._exit_code is not None:  # we broke it ourselves, after the last word
@@ -165,6 +180,8 @@ class _Slot:
                 threading.Thread(target=self._quit, args=(timeout_ms / 1000,), name="slot-quit", daemon=True).start()
             case Heartbeat():
                 pass
+            case Refused(reason):
+                raise LinkRefusedError(reason)
             case _:
                 raise LinkError(f"A worker does not send {type(message).__name__}")
 

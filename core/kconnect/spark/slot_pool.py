@@ -18,7 +18,7 @@ from typing import Protocol
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError
-from kconnect.spark.link import Link, LinkServer
+from kconnect.spark.link import Link, LinkServer, refuse
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
 from kconnect.spark.processes import is_descendant
 from kconnect.spark.settings import SparkSettings
@@ -233,9 +233,8 @@ class SlotPool:
         if not isinstance(hello, Hello):
             raise LinkError("A slot must say hello first")
         if hello.version != kconnect.__version__:
-            raise LinkError(
-                f"It has kconnect {hello.version}, the worker has {kconnect.__version__}: install one version on both"
-            )
+            both = f"the slot has kconnect {hello.version}, the worker {kconnect.__version__}"
+            raise refuse(link, f"{both}: install one version on both")
         threading.current_thread().name = f"link-slot-{hello.slot}"
         mine = _Attached(hello, link, queue.SimpleQueue())
         sender = threading.Thread(target=_send_all, args=(mine,), name=f"slot-send-{hello.slot}", daemon=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.errors import LinkError
+from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.metrics import Spread, TaskCounters
 from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark import messages as m
@@ -35,6 +35,7 @@ EVERY_KIND = [
     m.OffsetsReply(2, ({"position": 4}, None), None),
     m.OffsetsAck(3, "the disk is full"),
     m.Quit(10),
+    m.Refused("not yours"),
     m.Heartbeat(2, 1.5, 20.0, 4096),
     m.TaskTopic(TASK, "lines"),
     m.TaskMetrics(((TASK, 7, TaskCounters(records_read=5, put_ms=Spread(2, 3.5, 2.25))), (TASK, 8, TaskCounters()))),
@@ -67,6 +68,7 @@ def test_every_kind_of_message_is_tried_above():
         b"[]",
         b"{}",
         b'{"v":1}',
+        b'{"v":true,"type":"heartbeat","leftovers":0}',
         b'{"v":2,"type":"heartbeat","leftovers":0}',
         b'{"v":1,"type":"evil"}',
         b'{"v":1,"type":["hello"]}',
@@ -80,6 +82,12 @@ def test_every_kind_of_message_is_tried_above():
 def test_what_is_no_message_is_refused(body):
     with pytest.raises(LinkError):
         m.decode(body)
+
+
+@pytest.mark.parametrize("version", [0, 2, 10**9])
+def test_another_version_is_refused_with_both_numbers(version):
+    with pytest.raises(LinkRefusedError, match=f"version {version} of the control link, the other version 1: install"):
+        m.decode(orjson.dumps({"v": version, "type": "heartbeat"}))
 
 
 @given(st.binary(max_size=200) | st.dictionaries(st.sampled_from(FIELDS), JSON).map(orjson.dumps))
