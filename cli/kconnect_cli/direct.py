@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kconnect.direct.apply import Applied, Checked
     from kconnect.direct.direct_client import DirectClient
     from kconnect.direct.edits import EditPlan
+    from kconnect.direct.masks import Masks
 
 __all__ = [
     "DryRun",
@@ -121,12 +122,14 @@ def tell_who_lives(session: CliSession) -> None:
         session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")
 
 
-def tell_plans(session: CliSession, plans: Sequence[EditPlan]) -> None:
+def tell_plans(session: CliSession, plans: Sequence[EditPlan], masks: Masks | None = None) -> None:
     """Key, old and new value of every record, old and new offset of every partition of a group."""
+    from kconnect.direct.masks import Masks
     from kconnect_cli.edit_flow import plan_text
 
+    masks = masks or Masks()
     for plan in plans:
-        session.say(f"{plan.title}\n{plan_text(plan)}".rstrip("\n"))
+        session.say(f"{plan.title}\n{plan_text(plan, masks)}".rstrip("\n"))
         for note in plan.notes:
             session.say(note)
 

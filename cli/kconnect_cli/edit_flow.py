@@ -9,16 +9,19 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.errors import NotFoundError
 from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess
     from kconnect.direct.apply import Applied
     from kconnect.direct.edits import Edit, EditPlan, GroupEdit
+    from kconnect.direct.masks import Masks
     from kconnect.direct.reading import ClusterReader
     from kconnect_cli.session import CliSession
 
@@ -54,18 +57,19 @@ def carry_out(
     """
     from kconnect.direct.apply import apply_plan, check_plan
 
+    masks = _masks(access, reader, plan, reveal=reveal)
     for note in plan.notes:
         session.say(note)
     if plan.is_empty:
         session.say(f"{plan.title}: nothing to do, all is so already.")
         if dry_run or session.output in (Format.JSON, Format.YAML):
-            _write_plan(session, plan, reveal=reveal, as_settings=as_settings)
+            _write_plan(session, plan, masks, as_settings=as_settings)
         return
     if dry_run:
-        _write_plan(session, plan, reveal=reveal, as_settings=as_settings)
+        _write_plan(session, plan, masks, as_settings=as_settings)
         session.say("Dry run: nothing was written.")
         return
-    session.say(plan_text(plan, reveal=reveal, as_settings=as_settings, colour=_is_coloured(sys.stderr)).rstrip("\n"))
+    session.say(plan_text(plan, masks, as_settings=as_settings, colour=_is_coloured(sys.stderr)).rstrip("\n"))
     checked = check_plan(access, reader, plan, force=force)
     for sentence in checked.overridden:
         session.say(f"Forced: {sentence}")
@@ -74,26 +78,43 @@ def carry_out(
     session.confirm(f"{plan.title}?", yes=yes)
     if prepare is not None:
         prepare()
-    _tell(session, plan, apply_plan(access, reader, plan, force=force), reveal=reveal)
+    _tell(session, plan, apply_plan(access, reader, plan, force=force), masks)
 
 
-def _write_plan(session: CliSession, plan: EditPlan, *, reveal: bool, as_settings: bool) -> None:
+def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reveal: bool) -> Masks:
+    """What of the plan may be shown. Classes of connectors stand in the plan or in the config topic."""
+    from kconnect.direct.access import InternalTopic
+    from kconnect.direct.installed import masks_of
+
+    masks = masks_of(access, reveal=reveal)
+    edits = [edit for edit in plan.edits if edit.which is InternalTopic.CONFIG]
+    if reveal or not edits:
+        return masks
+    with suppress(NotFoundError):  # `import` may be about to create the topic
+        masks.learn(reader.configs().snapshot.configs)
+    for edit in edits:
+        for value in (edit.old.value if edit.old else None, edit.new):
+            masks.value(edit.which, edit.key, value)
+    return masks
+
+
+def _write_plan(session: CliSession, plan: EditPlan, masks: Masks, *, as_settings: bool) -> None:
     if session.output in (Format.JSON, Format.YAML):
-        write_object(plan_to_json(plan, reveal=reveal), session.output)
+        write_object(plan_to_json(plan, masks), session.output)
     elif session.output is Format.NAME:
         write_text("".join(f"{edit.key_text}\n" for edit in plan.edits))
     else:
-        write_text(plan_text(plan, reveal=reveal, as_settings=as_settings, colour=_is_coloured(sys.stdout)))
+        write_text(plan_text(plan, masks, as_settings=as_settings, colour=_is_coloured(sys.stdout)))
 
 
-def _tell(session: CliSession, plan: EditPlan, applied: Applied, *, reveal: bool) -> None:
+def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: Masks) -> None:
     rows: list[Row] = [
         {
             "topic": found.position.topic,
             "partition": found.position.partition,
             "offset": found.position.offset,
             "key": _text(found.edit.key),
-            "value": _shown(found.edit, found.edit.new, reveal),
+            "value": _shown(found.edit, found.edit.new, masks),
         }
         for found in applied.written
     ]
@@ -104,19 +125,19 @@ def _tell(session: CliSession, plan: EditPlan, applied: Applied, *, reveal: bool
     session.say(f"{plan.title}: written and read back.")
 
 
-def plan_text(plan: EditPlan, *, reveal: bool = False, as_settings: bool = False, colour: bool = False) -> str:
+def plan_text(plan: EditPlan, masks: Masks, *, as_settings: bool = False, colour: bool = False) -> str:
     """A plan for people: each key with its old and its new value."""
     lines: list[str] = []
     for group in plan.groups:
         lines += _group_lines(group, colour)
     for edit in plan.edits:
         lines.append(_painted(_title(edit), "yellow", colour))
-        settings = _settings_lines(edit, reveal, colour) if as_settings else None
-        lines += _value_lines(edit, reveal, colour) if settings is None else settings
+        settings = _settings_lines(edit, masks, colour) if as_settings else None
+        lines += _value_lines(edit, masks, colour) if settings is None else settings
     return "".join(f"{line}\n" for line in lines)
 
 
-def plan_to_json(plan: EditPlan, *, reveal: bool = False) -> list[dict[str, Any]]:
+def plan_to_json(plan: EditPlan, masks: Masks) -> list[dict[str, Any]]:
     """Shape: [{topic, key, old: {partition, offset, value} or null, new}], and {group, old, new} for groups."""
     groups = [
         {
@@ -126,18 +147,18 @@ def plan_to_json(plan: EditPlan, *, reveal: bool = False) -> list[dict[str, Any]
         }
         for group in plan.groups
     ]
-    return [*groups, *(_edit_to_json(edit, reveal) for edit in plan.edits)]
+    return [*groups, *(_edit_to_json(edit, masks) for edit in plan.edits)]
 
 
-def _edit_to_json(edit: Edit, reveal: bool) -> dict[str, Any]:
+def _edit_to_json(edit: Edit, masks: Masks) -> dict[str, Any]:
     old = edit.old
     return {
         "topic": edit.topic or str(edit.which),
         "key": _text(edit.key),
         "old": None
         if old is None
-        else {"partition": old.partition, "offset": old.offset, "value": _shown(edit, old.value, reveal)},
-        "new": _shown(edit, edit.new, reveal),
+        else {"partition": old.partition, "offset": old.offset, "value": _shown(edit, old.value, masks)},
+        "new": _shown(edit, edit.new, masks),
     }
 
 
@@ -152,11 +173,11 @@ def _title(edit: Edit) -> str:
     return f"{verb} {edit.key_text}{topic}{place}"
 
 
-def _value_lines(edit: Edit, reveal: bool, colour: bool) -> list[str]:
+def _value_lines(edit: Edit, masks: Masks, colour: bool) -> list[str]:
     if not edit.is_change:
         return []
-    old = None if edit.old is None else _shown(edit, edit.old.value, reveal)
-    new = _shown(edit, edit.new, reveal)
+    old = None if edit.old is None else _shown(edit, edit.old.value, masks)
+    new = _shown(edit, edit.new, masks)
     lines = [] if old is None else [_painted(f"  - {_line(old)}", "red", colour)]
     lines += [] if new is None else [_painted(f"  + {_line(new)}", "green", colour)]
     if old is not None and old == new:
@@ -164,15 +185,16 @@ def _value_lines(edit: Edit, reveal: bool, colour: bool) -> list[str]:
     return lines
 
 
-def _settings_lines(edit: Edit, reveal: bool, colour: bool) -> list[str] | None:
+def _settings_lines(edit: Edit, masks: Masks, colour: bool) -> list[str] | None:
     """The settings that differ; None when it is no record with settings."""
-    from kconnect.direct.raw import masked_config
+    from kconnect.direct.raw import connector_of
 
     before, after = _properties(edit.old.value if edit.old else None), _properties(edit.new)
     if before is None and after is None:
         return None
     old, new = before or {}, after or {}
-    shown_old, shown_new = (old, new) if reveal else (masked_config(old), masked_config(new))
+    connector = connector_of(edit.which, edit.key) or ""
+    shown_old, shown_new = masks.settings(connector, old), masks.settings(connector, new)
     lines = []
     for key in sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         if key in old:
@@ -203,10 +225,10 @@ def _or_none(offsets: Mapping[Any, int], at: object) -> str:
     return str(offsets[at]) if at in offsets else "none"
 
 
-def _shown(edit: Edit, value: bytes | None, reveal: bool) -> Any:  # as raw.Shown
-    from kconnect.direct.raw import masked_value, shown_bytes
+def _shown(edit: Edit, value: bytes | None, masks: Masks) -> Any:  # as raw.Shown
+    from kconnect.direct.raw import shown_bytes
 
-    return shown_bytes(value if reveal else masked_value(edit.which, edit.key, value))
+    return shown_bytes(masks.value(edit.which, edit.key, value))
 
 
 def _line(shown: object) -> str:

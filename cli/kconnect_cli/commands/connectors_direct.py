@@ -42,7 +42,7 @@ def change_directly(
         plans[name] = plan
 
     each_or_nothing(session, names, prepare)
-    tell_plans(session, list(plans.values()))
+    tell_plans(session, list(plans.values()), client.masks)
     tell_warnings(session, checked)
     if dry_run:
         session.say("Dry run: nothing was changed.")

@@ -67,6 +67,7 @@ def export(
     from kconnect.direct.archive import archive_document
     from kconnect.direct.archiving import read_cluster
     from kconnect.direct.connectors import known
+    from kconnect.direct.installed import masks_of
     from kconnect.direct.reading import ClusterReader
 
     if show_secrets and file == "-":
@@ -83,7 +84,7 @@ def export(
         int(time.time() * 1000),
         with_offsets=with_offsets,
         with_groups=with_groups,
-        reveal=show_secrets,
+        masks=masks_of(access, reveal=show_secrets),
         skip=lambda sentence: session.say(f"Left out: {sentence}"),
     )
     _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n", is_secret=show_secrets)

@@ -48,7 +48,7 @@ def _get_of(word: str) -> Callable[..., None]:
     ) -> None:
         """Print the value of the newest record of a key, as JSON; where it stands is told on stderr.
 
-        Secrets are masked where a key names one. A key that is not there gives those that are like it.
+        Secrets are masked. A key that is not there gives those that are like it.
         """
         bounds = bounds_of(at, until, has_one_partition=word == "config")
         _get(session, cluster, internal_topic(word), (key, bounds, raw, show_secrets))
@@ -60,8 +60,9 @@ def _get(
     session: CliSession, cluster: ClusterOptions, which: InternalTopic, asked: tuple[str, Bounds, bool, bool]
 ) -> None:
     from kconnect.direct.access import InternalTopic
+    from kconnect.direct.installed import masks_of
     from kconnect.direct.lookup import look_up
-    from kconnect.direct.raw import bytes_of, masked_value, moment
+    from kconnect.direct.raw import bytes_of, moment
     from kconnect.direct.reading import ClusterReader
 
     key, bounds, raw, reveal = asked
@@ -73,6 +74,9 @@ def _get(
     topic = access.topic(which)
     with signals_raise(), ClusterReader(access) as reader:
         found = look_up(reader.records(which, bounds), wanted, is_offset=which is InternalTopic.OFFSET)
+        masks = masks_of(access, reveal=reveal)
+        if which is InternalTopic.CONFIG and not reveal:
+            masks.learn(reader.configs().snapshot.configs)
     record = found.record
     if record is None or record.value is None:
         sentence = f"Topic {topic} has no key {key}"
@@ -81,7 +85,7 @@ def _get(
             sentence += f": it was deleted at {record.partition}:{record.offset}, {when}"
         raise NotFoundError(sentence, hint=f"Keys like it: {' '.join(found.near)}" if found.near else None)
     session.say(f"{topic} {record.partition}:{record.offset}, {moment(record.timestamp_ms) or 'no time'}")
-    _write_value(session, key, record.value if reveal else masked_value(which, record.key, record.value), raw)
+    _write_value(session, key, masks.value(which, record.key, record.value), raw)
 
 
 def _write_value(session: CliSession, key: str, value: bytes | None, raw: bool) -> None:

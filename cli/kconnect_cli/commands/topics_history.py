@@ -49,12 +49,13 @@ def config_history_of(
     """
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history import config_history, history_to_json
+    from kconnect.direct.installed import masks_of
 
     seen: set[str] = set()
     found = config_history(_records(options, InternalTopic.CONFIG, seen), name)
     if not found.versions:
         raise _nothing(name, "config", seen)
-    document = history_to_json(found, reveal=show_secrets)
+    document = history_to_json(found, masks_of(options.access(), reveal=show_secrets))
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:

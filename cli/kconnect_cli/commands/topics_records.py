@@ -14,7 +14,7 @@ from kconnect_cli.output import Format, write_text
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
-    from kconnect.direct.access import InternalTopic
+    from kconnect.direct.access import ClusterAccess, InternalTopic
     from kconnect.direct.reading import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
 
     View = ConfigView | StatusView | OffsetView
@@ -38,18 +38,25 @@ class Asked:
         return frozenset(self.names) or None
 
 
-def show_records(session: CliSession, reader: ClusterReader, which: InternalTopic, asked: Asked) -> None:
+def show_records(
+    session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, asked: Asked
+) -> None:
     """Record by record, as they come: nothing is kept."""
+    from kconnect.direct.access import InternalTopic
+    from kconnect.direct.installed import masks_of
     from kconnect.direct.raw import connector_of, shown_record
     from kconnect_cli.topic_views import RAW_HEAD, raw_line, write_line
 
+    masks = masks_of(access, reveal=asked.reveal)
+    if which is InternalTopic.CONFIG and not asked.reveal:  # compaction may have left tasks before their connector
+        masks.learn(reader.configs().snapshot.configs)
     if session.output is Format.TABLE:
         write_text(RAW_HEAD)
     records = reader.records(which, follow=Event()) if asked.follow else reader.records(which, asked.bounds)
     for record in records:
         if asked.only is not None and connector_of(which, record.key) not in asked.only:
             continue
-        row = shown_record(record, which, reveal=asked.reveal)
+        row = shown_record(record, masks.value(which, record.key, record.value))
         write_line(row, session.output, raw_line(row))
         if asked.follow:
             sys.stdout.flush()
@@ -67,7 +74,7 @@ def follow_changes(session: CliSession, reader: ClusterReader, which: InternalTo
         told, connector = words(record), connector_of(which, record.key)
         if asked.only is not None and connector not in asked.only:
             continue
-        place = shown_record(record, which)
+        place = shown_record(record, None)
         row = {key: place[key] for key in ("partition", "offset", "timestamp", "key")}
         row |= {"connector": connector, "change": told}
         write_line(row, session.output, f"{place['timestamp']} {record.partition}:{record.offset} {safe(told)}\n")

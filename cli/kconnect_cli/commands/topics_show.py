@@ -53,7 +53,8 @@ def config_show(
 ) -> None:
     """Show connectors, their tasks and target states, the session key and logger levels, as a worker reads them.
 
-    With names: all their settings. Secrets are masked where a key names one.
+    With names: all their settings. Secrets are masked: settings whose names say so, and what a connector that is
+    installed here types as PASSWORD.
 
     JSON: an object with offset (that of the next record), session_key, loggers, and connectors, each with name, type,
     class, target_state, tasks (how many are committed), inconsistent, lost_tasks, task_count_record, pending_fencing,
@@ -106,11 +107,11 @@ def _show(session: CliSession, cluster: ClusterOptions, word: str, asked: Asked)
     which, access = internal_topic(word), cluster.access()
     with signals_raise(), clients_told(session, asked.follow), ClusterReader(access) as reader:
         if asked.raw:
-            show_records(session, reader, which, asked)
+            show_records(session, access, reader, which, asked)
             return
         view = _READ[word](reader, asked.bounds)
         _check(session, reader, access, which, view, asked)
-        _WRITE[word](session, view, asked)
+        _WRITE[word](session, view, asked, access)
         if asked.follow:
             sys.stdout.flush()
             follow_changes(session, reader, which, view, asked)
@@ -136,13 +137,15 @@ def _check(
             raise NotFoundError(f"Topic {topic} knows no connector {name}", hint=_near(name, known))
 
 
-def _write_configs(session: CliSession, view: ConfigView, asked: Asked) -> None:
+def _write_configs(session: CliSession, view: ConfigView, asked: Asked, access: ClusterAccess) -> None:
+    from kconnect.direct.installed import masks_of
     from kconnect.direct.views import config_document
     from kconnect_cli.topic_views import config_page, config_table
 
     settings = bool(asked.names) or session.output in (Format.JSON, Format.YAML)
     now_ms = round(time.time() * 1000)
-    document = config_document(view, asked.only, reveal=asked.reveal, settings=settings, now_ms=now_ms)
+    masks = masks_of(access, reveal=asked.reveal)
+    document = config_document(view, asked.only, masks=masks, settings=settings, now_ms=now_ms)
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:
@@ -154,7 +157,7 @@ def _write_configs(session: CliSession, view: ConfigView, asked: Asked) -> None:
         write_text(config_table(document))
 
 
-def _write_statuses(session: CliSession, view: StatusView, asked: Asked) -> None:
+def _write_statuses(session: CliSession, view: StatusView, asked: Asked, _: ClusterAccess) -> None:
     from kconnect.direct.views import status_document
     from kconnect_cli.topic_views import status_table
 
@@ -167,7 +170,7 @@ def _write_statuses(session: CliSession, view: StatusView, asked: Asked) -> None
         write_text(status_table(document))
 
 
-def _write_offsets(session: CliSession, view: OffsetView, asked: Asked) -> None:
+def _write_offsets(session: CliSession, view: OffsetView, asked: Asked, _: ClusterAccess) -> None:
     from kconnect.model import offsets_from_json
     from kconnect.storage.offset_document import offsets_document as document_of
     from kconnect_cli.offset_files import offsets_document
@@ -200,7 +203,7 @@ _READ: Mapping[str, Callable[[ClusterReader, Bounds], Any]] = {
     "status": lambda reader, bounds: reader.statuses(bounds),
     "offsets": lambda reader, bounds: reader.offsets(bounds),
 }
-_WRITE: Mapping[str, Callable[[CliSession, Any, Asked], None]] = {
+_WRITE: Mapping[str, Callable[[CliSession, Any, Asked, ClusterAccess], None]] = {
     "config": _write_configs,
     "status": _write_statuses,
     "offsets": _write_offsets,

@@ -22,7 +22,8 @@ from typing import Any, Final
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.connectors import ConnectorState, connector_state, state_step
 from kconnect.direct.edits import Edit, EditPlan, GroupEdit, NoLiveGroup, without_unchanged
-from kconnect.direct.raw import masked_config, moment
+from kconnect.direct.masks import Masks
+from kconnect.direct.raw import moment
 from kconnect.direct.reading import ConfigView, OffsetView
 from kconnect.direct.records import unmasked
 from kconnect.errors import BadRequestError, ConflictError
@@ -106,11 +107,11 @@ def archive_document(
     *,
     with_offsets: bool = True,
     with_groups: bool = True,
-    reveal: bool = False,
+    masks: Masks | None = None,
     skip: Callable[[str], None],
 ) -> dict[str, Any]:
     """The document; of these connectors only, where they are given. What can not stand in it is told to `skip`."""
-    shown: Callable[[Mapping[str, str]], dict[str, str]] = dict if reveal else masked_config
+    masks = masks or Masks()
     connectors = []
     for name in state.configs.snapshot.connectors:
         found = connector_state(state.configs, name)
@@ -122,8 +123,8 @@ def archive_document(
             {
                 "name": name,
                 "target_state": str(found.target_state),
-                "config": shown(found.config),
-                "tasks": [shown(task) for task in found.tasks],
+                "config": masks.settings(name, found.config),
+                "tasks": [masks.settings(name, task) for task in found.tasks],
                 "task_count_record": found.task_count_record,
             }
         )
@@ -131,7 +132,7 @@ def archive_document(
         "format": FORMAT,
         "version": VERSION,
         "exported": moment(now_ms),
-        "secrets": "included" if reveal else "masked",
+        "secrets": "included" if masks.reveal else "masked",
         "connectors": connectors,
     }
     if with_offsets:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.api import Connector
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.connectors import delete_plan, target_state_plan
 from kconnect.direct.edits import EditPlan
+from kconnect.direct.installed import InstalledConnectors
 from kconnect.direct.listing import (
     connector_info,
     connector_status,
@@ -16,15 +16,13 @@ from kconnect.direct.listing import (
     with_task_statuses_removed,
 )
 from kconnect.direct.live_group import live_group
+from kconnect.direct.masks import Masks
 from kconnect.direct.offsets import read_offsets
 from kconnect.direct.reading import ClusterReader, ConfigView, StatusView
-from kconnect.errors import ConfigError, NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState
-from kconnect.plugins import PluginRegistry
+from kconnect.errors import NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState
 
 __all__ = ["DirectClient"]
-
-log = logging.getLogger(__name__)
 
 _TARGET_STATES = {"pause": TargetState.PAUSED, "resume": TargetState.STARTED, "stop": TargetState.STOPPED}
 
@@ -41,7 +39,7 @@ class DirectClient:
         self.reader = ClusterReader(access)
         self._configs: ConfigView | None = None
         self._statuses: StatusView | None = None
-        self._registry: PluginRegistry | None = None
+        self._installed = InstalledConnectors(access.worker.get("plugin.path"))
         self._live: bool | None = None
 
     @property
@@ -72,13 +70,13 @@ class DirectClient:
     def connector_statuses(self) -> dict[str, ConnectorStatus]:
         """All connectors in the states that workers wrote last."""
         self.forget()
-        return connector_statuses(self.configs.snapshot, self.statuses.statuses, self._type_of_class)
+        return connector_statuses(self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
 
     def connector(self, name: str) -> ConnectorInfo:
-        return connector_info(name, self.configs.snapshot, self._type_of_class)
+        return connector_info(name, self.configs.snapshot, self._installed.connector_type)
 
     def connector_status(self, name: str) -> ConnectorStatus:
-        return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._type_of_class)
+        return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         info = self.connector(name)
@@ -105,31 +103,21 @@ class DirectClient:
 
     def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
         """Names and types of a connector class's settings. Errors: NotFoundError when it is not installed here."""
-        found = self._class(plugin)
+        found = self.connector_class(plugin)
         if found is None:
             raise NotFoundError(f"{plugin} is not installed here")
         return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
 
     def connector_class(self, name: str) -> type[Connector] | None:
         """A connector class, where it is installed here: one we ship, or a Python one."""
-        return self._class(name)
+        return self._installed.connector_class(name)
+
+    @property
+    def masks(self) -> Masks:
+        """What of the records of these topics may be shown."""
+        found = Masks(self._installed.password_keys)
+        found.learn(self.configs.snapshot.configs)
+        return found
 
     def close(self) -> None:
         self.reader.close()
-
-    def _type_of_class(self, name: str) -> ConnectorType | None:
-        found = self._class(name)
-        for base, kind in ((SinkConnector, ConnectorType.SINK), (SourceConnector, ConnectorType.SOURCE)):
-            if found is not None and issubclass(found, base):
-                return kind
-        return None
-
-    def _class(self, name: str) -> type[Connector] | None:
-        """A connector class of this environment. Java's plugin.path of a cluster holds none of ours."""
-        if self._registry is None:
-            self._registry = PluginRegistry.load(None, tells_skipped=False)
-        try:
-            return self._registry.connector_class(name)
-        except ConfigError as err:
-            log.debug("Connector class %s is not known here: %s", name, err)
-            return None

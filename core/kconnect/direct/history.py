@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kconnect.direct.raw import masked_config, moment
+from kconnect.direct.masks import Masks
+from kconnect.direct.raw import moment
 from kconnect.model import LogRecord, TargetState
 from kconnect.storage.config_topic import (
     CONNECTOR,
@@ -243,20 +244,29 @@ def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[
     ]
 
 
-def history_to_json(history: History, *, reveal: bool = False) -> dict[str, Any]:
+def history_to_json(history: History, masks: Masks | None = None) -> dict[str, Any]:
     """Shape: connector, earlier, versions: [{partition, offset, timestamp, kind, sentence, who, settings, tasks}].
 
     `settings` has {key, old, new} of each setting that differs, `tasks` the same by task number; `who` is always null.
     """
+    masks = masks or Masks()
+    for version in history.versions:
+        masks.learn({history.connector: version.new or {}})
     return {
         "connector": history.connector,
         "earlier": str(history.earlier),
-        "versions": [_version_to_json(version, reveal) for version in history.versions],
+        "versions": [_version_to_json(version, history.connector, masks) for version in history.versions],
     }
 
 
-def _version_to_json(version: Version, reveal: bool) -> dict[str, Any]:
-    tasks = {str(number): _settings(old, new, reveal) for number, (old, new) in version.task_changes.items()}
+def _version_to_json(version: Version, connector: str, masks: Masks) -> dict[str, Any]:
+    def settings(old: StringMap | None, new: StringMap | None) -> list[dict[str, str | None]]:
+        shown_old, shown_new = (masks.settings(connector, config or {}) for config in (old, new))
+        return [
+            {"key": key, "old": shown_old.get(key), "new": shown_new.get(key)}
+            for key, _, _ in setting_changes(old, new)
+        ]
+
     return {
         "partition": version.partition,
         "offset": version.offset,
@@ -264,13 +274,6 @@ def _version_to_json(version: Version, reveal: bool) -> dict[str, Any]:
         "kind": str(version.kind),
         "sentence": version.sentence,
         "who": None,
-        "settings": _settings(version.old, version.new, reveal),
-        "tasks": tasks,
+        "settings": settings(version.old, version.new),
+        "tasks": {str(number): settings(old, new) for number, (old, new) in version.task_changes.items()},
     }
-
-
-def _settings(old: StringMap | None, new: StringMap | None, reveal: bool) -> list[dict[str, str | None]]:
-    shown_old, shown_new = (config or {} if reveal else masked_config(config or {}) for config in (old, new))
-    return [
-        {"key": key, "old": shown_old.get(key), "new": shown_new.get(key)} for key, _, _ in setting_changes(old, new)
-    ]

@@ -1,19 +1,15 @@
-"""Records of the internal topics as they are shown: text where bytes are text, without what is secret. Pure."""
+"""Records of the internal topics as they are shown: text where bytes are text. Pure."""
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from kconnect.builtin.converters import jackson
 from kconnect.builtin.java_utf8 import decode_as_java
 from kconnect.direct.access import InternalTopic
-from kconnect.logs import HIDDEN, is_secret
 from kconnect.model import LogRecord
-from kconnect.storage.config_topic import CONNECTOR, LOGGER, SESSION_KEY, TASK, read_key
+from kconnect.storage.config_topic import LOGGER, SESSION_KEY, TASK, read_key
 from kconnect.storage.offset_topic import decode_key
 from kconnect.storage.status_topic import StatusRead, TopicRead, decode_record
 
@@ -22,8 +18,6 @@ __all__ = [
     "bytes_of",
     "connector_of",
     "kind_of",
-    "masked_config",
-    "masked_value",
     "moment",
     "shown_bytes",
     "shown_record",
@@ -35,13 +29,12 @@ Shown: TypeAlias = str | dict[str, str] | None
 _BASE64 = "base64"
 
 
-def shown_record(record: LogRecord, which: InternalTopic, *, reveal: bool = False) -> dict[str, Any]:
-    """A record for people and for JSON. Without `reveal` secrets are masked.
+def shown_record(record: LogRecord, value: bytes | None) -> dict[str, Any]:
+    """A record for people and for JSON. `value` is what of its value may be shown (`Masks.value`).
 
     Shape: partition, offset, timestamp (ISO 8601 in UTC, or None), key, value, size (bytes of key and value). A value
     None is a tombstone.
     """
-    value = record.value if reveal else masked_value(which, record.key, record.value)
     return {
         "partition": record.partition,
         "offset": record.offset,
@@ -81,38 +74,6 @@ def moment(timestamp_ms: int | None) -> str | None:
     return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def masked_config(config: Mapping[str, str]) -> dict[str, str]:
-    """Settings that may be shown. A value is a secret when its key names one; `${file:..}` only says where it is."""
-    return {key: HIDDEN if _is_hidden(key, value) else value for key, value in config.items()}
-
-
-def masked_value(which: InternalTopic, key: bytes | None, value: bytes | None) -> bytes | None:
-    """A value that may be shown: the same bytes when no secret is in it.
-
-    Settings of connectors and tasks are masked one by one, the session key as such. Of such a record that is not what
-    its kind holds nothing is shown, for it is not known where in it a secret would be.
-    """
-    if which is not InternalTopic.CONFIG or value is None:
-        return value
-    kind = read_key(decode_as_java(key or b""))
-    if kind is None or kind[0] not in (CONNECTOR, TASK, SESSION_KEY):
-        return value
-    try:
-        body = jackson.parse(value)
-    except (ValueError, ArithmeticError, RecursionError):
-        return HIDDEN.encode()
-    if body is None:
-        return value
-    field = "key" if kind[0] == SESSION_KEY else "properties"
-    found = body.get(field) if isinstance(body, dict) else None
-    if field == "key" and isinstance(found, str):
-        return _compact({**body, field: HIDDEN})
-    if field == "properties" and isinstance(found, dict):
-        masked = {name: HIDDEN if _is_hidden(name, text) else text for name, text in found.items()}
-        return value if masked == found else _compact({**body, field: masked})
-    return HIDDEN.encode()
-
-
 def connector_of(which: InternalTopic, key: bytes | None) -> str | None:
     """The connector that a record is about; None when it is about none, or is of no known kind."""
     data = key or b""
@@ -145,18 +106,3 @@ def kind_of(key: bytes | None) -> InternalTopic | None:
 
 _STATUS = (b"status-connector-", b"status-task-", b"status-topic-")
 _OF_NO_CONNECTOR = (SESSION_KEY, LOGGER)
-
-
-def _compact(body: object) -> bytes:
-    # Decimals are what the parser makes of fractions that a float does not hold
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=str).encode(errors="replace")
-
-
-def _is_hidden(key: str, value: object) -> bool:
-    if not is_secret(key) or not value:
-        return False
-    return not (isinstance(value, str) and _is_reference(value.strip()))
-
-
-def _is_reference(text: str) -> bool:
-    return text.startswith("${") and text.find("}") == len(text) - 1

@@ -9,9 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kconnect import redaction
-from kconnect.api.configdef import ConfigDef
 from kconnect.config.variables import Variables, secret_values
-from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TaskSpec
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
         task = variables.resolve(spec.task_config, f"task {spec.id}")
     finally:
         variables.close()
-    passwords = _password_keys(connector.values.get("connector.class", ""), plugins)
+    passwords = plugins.password_keys(connector.values.get("connector.class", ""))
     redaction.remember(
         f"task {spec.id}",
         {
@@ -43,16 +41,3 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
         },
     )
     return replace(spec, worker_config=worker.values, connector_config=connector.values, task_config=task.values)
-
-
-def _password_keys(connector_class: str, plugins: PluginRegistry) -> frozenset[str]:
-    """Settings that the connector's own table types as PASSWORD."""
-    try:
-        table = plugins.connector_class(connector_class)().config()
-    except (ConfigError, NotFoundError):
-        return frozenset()  # told where the task is made
-    except Exception:  # a plugin call; the same call fails again, and is told, where the task is made
-        return frozenset()
-    if not isinstance(table, ConfigDef):
-        return frozenset()
-    return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)

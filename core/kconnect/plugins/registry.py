@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias
 
 from kconnect.api import (
+    ConfigDef,
     Connector,
     Converter,
     HeaderConverter,
@@ -110,6 +111,22 @@ class PluginRegistry:
         """The class a `connector.class` names. Errors: ConfigError."""
         found: type[Connector] = self._class(name, Connector)
         return found
+
+    def password_keys(self, name: str) -> frozenset[str]:
+        """Settings that the table of a `connector.class` types as PASSWORD: their names need not say so.
+
+        None when the class is not there or can not tell: whoever runs it is told then.
+        """
+        try:
+            table = self.connector_class(name)().config()
+        except ConfigError:
+            return frozenset()
+        except Exception as err:  # a plugin call
+            log.debug("%s does not tell its settings: %r", name, err)
+            return frozenset()
+        if not isinstance(table, ConfigDef):
+            return frozenset()
+        return frozenset(key.name for key in table.config_keys.values() if key.type is ConfigDef.Type.PASSWORD)
 
     def converter(self, name: str) -> type[Converter]:
         """The class a `key.converter` or `value.converter` names. Errors: ConfigError."""

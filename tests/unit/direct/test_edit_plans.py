@@ -24,6 +24,7 @@ from kconnect.direct.edits import (
     requirements_for_keys,
 )
 from kconnect.direct.live_group import LiveGroup, LiveWorker
+from kconnect.direct.masks import Masks
 from kconnect.direct.neighbours import seen_neighbours
 from kconnect.direct.reading import ConfigView, Latest, OffsetView, StatusView
 from kconnect.direct.records import delete_plan as delete_keys
@@ -222,7 +223,7 @@ def test_a_restore_cut_between_records_mixes_no_tasks_and_can_be_repeated(entrie
 @settings(max_examples=200, deadline=None)
 def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(source, target, replace):
     exported = ClusterState(view_of(records_of(source)), offset_view())
-    document = archive_document(exported, None, 0, reveal=True, skip=lambda _: None)
+    document = archive_document(exported, None, 0, masks=Masks(reveal=True), skip=lambda _: None)
     archive = read_archive(json.loads(json.dumps(document)))
     history = records_of(target)
     now = view_of(history)
@@ -590,7 +591,7 @@ def test_secrets_are_masked_unless_asked_for_and_come_back_from_what_is_there():
     assert import_plan(read_archive(document), state).is_empty
     with pytest.raises(BadRequestError, match="password is"):
         import_plan(read_archive(document), ClusterState(view_of([]), offset_view()))
-    assert "hush" in json.dumps(archive_document(state, None, 0, reveal=True, skip=lambda _: None))
+    assert "hush" in json.dumps(archive_document(state, None, 0, masks=Masks(reveal=True), skip=lambda _: None))
 
 
 def test_the_session_key_is_never_exported():
@@ -598,7 +599,9 @@ def test_the_session_key_is_never_exported():
     from kconnect.storage.session_key import SessionKey
 
     configs = view_of(records_of([encode_session_key(SessionKey(b"very secret", "HmacSHA256", 1))]))
-    document = json.dumps(archive_document(ClusterState(configs, offset_view()), None, 0, reveal=True, skip=print))
+    document = json.dumps(
+        archive_document(ClusterState(configs, offset_view()), None, 0, masks=Masks(reveal=True), skip=print)
+    )
     assert "HmacSHA256" not in document
     assert "dmVyeSBzZWNyZXQ" not in document
 

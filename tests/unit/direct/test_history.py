@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kconnect.direct.history import Earlier, Kind, config_history, config_versions, history_to_json
 from kconnect.direct.history_states import offset_history, status_history, step_to_json
+from kconnect.direct.masks import Masks
 from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage.config_topic import (
@@ -79,7 +80,7 @@ def test_a_change_has_each_setting_before_and_after_with_secrets_masked():
         {"key": "user", "old": "a", "new": "b"},
     ]
     assert "secret" not in json.dumps(document)
-    revealed = history_to_json(config_history(log, "db"), reveal=True)
+    revealed = history_to_json(config_history(log, "db"), Masks(reveal=True))
     assert revealed["versions"][1]["settings"][0] == {"key": "db.password", "old": "old-secret", "new": "new-secret"}
 
 

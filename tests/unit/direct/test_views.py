@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from kconnect.direct.kinds import connector_type
+from kconnect.direct.masks import Masks
 from kconnect.direct.reading import ConfigView, Latest, StatusView
 from kconnect.direct.views import config_document, known_connectors, status_document
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
@@ -100,7 +101,7 @@ def test_the_config_topic_as_a_document():
 
 def test_secrets_are_in_the_document_only_when_they_are_asked_for():
     view = configs(*WRITTEN)
-    hidden, shown = json.dumps(config_document(view)), json.dumps(config_document(view, reveal=True))
+    hidden, shown = json.dumps(config_document(view)), json.dumps(config_document(view, masks=Masks(reveal=True)))
     for secret in ("hunter2", "a2V5IG9mIGFsbA=="):
         assert secret not in hidden
         assert secret in shown
