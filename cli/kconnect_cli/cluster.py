@@ -5,19 +5,19 @@ A worker's file says all of it; single options win over the file, for a cluster 
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kconnect.errors import ConfigError
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.signatures import as_command, keyword, parameters_of
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess
@@ -116,18 +116,9 @@ def with_cluster(command: Callable[..., None]) -> Callable[..., None]:
             **given,
         )
 
-    hints = get_type_hints(command, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    first, _, *own = inspect.signature(command).parameters.values()
-    parameters = [
-        first.replace(annotation=hints[first.name]),
-        *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
-        *(inspect.Parameter(name, kind, annotation=option, default=None) for name, option in CLUSTER_OPTIONS.items()),
-    ]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what with_session reads
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return with_session(call)
+    first, _, *own = parameters_of(command)
+    added = (keyword(name, kind) for name, kind in CLUSTER_OPTIONS.items())
+    return with_session(as_command(call, command, [first, *own, *added]))
 
 
 def _read(file: str) -> dict[str, str]:

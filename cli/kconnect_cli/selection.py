@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.session import CliSession
+from kconnect_cli.signatures import as_command, keyword, parameters_of
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
@@ -92,8 +92,7 @@ def with_selection(command: Callable[..., None]) -> Callable[..., None]:
     Goes below @with_session. A command with a parameter `selection` also gets what was asked for. Without names and
     without --all or --regexp the call is refused; a command that only reads takes @with_session and Selection itself.
     """
-    own = list(inspect.signature(command).parameters.values())
-    hints = get_type_hints(command, include_extras=True)
+    first, _, *own = parameters_of(command)
     wants_selection = any(parameter.name == "selection" for parameter in own)
 
     def call(
@@ -112,28 +111,16 @@ def with_selection(command: Callable[..., None]) -> Callable[..., None]:
             given["selection"] = selection
         command(session, chosen, **given)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what with_session reads
-        [
-            own[0],
-            inspect.Parameter("names", kind, annotation=_Names, default=None),
-            *(
-                parameter.replace(kind=kind, annotation=hints[parameter.name])
-                for parameter in own[2:]
-                if parameter.name != "selection"
-            ),
-            inspect.Parameter("regexp", kind, annotation=_Regexp, default=False),
-            inspect.Parameter("all_", kind, annotation=_All, default=False),
-            inspect.Parameter("failed", kind, annotation=_Failed, default=False),
-            inspect.Parameter("state", kind, annotation=_State, default=None),
-        ]
-    )
-    call.__annotations__ = {
-        parameter.name: parameter.annotation
-        for parameter in call.__signature__.parameters.values()  # type: ignore[attr-defined]  # as above
-    } | {own[0].name: CliSession}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return call
+    parameters = [
+        first,
+        keyword("names", _Names),
+        *(parameter for parameter in own if parameter.name != "selection"),
+        keyword("regexp", _Regexp, False),
+        keyword("all_", _All, False),
+        keyword("failed", _Failed, False),
+        keyword("state", _State),
+    ]
+    return as_command(call, command, parameters)
 
 
 def chosen_names(session: CliSession, selection: Selection) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.output import Format
 from kconnect_cli.profiles import Profile
+from kconnect_cli.signatures import as_command, keyword, parameters_of
 from kconnect_cli.target import DEFAULT_URL, Target, find_target
 
 if TYPE_CHECKING:
@@ -268,8 +269,7 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
     So these may stand before the noun or after the verb, and a command only names its own parameters. One that has a
     parameter of such a name, as `contexts add --user`, keeps it to itself.
     """
-    hints = get_type_hints(command, include_extras=True)
-    own = list(inspect.signature(command).parameters.values())[1:]
+    _, *own = parameters_of(command)
     shared = {name: kind for name, kind in _EVERYWHERE.items() if name not in {parameter.name for parameter in own}}
 
     def call(ctx: typer.Context, **given: Any) -> None:
@@ -277,16 +277,6 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
         session.choose(**{name: given.pop(name) for name in shared})
         command(session, **given)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
-        *(
-            inspect.Parameter(name, kind, annotation=option, default=False if option is Verbose else None)
-            for name, option in shared.items()
-        ),
-    ]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return call
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    added = (keyword(name, kind, False if kind is Verbose else None) for name, kind in shared.items())
+    return as_command(call, command, [context, *own, *added])
