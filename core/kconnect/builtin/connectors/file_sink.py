@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.api import ConfigDef, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
+from kconnect.builtin.connectors.whole_writes import write_whole
 from kconnect.builtin.java_text import java_text
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.errors import ConnectError
@@ -121,12 +122,7 @@ class FileStreamSinkTask(SinkTask):
 
     def _write(self, lines: bytes) -> None:
         assert self._fd is not None
-        left = memoryview(lines)
-        try:
-            while left:
-                left = left[os.write(self._fd, left) :]
-        except OSError as error:
-            raise ConnectError(f"Can not write to {self._name}: {error.strerror}") from error
+        write_whole(self._fd, lines, self._name)
 
 
 def _text(value: Any, schema: Schema | None) -> bytes:

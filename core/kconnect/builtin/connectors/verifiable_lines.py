@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kconnect.builtin.connectors.whole_writes import write_whole
 from kconnect.errors import ConnectError
 
 __all__ = ["LineWriter"]
@@ -39,12 +40,7 @@ class LineWriter:
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append a line for each. Errors: ConnectError (disk full)."""
         lines = "".join([json.dumps(row, separators=(",", ":"), default=str) + "\n" for row in rows]).encode()
-        left = memoryview(lines)
-        try:
-            while left:
-                left = left[os.write(self._fd, left) :]
-        except OSError as error:
-            raise ConnectError(f"Can not write to {self._name}: {error.strerror}") from error
+        write_whole(self._fd, lines, self._name)
 
     def close(self) -> None:
         if self._owns_fd:

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from kconnect.api import ConfigDef, SinkConnector, SinkRecord, SinkTask, Struct, TopicPartition
+from kconnect.builtin.connectors.numbered_tasks import numbered_configs, task_number
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import ConnectError
 
 __all__ = ["VerifiableSinkConnector", "VerifiableSinkTask"]
 
 log = logging.getLogger(__name__)
 
 FILE_CONFIG = "file"
-ID_CONFIG = "id"
 
 CONFIG = ConfigDef().define(
     FILE_CONFIG,
@@ -42,7 +41,7 @@ class VerifiableSinkConnector(SinkConnector):
         return VerifiableSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [{**self._props, ID_CONFIG: str(number)} for number in range(max_tasks)]
+        return numbered_configs(self._props, max_tasks)
 
     def stop(self) -> None:
         """Nothing runs beside the tasks."""
@@ -72,10 +71,7 @@ class VerifiableSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         file = CONFIG.parse(props)[FILE_CONFIG]
         self._name = props.get("name", "")
-        try:
-            self._id = int(props[ID_CONFIG])
-        except (KeyError, ValueError) as err:
-            raise ConnectError("Invalid VerifiableSinkTask configuration: id must be the task's number") from err
+        self._id = task_number(props, "VerifiableSinkTask")
         self._unflushed: dict[TopicPartition, list[dict[str, Any]]] = {}
         self._count = 0
         self._lines = LineWriter(file)

@@ -18,9 +18,10 @@ from kconnect.api import (
     SourceTask,
     Struct,
 )
+from kconnect.builtin.connectors.numbered_tasks import numbered_configs, task_number
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import ConnectError, DataError
+from kconnect.errors import DataError
 
 __all__ = ["VerifiableSourceConnector", "VerifiableSourceTask"]
 
@@ -30,7 +31,6 @@ TOPIC_CONFIG = "topic"
 THROUGHPUT_CONFIG = "throughput"
 COMPLETE_RECORD_DATA_CONFIG = "complete.record.data"
 FILE_CONFIG = "file"
-ID_CONFIG = "id"
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 CONFIG = (
@@ -103,7 +103,7 @@ class VerifiableSourceConnector(SourceConnector):
         return VerifiableSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [{**self._props, ID_CONFIG: str(number)} for number in range(max_tasks)]
+        return numbered_configs(self._props, max_tasks)
 
     def stop(self) -> None:
         """Nothing runs beside the tasks."""
@@ -143,10 +143,7 @@ class VerifiableSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         config = CONFIG.parse(props)
         self._name, self._topic = props.get("name", ""), config[TOPIC_CONFIG]
-        try:
-            self._id = int(props[ID_CONFIG])
-        except (KeyError, ValueError) as err:
-            raise ConnectError("Invalid VerifiableSourceTask configuration: id must be the task's number") from err
+        self._id = task_number(props, "VerifiableSourceTask")
         self._rate: int = config[THROUGHPUT_CONFIG]
         self._is_complete: bool = config[COMPLETE_RECORD_DATA_CONFIG]
         self._partition = {"id": self._id}

@@ -1,0 +1,24 @@
+"""Tasks of the verifiable connectors: as many as are asked for, told apart by a number in their configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kconnect.errors import ConnectError
+
+__all__ = ["numbered_configs", "task_number"]
+
+_ID_CONFIG = "id"
+
+
+def numbered_configs(props: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+    """The connector's config for each task, with its number."""
+    return [{**props, _ID_CONFIG: str(number)} for number in range(max_tasks)]
+
+
+def task_number(props: Mapping[str, str], task: str) -> int:
+    """The number in a task's config. Errors: ConnectError with the name of the `task` class."""
+    try:
+        return int(props[_ID_CONFIG])
+    except (KeyError, ValueError) as err:
+        raise ConnectError(f"Invalid {task} configuration: id must be the task's number") from err
