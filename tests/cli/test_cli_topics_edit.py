@@ -15,6 +15,7 @@ from kconnect.direct.reading import ClusterReader
 from kconnect.logs import HIDDEN
 from kconnect.model import TargetState
 from kconnect_cli.app import run
+from kit.java_connect import write_properties
 from kit.topics import create_topic, produce_lines
 from kit.written_cluster import WrittenCluster
 
@@ -339,6 +340,24 @@ def test_a_cluster_that_never_ran_gets_its_topics_too(topics, filled, tmp_path, 
         found = reader.admin.describe_topics(names, 20)
         assert [found[name].partitions for name in names] == [1, 5, 25]
         assert reader.admin.topic_configs(names[0], 20)["cleanup.policy"] == "compact"
+
+
+def test_topics_are_created_without_converters_and_a_wrong_setting_is_told_before_anything_is_asked(
+    topics, filled, tmp_path, broker
+):
+    fresh = WrittenCluster(broker.bootstrap, tmp_path, more={f"{w}.storage.replication.factor": "1" for w in WORDS})
+    settings = {key: value for key, value in fresh.worker.items() if not key.endswith(".converter")}
+    file, worker = tmp_path / "state.json", tmp_path / "worker.properties"
+    assert topics("export", str(file), "--show-secrets", on=filled)[0] == 0
+    write_properties(worker, settings | {"offset.storage.partitions": "many"})
+    code, _, err = topics("import", str(file), "--create-topics", "--worker", str(worker), on=fresh)
+    assert code == 1
+    assert "offset.storage.partitions" in err
+    assert "?" not in err, "nothing was asked"
+    write_properties(worker, settings)
+    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--worker", str(worker), on=fresh)
+    assert code == 0, err
+    assert configs(fresh).snapshot.configs == configs(filled).snapshot.configs
 
 
 def test_a_connectors_own_offsets_topic_counts_and_is_written(topics, broker, tmp_path):

@@ -35,7 +35,8 @@ WithOffsets = Annotated[
 WithGroups = Annotated[
     bool, typer.Option("--with-groups/--without-groups", help="Committed offsets of the sinks' consumer groups.")
 ]
-Replace = Annotated[bool, typer.Option("--replace", help="Also change connectors that are there and differ.")]
+_REPLACE = "Also change connectors that are there and differ; forget their offsets that a file with offsets has not."
+Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
 CreateTopics = Annotated[
     bool, typer.Option("--create-topics", help="Create topics that are not there, as a worker of this file would.")
 ]
@@ -120,6 +121,7 @@ def import_(
             raise NotFoundError(
                 f"There is no topic {access.topic(missing[0])}", hint="--create-topics creates it as a worker would."
             )
+        specs = archiving.topic_specs(access, missing) if missing else []
         for which in missing:
             session.say(f"Topic {access.topic(which)} is not there{'' if dry_run else ', it will be created'}.")
         state = archiving.read_cluster(access, reader, (), archive, missing)
@@ -132,7 +134,7 @@ def import_(
             yes=yes,
             reveal=show_secrets,
             as_settings=True,
-            prepare=lambda: archiving.create_topics(access, reader, missing),
+            prepare=lambda: archiving.create_topics(access, reader, specs),
         )
 
 

@@ -58,11 +58,15 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A document that was read. `offsets` are keys and values as the topic has them."""
+    """A document that was read. `offsets` are keys and values as the topic has them.
+
+    `has_offsets`: whether the document says anything of offsets; else it says nothing against those that are there.
+    """
 
     connectors: Mapping[str, ConnectorState] = field(repr=False)
     offsets: Mapping[bytes, bytes | None]
     groups: Mapping[str, GroupState]
+    has_offsets: bool = True
 
     def chosen(self, names: Collection[str] | None) -> Archive:
         """What is of these connectors; of all with None. Errors: BadRequestError for one that is not in it."""
@@ -76,6 +80,7 @@ class Archive:
             {name: state for name, state in self.connectors.items() if name in names},
             {key: value for key, value in self.offsets.items() if _owner(key) in names},
             {name: group for name, group in self.groups.items() if name in names},
+            self.has_offsets,
         )
 
 
@@ -170,7 +175,8 @@ def read_archive(document: object) -> Archive:
         if name in connectors:
             raise BadRequestError(f"connectors[{index}]: {name} stands there twice")
         connectors[name] = state
-    return Archive(connectors, offset_entries(document.get("offsets", {})), _groups(document.get("groups", {})))
+    offsets = offset_entries(document.get("offsets", {}))
+    return Archive(connectors, offsets, _groups(document.get("groups", {})), "offsets" in document)
 
 
 def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False) -> EditPlan:
@@ -184,7 +190,7 @@ def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False)
     wanted = {name: _with_secrets(name, found, state.configs) for name, found in archive.connectors.items()}
     connector_steps = {name: state_step(state.configs, name, found, with_record=True) for name, found in wanted.items()}
     replaced = set(wanted) if replace else set()
-    offsets = _offset_steps(archive, state, replaced)
+    offsets = _offset_steps(archive, state, replaced if archive.has_offsets else ())
     groups = _group_edits(archive, state, replaced)
     if not replace:
         for name in wanted:

@@ -19,10 +19,11 @@ from kconnect.storage.internal_topics import internal_topic_specs
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.topic_offsets import OffsetCache
 
-__all__ = ["create_topics", "missing_topics", "read_cluster"]
+__all__ = ["create_topics", "missing_topics", "read_cluster", "topic_specs"]
 
 _PAUSE_S = 0.1
 _OWN_TOPIC = "offsets.storage.topic"
+_OF_NO_MATTER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
 
 
 def missing_topics(access: ClusterAccess, reader: ClusterReader) -> tuple[InternalTopic, ...]:
@@ -32,17 +33,25 @@ def missing_topics(access: ClusterAccess, reader: ClusterReader) -> tuple[Intern
     return tuple(which for which, name in names.items() if name not in there)
 
 
-def create_topics(access: ClusterAccess, reader: ClusterReader, topics: Collection[InternalTopic]) -> None:
-    """Create topics as a worker of these settings does. Errors: ConfigError, TimedOutError, ConnectError."""
-    specs = internal_topic_specs(DistributedConfig.parse(access.worker))
+def topic_specs(access: ClusterAccess, topics: Collection[InternalTopic]) -> list[InternalTopicSpec]:
+    """Topics as a worker of these settings makes them. Errors: ConfigError for a setting that a worker refuses.
+
+    Converters, which a worker can not do without, have no part in it: they need not be known.
+    """
+    specs = internal_topic_specs(DistributedConfig.parse({**_OF_NO_MATTER, **access.worker}))
     found: dict[InternalTopic, InternalTopicSpec] = {
         InternalTopic.CONFIG: specs.config,
         InternalTopic.OFFSET: specs.offsets,
         InternalTopic.STATUS: specs.status,
     }
-    for which in topics:
-        ensure_internal_topic(reader.admin, found[which])
-        _await_leaders(access, reader, found[which].topic)
+    return [found[which] for which in topics]
+
+
+def create_topics(access: ClusterAccess, reader: ClusterReader, specs: Collection[InternalTopicSpec]) -> None:
+    """Create topics as a worker does. Errors: ConfigError, TimedOutError, ConnectError."""
+    for spec in specs:
+        ensure_internal_topic(reader.admin, spec)
+        _await_leaders(access, reader, spec.topic)
 
 
 def _await_leaders(access: ClusterAccess, reader: ClusterReader, topic: str) -> None:

@@ -554,6 +554,21 @@ def test_offsets_of_a_connector_that_is_there_are_not_overwritten_unless_asked()
     assert {edit.key: edit.new for edit in plan.edits} == {b'["a",{"f":1}]': b'{"p":7}', b'["a",{"f":2}]': None}
 
 
+@pytest.mark.parametrize("has_offsets", [True, False])
+def test_a_file_that_says_nothing_of_offsets_leaves_those_that_are_there(has_offsets):
+    file = {
+        "format": "kconnect-topics",
+        "version": 1,
+        "connectors": [{"name": "a", "config": {"k": "2"}}],
+    } | ({"offsets": {}} if has_offsets else {})
+    configs = view_of(records_of([encode_connector("a", {"k": "1"})]))
+    state = ClusterState(configs, offset_view([(b'["a",{"f":1}]', b'{"p":1}')]))
+    plan = import_plan(read_archive(file).chosen(["a"]), state, replace=True)
+    forgotten = [edit.key for edit in plan.edits if edit.which is InternalTopic.OFFSET and edit.new is None]
+    assert forgotten == ([b'["a",{"f":1}]'] if has_offsets else [])
+    assert any(edit.key == b"connector-a" for edit in plan.edits)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
