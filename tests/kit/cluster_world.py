@@ -59,6 +59,7 @@ def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World
         ),
         ClusterParts(
             group_id=settings.get("group.id", "connect-cluster"),
+            config_topic=settings.get("config.storage.topic", "connect-configs"),
             configs=configs,
             statuses=statuses,
             offsets=offsets,

@@ -81,6 +81,7 @@ class Cluster:
 
         cluster = ClusterParts(
             group_id="connect-cluster",
+            config_topic=self.configs.name,
             configs=configs,
             statuses=statuses,
             offsets=offsets,

@@ -23,9 +23,11 @@ from kconnect.herder.state.events import (
 from kconnect.herder.state.facts import HerderTimes
 from kconnect.herder.state.instructions import Instruction, Write
 from kconnect.herder.state.machine import HerderState
+from kconnect.herder.state.mismatch import OwnSettings
 from kconnect.herder.state.requests import Request
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.config_topic import encode_connector
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ClusterSnapshot
@@ -37,13 +39,22 @@ KEY = SessionKey(b"k" * 32, "HmacSHA256", 1_000)
 class Member:
     """A state machine, as its shell would drive it, step by step. It leads unless told otherwise."""
 
-    def __init__(self, *, leads: bool = True, version: int = 2, times: HerderTimes | None = None) -> None:
-        self.store = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
+    def __init__(
+        self,
+        *,
+        leads: bool = True,
+        version: int = 2,
+        times: HerderTimes | None = None,
+        exactly_once: str = "disabled",
+    ) -> None:
+        self.topic = MemoryTopic("configs")
+        self.store = TopicConfigStore(MemoryLog(self.topic))
         self._changes: list[tuple[Change, int]] = []
         self.store.set_listener(lambda change: self._changes.append((change, self.store.snapshot().offset)))
         self.store.start()
         self.store.put_session_key(KEY)
-        self.state = HerderState(times or HerderTimes(quiet_ms=100, longest_quiet_ms=1_000))
+        times = times or HerderTimes(quiet_ms=100, longest_quiet_ms=1_000)
+        self.state = HerderState(times, own=OwnSettings(exactly_once))
         self.now_ms = 1_000
         self._leader = "me" if leads else "other"
         self._version = version
@@ -69,10 +80,14 @@ class Member:
         if tasks:
             self.store.put_task_configs(name, [{"n": str(number), **config} for number in range(tasks)])
 
+    def another_writes(self, name: str) -> None:
+        """A connector comes into the topic that another process wrote there."""
+        self.topic.append(*encode_connector(name, {"name": name, "connector.class": "source"}))
+
     def read(self) -> list[Instruction]:
         """What was written to the topic meanwhile is read."""
         changes, self._changes = self._changes, []
-        return self.step(ConfigsChanged(tuple(changes), self.snapshot))
+        return self.step(ConfigsChanged(tuple(changes), self.snapshot, self.store.foreign))
 
     def place(
         self,

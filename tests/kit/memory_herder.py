@@ -61,6 +61,7 @@ class MemoryHerder:
         self.worker_id = worker_id
         self.version = version
         self.ready = True
+        self.out_of_group: str | None = None
         self.known = {}
         self.calls = []
         self.failures = {}
@@ -92,6 +93,10 @@ class MemoryHerder:
     def is_ready(self):
         self._called("is_ready")
         return self.ready
+
+    def trouble(self):
+        self._called("trouble")
+        return self.out_of_group
 
     def connectors(self):
         self._called("connectors")

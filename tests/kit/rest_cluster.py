@@ -81,6 +81,7 @@ class RestCluster:
         stack.callback(peers.close)
         cluster = ClusterParts(
             group_id="connect-cluster",
+            config_topic="connect-configs",
             configs=configs,
             statuses=statuses,
             offsets=offsets,

@@ -70,6 +70,9 @@ class HerderQuestions:
     def is_ready(self) -> bool:
         return self._is_ready
 
+    def trouble(self) -> str | None:
+        return None
+
     def connector_info(self, name: str) -> ConnectorInfo:
         entry = self._config.get(name)
         return ConnectorInfo(name, entry.config, entry.task_ids, self._host.kind(entry.config))

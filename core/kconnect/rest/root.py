@@ -17,6 +17,8 @@ def server_info(call: Call) -> Answer:
 
 
 def health(call: Call) -> Answer:
+    if trouble := call.herder.trouble():
+        return _health(500, "unhealthy", f"{trouble}.")
     if call.herder.is_ready():
         return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
     return _health(503, "starting", "Worker is still starting up.")

@@ -15,7 +15,7 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConfigError, ConfigProblem, ConflictError, ConnectError, FencedError, TimedOutError
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
-from kconnect.storage.config_topic import Malformed, RestartRequested, StringMap, Tombstone, Unknown
+from kconnect.storage.config_topic import ForeignRecord, Malformed, RestartRequested, StringMap, Tombstone, Unknown
 from kconnect.storage.java_order import hash_map_order
 from kconnect.storage.record_log import Entry, ExclusiveWriter, RecordLog
 from kconnect.storage.session_key import SessionKey
@@ -29,6 +29,8 @@ READ_WRITE_TIMEOUT_S = 30.0
 """For one write and its way back, as in Java (READ_WRITE_TOTAL_TIMEOUT_MS)."""
 
 CONFIG_TOPIC_CONFIG = "config.storage.topic"
+# Records on their way: more than one write has, with tasks of a large connector; what never came back goes first
+_MOST_ON_THE_WAY = 2_000
 
 Listener = Callable[[Change], None]
 """Is told what a record changed, once the store has started; on the thread that reads, so it may neither block, nor
@@ -66,6 +68,11 @@ class ConfigStore(Protocol):
         ...
 
     def contains(self, connector: str) -> bool: ...
+
+    @property
+    def foreign(self) -> ForeignRecord | None:
+        """The last record of a leader's that was read since the start and not written by this store. Threads: any."""
+        ...
 
     def refresh(self, timeout_s: float) -> None:
         """Read what is there at the call. Errors: TimedOutError."""
@@ -122,7 +129,9 @@ class TopicConfigStore:
         self._listener: Listener | None = None
         self._is_started = False
         self._lock = threading.Lock()
-        self._fold = ConfigFold(transform)  # guarded by _lock
+        self._fold = ConfigFold(transform)  # guarded by _lock, as what follows
+        self._on_the_way: dict[Entry, int] = {}  # written here and not read yet, by how many times
+        self._foreign: ForeignRecord | None = None
 
     def set_listener(self, listener: Listener) -> None:
         self._listener = listener
@@ -151,6 +160,8 @@ class TopicConfigStore:
     def _on_record(self, record: LogRecord) -> None:
         with self._lock:
             changes = self._fold.apply(record)
+            if self._is_started and not self._is_own(record):
+                self._note_foreign(record)
         for change in changes:
             match change:
                 case Malformed():
@@ -169,6 +180,31 @@ class TopicConfigStore:
                     log.debug("Nothing to do for the tombstone of %s at offset %d", change.key, change.offset)
                 case _ if self._is_started and self._listener is not None:
                     self._listener(change)
+
+    @property
+    def foreign(self) -> ForeignRecord | None:
+        with self._lock:
+            return self._foreign
+
+    def _is_own(self, record: LogRecord) -> bool:
+        """With the lock held: whether this store wrote it; each write counts for one record."""
+        entry = (record.key or b"", record.value)
+        count = self._on_the_way.pop(entry, 0)
+        if count > 1:
+            self._on_the_way[entry] = count - 1
+        return count > 0
+
+    def _note_foreign(self, record: LogRecord) -> None:
+        key = (record.key or b"").decode("utf-8", "replace")
+        if config_topic.is_leaders(key):
+            self._foreign = ForeignRecord(key, record.offset)
+
+    def _expect(self, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            for entry in entries:
+                self._on_the_way[entry] = self._on_the_way.get(entry, 0) + 1
+            while len(self._on_the_way) > _MOST_ON_THE_WAY:
+                del self._on_the_way[next(iter(self._on_the_way))]
 
     def claim_write_privileges(self) -> None:
         if self._writer is None or self._has_claim:
@@ -254,6 +290,7 @@ class TopicConfigStore:
             raise self._failed(what, error) from error
 
     def _send_privileged(self, entries: Sequence[Entry], deadline: _Deadline) -> None:
+        self._expect(entries)
         if self._writer is None:
             for sent in [self._log.send(key, value) for key, value in entries]:
                 sent.result(deadline.left_s())

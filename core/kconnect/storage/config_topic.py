@@ -22,6 +22,7 @@ from kconnect.storage.session_key import SessionKey
 __all__ = [
     "ConfigRecord",
     "ConnectorConfigured",
+    "ForeignRecord",
     "LoggerLevelSet",
     "Malformed",
     "RestartRequested",
@@ -42,6 +43,7 @@ __all__ = [
     "encode_target_state",
     "encode_task",
     "encode_task_count",
+    "is_leaders",
     "read_key",
     "tombstone_of_connector",
     "tombstone_of_target_state",
@@ -58,6 +60,14 @@ RESTART: Final = "restart-connector-"
 TASK_COUNT: Final = "tasks-fencing-"
 LOGGER: Final = "logger-cluster-"
 SESSION_KEY: Final = "session-key"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecord:
+    """A record that only the leader of a cluster writes, and that whoever read it has not written."""
+
+    key: str
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +207,12 @@ def read_key(key: str) -> tuple[str, str] | None:
         if key.startswith(prefix):
             return prefix, key[len(prefix) :]
     return None
+
+
+def is_leaders(key: str) -> bool:
+    """Whether only the leader writes such records: target states and levels of loggers are written by any worker."""
+    kind = read_key(key)
+    return kind is not None and kind[0] not in (TARGET_STATE, LOGGER)
 
 
 class _WrongError(Exception):

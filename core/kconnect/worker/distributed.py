@@ -163,6 +163,8 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
     values = config.values
     return ClusterParts(
         group_id=config.group_id,
+        config_topic=config.config_storage_topic,
+        exactly_once=values["exactly.once.source.support"].lower(),
         configs=stores.configs,
         statuses=stores.statuses,
         offsets=stores.offsets,
@@ -175,6 +177,7 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
             sync_timeout_ms=values["worker.sync.timeout.ms"],
             unsync_backoff_ms=values["worker.unsync.backoff.ms"],
             key_ttl_ms=values["inter.worker.key.ttl.ms"],
+            session_timeout_ms=values["session.timeout.ms"],
         ),
         key_form=key_form(values["inter.worker.key.generation.algorithm"], values["inter.worker.key.size"]),
         verification_algorithms=values["inter.worker.verification.algorithms"],

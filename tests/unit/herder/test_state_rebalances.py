@@ -6,6 +6,7 @@ from kconnect.herder.assignment.protocol import CONFIG_MISMATCH, Work
 from kconnect.herder.group import Joining, Lost
 from kconnect.herder.state.events import CaughtUp, Claimed, Started, StopAsked
 from kconnect.herder.state.facts import Phase
+from kconnect.herder.state.findings import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.herder.state.instructions import (
     CatchUp,
     LeaveGroup,
@@ -13,6 +14,7 @@ from kconnect.herder.state.instructions import (
     StartWork,
     StopWork,
     TakeGeneration,
+    Tell,
 )
 from kconnect.model import TaskId
 from kit.herder_state import Member, kinds, of
@@ -57,6 +59,31 @@ def test_a_member_that_lags_catches_up_before_it_starts_anything():
     assert of(StartWork, member.caught_up()).work == Work((C,))
 
 
+def test_a_member_whose_config_topic_ends_before_that_of_the_group_tells_it_leaves_and_comes_back():
+    member = started(leads=False)
+    member.place([C], [T0])
+    member.step(Joining())
+    told = member.place(offset=member.snapshot.offset + 5)
+    assert of(CatchUp, told).offset == member.snapshot.offset + 5
+    told = member.caught_up()
+    ends = ConfigTopicEnds(member.snapshot.offset, member.snapshot.offset + 5)
+    assert of(Tell, told).finding == member.state.facts.away == ends
+    assert kinds(told) == ["Tell", "StopWork", "LeaveGroup"]
+    assert not member.state.wants_group
+    assert kinds(member.wait(300_000)) == ["CatchUp"]
+    member.caught_up()
+    assert member.state.facts.away == ends, "it is out of order until it has work again"
+    member.place([C], [T0])
+    assert member.state.facts.away is None
+
+
+def test_a_leader_whose_config_topic_ends_before_that_of_a_member_leaves_the_lead_to_it():
+    member = started()
+    told = member.place(offset=member.snapshot.offset + 5, error=CONFIG_MISMATCH)
+    assert of(CatchUp, told).offset == member.snapshot.offset + 5
+    assert kinds(member.caught_up()) == ["Tell", "LeaveGroup"]
+
+
 def test_a_member_that_has_read_beyond_the_assignment_joins_again():
     member = started(leads=False)
     behind, offset = member.snapshot, member.snapshot.offset
@@ -88,6 +115,7 @@ def test_a_member_that_can_not_catch_up_stops_leaves_and_comes_back_after_the_ba
     assert of(StopWork, told).work == Work((C,), (T0,))
     assert isinstance(told[-1], LeaveGroup)
     assert not member.state.wants_group
+    assert member.state.facts.away == ConfigTopicUnread("too slow")
     assert member.wait(299_999) == []
     assert kinds(member.wait(1)) == ["CatchUp"]
     assert member.caught_up() == []

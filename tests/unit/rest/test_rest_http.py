@@ -36,6 +36,15 @@ def test_health_is_red_until_the_herder_is_ready(rest, herder):
     assert rest.ask("GET", "/health").status == 200
 
 
+def test_health_is_red_while_the_worker_is_out_of_its_group(rest, herder):
+    herder.out_of_group = "config.storage.topic=c is another one"
+    answer = rest.ask("GET", "/health")
+    assert answer.status == 500
+    assert answer.json == {"status": "unhealthy", "message": "config.storage.topic=c is another one."}
+    herder.out_of_group = None
+    assert rest.ask("GET", "/health").status == 200
+
+
 @pytest.mark.parametrize("path", ["/nope", "/connectors/x/nope", "/CONNECTORS", "//connectors", "/connectors//status"])
 def test_unknown_paths_are_404_with_a_json_body_and_no_content_type(rest, path):
     answer = rest.ask("GET", path)

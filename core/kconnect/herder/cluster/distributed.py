@@ -26,6 +26,7 @@ from kconnect.herder.cluster.rounds import Rounds
 from kconnect.herder.cluster.stages import Stages
 from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.herder.cluster.thread import HerderThread
+from kconnect.herder.cluster.told import ClusterNames, sentence
 from kconnect.herder.cluster.topics import ClusterTopics
 from kconnect.herder.cluster.worker_group import refuse_worker_group
 from kconnect.herder.connector_host import ConnectorHost
@@ -39,6 +40,7 @@ from kconnect.herder.restart import restart_plan
 from kconnect.herder.sessions import RequestSignature, check_signature
 from kconnect.herder.state.events import CutOff, Reconfigure
 from kconnect.herder.state.machine import HerderState
+from kconnect.herder.state.mismatch import OwnSettings
 from kconnect.herder.state.requests import (
     AskFence,
     AskOffsets,
@@ -85,7 +87,10 @@ class DistributedHerder(HerderQuestions):
     def __init__(self, parts: HerderParts, cluster: ClusterParts) -> None:
         self._parts = parts
         self._cluster = cluster
-        self._state = HerderState(cluster.times, cluster.key_form)
+        self._state = HerderState(
+            cluster.times, cluster.key_form, OwnSettings(cluster.exactly_once, cluster.protocol_version)
+        )
+        self._names = ClusterNames(cluster.group_id, cluster.config_topic, cluster.exactly_once)
         self._stages = Stages(cluster.clock.time_ms)
         self._answers = Answers()
         self._config = ClusterConfig(cluster.configs.snapshot)
@@ -112,7 +117,7 @@ class DistributedHerder(HerderQuestions):
         self._log_levels = LogLevels()
         self._cluster_id: str | None = None
         self._is_ready = False
-        self._failure: str | None = None
+        self._failure: ConnectError | None = None
         self._rounds: Rounds | None = None
         self._thread: HerderThread | None = None
         self._work: LocalWork | None = None
@@ -163,6 +168,8 @@ class DistributedHerder(HerderQuestions):
             stages=self._stages,
             fence=self._exactly_once.run_round,
             set_log_level=self._take_log_level,
+            names=self._names,
+            leader_url=lambda: self.leader_url or "",
             post=thread.post,
         )
         cluster.configs.set_listener(thread.note_change)
@@ -175,6 +182,11 @@ class DistributedHerder(HerderQuestions):
         """Start-up is complete."""
         self._is_ready = True
 
+    def trouble(self) -> str | None:
+        """Why this worker is out of its group, though it is up. Differs: Java's /health does not answer then."""
+        away = self._state.facts.away
+        return None if away is None else sentence(away, self._names, self.leader_url or "")
+
     def await_group(self, timeout_s: float) -> bool:
         """Wait for the first assignment; says whether there is one. Errors: as raise_if_failed."""
         self.raise_if_failed()
@@ -182,8 +194,8 @@ class DistributedHerder(HerderQuestions):
 
     def raise_if_failed(self) -> None:
         """Errors: ConnectError when the group refuses this worker for good, or its thread broke."""
-        if self._failure is not None:
-            raise ConnectError(self._failure)
+        if (failure := self._failure) is not None:
+            raise ConnectError(str(failure), hint=failure.hint) from failure
 
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks and connectors gracefully, leave the group. Takes no orders any more. Idempotent."""
@@ -380,8 +392,9 @@ class DistributedHerder(HerderQuestions):
         return changed
 
     def _crashed(self, error: BaseException) -> None:
-        self._failure = str(error) or type(error).__name__
-        self._answers.fail_all(ConnectError(f"The worker has failed: {self._failure}"))
+        told = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
+        self._failure = told
+        self._answers.fail_all(ConnectError(f"The worker has failed: {told}", hint=told.hint))
 
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""

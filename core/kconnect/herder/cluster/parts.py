@@ -53,6 +53,8 @@ class ClusterParts:
     """The stores that workers share, the group, and how long things take."""
 
     group_id: str
+    config_topic: str
+    """config.storage.topic"""
     configs: ConfigStore
     statuses: StatusStore
     offsets: OffsetStore
@@ -60,6 +62,8 @@ class ClusterParts:
     leader: LeaderRequests
     own_offsets: OpenOwnOffsets | None = None
     """Opens the topics of connectors that have one of their own; None: all offsets are in `offsets`."""
+    exactly_once: str = "disabled"
+    """exactly.once.source.support"""
     protocol_version: int = 2
     """See `rounds.VERSIONS`."""
     max_delay_ms: int = 300_000

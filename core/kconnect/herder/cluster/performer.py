@@ -6,6 +6,7 @@ What takes its time and need not be waited for goes to a pool and comes back as 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.cluster.rounds import Rounds
 from kconnect.herder.cluster.stages import Stages
 from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.told import ClusterNames, sentence
 from kconnect.herder.group import Membership
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.restart import restart_plan
 from kconnect.herder.sessions import new_key
 from kconnect.herder.state.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
+from kconnect.herder.state.findings import ConfigTopicEnds
 from kconnect.herder.state.instructions import (
     Answer,
     AskTaskConfigs,
@@ -44,6 +47,7 @@ from kconnect.herder.state.instructions import (
     StartWork,
     StopWork,
     TakeGeneration,
+    Tell,
     WithholdStops,
     Write,
 )
@@ -67,6 +71,8 @@ log = logging.getLogger(__name__)
 _FLUSH_S = 30.0
 # Requests to the leader: they wait for another process, so more than Java's single thread
 _FORWARDERS = 4
+# A few reads of what another worker is about to commit; a read to the end takes some 5 ms
+_READ_AGAIN_S = 0.1
 # Rounds of fencing wait for brokers; a worker that joins may bring many connectors at once
 _FENCERS = 8
 
@@ -86,6 +92,9 @@ class Hands:
     fence: Callable[[str], None]
     """Run a round of fencing for a connector. Blocks. Errors: ConnectError."""
     set_log_level: Callable[[str, str], None]
+    names: ClusterNames
+    leader_url: Callable[[], str]
+    """Of the present leader; empty while it is not known."""
     post: Callable[[Event], None]
 
 
@@ -96,12 +105,13 @@ class Performer:
         self._hands = hands
         self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
         self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="herder-round")
+        self._closed = threading.Event()
 
     def perform(self, instruction: Instruction) -> Event | None:
         """Do it; gives what came of it, if that is an event and comes at once."""
         match instruction:
-            case CatchUp(timeout_ms):
-                return self._catch_up(timeout_ms / 1000)
+            case CatchUp(timeout_ms, offset):
+                return self._catch_up(timeout_ms / 1000, offset)
             case Claim():
                 return self._claim()
             case Write():
@@ -115,12 +125,20 @@ class Performer:
         return None
 
     def close(self) -> None:
+        self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._fencers.shutdown(wait=False, cancel_futures=True)
 
     def _tell(
         self,
-        told: TakeGeneration | WithholdStops | RequestRejoin | LeaveGroup | CleanUp | SetLogLevel | ForwardTaskConfigs,
+        told: TakeGeneration
+        | WithholdStops
+        | RequestRejoin
+        | Tell
+        | LeaveGroup
+        | CleanUp
+        | SetLogLevel
+        | ForwardTaskConfigs,
     ) -> None:
         hands = self._hands
         match told:
@@ -132,6 +150,9 @@ class Performer:
                 hands.status.withhold()
             case RequestRejoin(why):
                 hands.membership.request_rejoin(why)
+            case Tell(finding):
+                level = logging.ERROR if isinstance(finding, ConfigTopicEnds) else logging.WARNING
+                log.log(level, "%s", sentence(finding, hands.names, hands.leader_url()))
             case LeaveGroup(why):
                 hands.membership.leave(why)
             case CleanUp(snapshot):
@@ -143,11 +164,16 @@ class Performer:
 
     # -- the config topic ---------------------------------------------------------------------------------------------
 
-    def _catch_up(self, timeout_s: float) -> CaughtUp:
-        configs, problem = self._hands.cluster.configs, None
+    def _catch_up(self, timeout_s: float, offset: int) -> CaughtUp:
+        """Read to the end, more than once where that is before `offset`: a transaction may be open there."""
+        configs, problem, clock = self._hands.cluster.configs, None, self._hands.cluster.clock
+        deadline = clock.monotonic() + timeout_s
         with self._hands.stages.stage("reading to the end of the config topic"):
             try:
                 configs.refresh(timeout_s)
+                while configs.snapshot().offset < offset and clock.monotonic() < deadline:
+                    clock.wait(self._closed, _READ_AGAIN_S)
+                    configs.refresh(max(_READ_AGAIN_S, deadline - clock.monotonic()))
             except (TimedOutError, ConnectError) as err:
                 log.warning("The config topic was not read to its end: %s", err)
                 problem = str(err)

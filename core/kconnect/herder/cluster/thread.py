@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kconnect.clock import Clock
+from kconnect.errors import ConnectError
 from kconnect.herder.cluster.performer import Performer
 from kconnect.herder.cluster.rounds import Rounds
 from kconnect.herder.cluster.stages import Stages
@@ -88,6 +89,9 @@ class HerderThread:
                 self._poll(membership, performer)
                 self._take_all(performer)
             self._take_all(performer)
+        except ConnectError as err:  # the group refuses this worker for good: no fault of ours to be traced
+            log.error("The worker can not go on: %s", err)
+            self._on_crash(err)
         except Exception as err:  # top of the thread
             log.exception("The herder's thread has ended: the worker can not go on")
             self._on_crash(err)
@@ -125,7 +129,7 @@ class HerderThread:
         self._take(Tick(self._clock.time_ms()), performer)
         changes = _drained(self._changes)
         if changes:
-            self._take(ConfigsChanged(tuple(changes), self._configs.snapshot()), performer)
+            self._take(ConfigsChanged(tuple(changes), self._configs.snapshot(), self._configs.foreign), performer)
         for event in _drained(self._events):
             self._take(event, performer)
 

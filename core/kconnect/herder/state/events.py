@@ -10,6 +10,7 @@ from kconnect.herder.assignment.protocol import Assignment
 from kconnect.herder.group import Joining, Lost
 from kconnect.herder.state.requests import Request
 from kconnect.herder.state.writes import WriteFor
+from kconnect.storage.config_topic import ForeignRecord
 from kconnect.storage.snapshot import Change, ClusterSnapshot
 
 __all__ = [
@@ -89,6 +90,8 @@ class ConfigsChanged:
 
     changes: Sequence[tuple[Change, int]]
     snapshot: ClusterSnapshot = field(repr=False)
+    foreign: ForeignRecord | None = None
+    """The last record of a leader's that was not written by this worker, however old."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kconnect.herder.assignment.protocol import Assignment, Work
+from kconnect.herder.state.findings import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 
@@ -23,6 +24,8 @@ class HerderTimes:
     """worker.unsync.backoff.ms"""
     key_ttl_ms: int = 3_600_000
     """inter.worker.key.ttl.ms"""
+    session_timeout_ms: int = 10_000
+    """session.timeout.ms"""
     # One create over REST takes some 15 ms: those that follow each other are one rebalance, a single one is not late
     quiet_ms: int = 50
     """So long no further change may come before a rebalance is asked for."""
@@ -74,6 +77,10 @@ class Facts:
     """A write to the config topic is on its way: the next one is decided with what it made."""
     needs_claim: bool = False
     """This worker leads, and may not write yet, or no more."""
+    away: ConfigTopicEnds | ConfigTopicUnread | None = None
+    """Why it stays out of the group for a while."""
+    settled_rebalances: int = 0
+    """After so many rebalances the work of this worker was started."""
 
     @property
     def is_leader(self) -> bool:

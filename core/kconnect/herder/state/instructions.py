@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.state.findings import Finding
 from kconnect.herder.state.writes import ConfigWrite, WriteFor
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
-from kconnect.storage.snapshot import ClusterSnapshot
+from kconnect.storage.snapshot import NO_OFFSET, ClusterSnapshot
 
 __all__ = [
     "Answer",
@@ -33,6 +34,7 @@ __all__ = [
     "StartWork",
     "StopWork",
     "TakeGeneration",
+    "Tell",
     "WithholdStops",
     "Write",
 ]
@@ -61,6 +63,13 @@ class RequestRejoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell the operator of something that the worker can not put right."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveGroup:
     """Leave the group, so that the others need not wait for this worker."""
 
@@ -69,9 +78,10 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """Read the config topic to its end; gives CaughtUp."""
+    """Read the config topic to its end, and on until `offset` is reached, if it is in time; gives CaughtUp."""
 
     timeout_ms: int
+    offset: int = NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +218,7 @@ Instruction = (
     TakeGeneration
     | WithholdStops
     | RequestRejoin
+    | Tell
     | LeaveGroup
     | CatchUp
     | Claim

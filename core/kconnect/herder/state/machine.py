@@ -54,6 +54,7 @@ from kconnect.herder.state.facts import Facts, HerderTimes, Phase
 from kconnect.herder.state.instructions import Instruction
 from kconnect.herder.state.keys import KeyForm, KeyRules
 from kconnect.herder.state.membership import MembershipRules
+from kconnect.herder.state.mismatch import MismatchRules, OwnSettings
 from kconnect.herder.state.restarts import RestartRules
 from kconnect.herder.state.tasks import TaskRules
 from kconnect.herder.state.writes import ForKey, ForRequest, ForTasks
@@ -69,7 +70,9 @@ _RING_ENTRIES = 500
 class HerderState:
     """Threads: one. Ticks come before the events of their time, and say when time alone calls for something."""
 
-    def __init__(self, times: HerderTimes | None = None, key_form: KeyForm | None = None) -> None:
+    def __init__(
+        self, times: HerderTimes | None = None, key_form: KeyForm | None = None, own: OwnSettings | None = None
+    ) -> None:
         self.facts = Facts(times or HerderTimes())
         self._restarts = RestartRules(self.facts)
         self._configs = ConfigRules(self.facts, self._restarts)
@@ -77,6 +80,7 @@ class HerderState:
         self._requests = RequestRules(self.facts, self._configs)
         self._tasks = TaskRules(self.facts)
         self._keys = KeyRules(self.facts, key_form or KeyForm())
+        self._mismatch = MismatchRules(self.facts, own or OwnSettings())
         self.ring: deque[tuple[Event, tuple[Instruction, ...]]] = deque(maxlen=_RING_ENTRIES)
         """What happened last, and what was done about it; ticks that called for nothing are left out."""
         self.rebalances = Rebalances()
@@ -104,7 +108,7 @@ class HerderState:
         """When a tick will call for something; None: only an event will."""
         times = [self._membership.next_due_ms()]
         if self.facts.phase is Phase.STABLE:
-            times.append(self._tasks.next_due_ms())
+            times += [self._tasks.next_due_ms(), self._mismatch.next_due_ms()]
             if self.facts.may_write:
                 times.append(self._keys.next_due_ms())
         return min((when for when in times if when is not None), default=None)
@@ -115,7 +119,7 @@ class HerderState:
                 self.facts.now_ms = now_ms
                 return []
             case ConfigsChanged():
-                return self._configs.take(event)
+                return [*self._configs.take(event), *self._mismatch.changed(event)]
             case Written():
                 return self._written(event)
             case Asked():
@@ -133,15 +137,17 @@ class HerderState:
 
     def _group(self, event: Started | Joining | Placed | Lost | CutOff | CaughtUp | Claimed) -> list[Instruction]:
         match event:
-            case Started():
-                return self._membership.begin(event)
+            case Started(snapshot):
+                return [*self._membership.begin(event), *self._mismatch.read(snapshot)]
             case Joining():
                 return self._membership.join(event)
             case Placed():
-                return self._membership.place(event)
+                return [*self._membership.place(event), *self._mismatch.placed(event)]
             case Lost():
+                self._mismatch.lost()
                 return self._membership.lose(event)
             case CutOff():
+                self._mismatch.lost()
                 return self._membership.cut_off(event)
             case CaughtUp():
                 return self._membership.catch_up(event)
@@ -185,5 +191,5 @@ class HerderState:
         if facts.phase is not Phase.STABLE:
             return self._membership.due()
         told = [*self._configs.due(), *self._keys.due(), *self._requests.due()]
-        told += [*self._restarts.due(), *self._tasks.due(), *self._membership.due()]
+        told += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
         return told

@@ -12,6 +12,7 @@ from kconnect.herder.group import Joining, Lost
 from kconnect.herder.state.configs import ConfigRules
 from kconnect.herder.state.events import CaughtUp, Claimed, CutOff, Placed, Started, StopAsked
 from kconnect.herder.state.facts import Facts, Phase
+from kconnect.herder.state.findings import ConfigTopicEnds, ConfigTopicUnread
 from kconnect.herder.state.instructions import (
     CatchUp,
     Claim,
@@ -22,6 +23,7 @@ from kconnect.herder.state.instructions import (
     StartWork,
     StopWork,
     TakeGeneration,
+    Tell,
     WithholdStops,
 )
 from kconnect.storage.snapshot import ClusterSnapshot
@@ -104,7 +106,7 @@ class MembershipRules:
         self._claim_at_ms = facts.now_ms if facts.is_leader else None
         lags = event.snapshot.offset < assignment.offset
         if lags or (assignment.error and facts.is_leader):
-            return [*told, CatchUp(facts.times.sync_timeout_ms)]
+            return [*told, CatchUp(facts.times.sync_timeout_ms, assignment.offset)]
         return [*told, *self._settle(event.snapshot)]
 
     def catch_up(self, event: CaughtUp) -> list[Instruction]:
@@ -112,18 +114,28 @@ class MembershipRules:
         again.
 
         Differs: all work stops when the worker leaves; Java's runs on for a while, though it may be given to others.
+        Java's worker joins again and again when its config topic ends before that of the others.
         """
+        facts, assignment = self._facts, self._facts.assignment
+        if event.problem is not None:
+            return self._stay_away(ConfigTopicUnread(event.problem), "taking too long to read the config topic")
+        self._read_again_at_ms = None
+        if facts.phase is Phase.UNREAD:
+            facts.phase, facts.snapshot = Phase.JOINING, event.snapshot
+            return []
+        if facts.phase is not Phase.SETTLING:
+            return []
+        if assignment is not None and event.snapshot.offset < assignment.offset:
+            ends = ConfigTopicEnds(event.snapshot.offset, assignment.offset)
+            return [Tell(ends), *self._stay_away(ends, "its config topic is not that of the group")]
+        return self._settle(event.snapshot)
+
+    def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str) -> list[Instruction]:
         facts = self._facts
-        if event.problem is None:
-            self._read_again_at_ms = None
-            if facts.phase is Phase.UNREAD:
-                facts.phase, facts.snapshot = Phase.JOINING, event.snapshot
-                return []
-            return self._settle(event.snapshot) if facts.phase is Phase.SETTLING else []
-        told = self._stop_all(f"the config topic was not read in time: {event.problem}") if facts.assignment else []
-        facts.phase = Phase.UNREAD
+        told = self._stop_all(why) if facts.assignment else []
+        facts.phase, facts.away = Phase.UNREAD, away
         self._read_again_at_ms = facts.now_ms + facts.times.unsync_backoff_ms
-        return [*told, LeaveGroup("taking too long to read the config topic")]
+        return [*told, LeaveGroup(why)]
 
     def claimed(self, event: Claimed) -> list[Instruction]:
         facts = self._facts
@@ -180,7 +192,8 @@ class MembershipRules:
             return self._rejoin("the leader had not read the configs that others have")
         if snapshot.offset != assignment.offset:
             return self._rejoin(f"configs are read up to {snapshot.offset}, work was assigned at {assignment.offset}")
-        facts.placed = snapshot
+        facts.placed, facts.away = snapshot, None
+        facts.settled_rebalances += 1
         told = self._configs.settle(snapshot.offset)
         told += self._stop(self._unowned(), "not assigned to this worker")
         fresh = Work(
