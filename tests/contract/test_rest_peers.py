@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,11 +15,15 @@ import pytest
 
 from kconnect.client.peers import Peers
 from kconnect.client.transport import Request
-from kconnect.errors import UnreachableError, WrongWorkerError
+from kconnect.clock import SystemClock
+from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
+from kconnect.herder.cluster.leader_client import RestLeader
+from kconnect.herder.cluster.told import utc_time
 from kconnect.model import TaskId
 from kconnect.rest import AppSettings, RestOptions, RestServer
 from kconnect.rest.jaas import Login
 from kconnect.rest.tls import peer_context
+from kconnect.storage.session_key import SessionKey
 from kit.certificates import Authority
 from kit.memory_herder import MemoryHerder, file_source
 from kit.rest_cluster import ClusterWorker, RestCluster, https_options, rest_cluster
@@ -116,6 +121,47 @@ def test_a_leader_that_can_not_be_reached_is_told_with_its_url_and_the_settings_
     assert (status, body["error_code"]) == (500, 500)
     assert str(body["message"]).startswith("IO Error trying to forward REST request: Nobody answers at " + nobody)
     assert "rest.advertised.host.name" in str(body["message"])
+
+
+def test_task_configs_for_a_leader_that_can_not_be_reached_name_its_url_and_settings(
+    cluster: RestCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A follower hands them on by itself: nobody gets an answer that could tell."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    leader = cluster.add("a:1", url=nobody)
+    cluster.add("b:2")
+    for number in range(2):
+        assert _put(leader, f"c{number}")[0] == 201
+    told = re.compile(rf"The leader did not take the tasks of connector c[01]: Nobody answers at {nobody} ")
+    eventually(lambda: told.search(caplog.text), 10, "it is told")
+    assert "rest.advertised.host.name, rest.advertised.port and rest.advertised.listener" in caplog.text
+
+
+def test_a_signature_that_the_leader_refuses_is_told_with_the_key_and_both_clocks(
+    cluster: RestCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = cluster.add("a:1")
+    assert _put(leader, "c")[0] == 201
+    eventually(lambda: leader.herder.session_key, 10, "there is a key")
+    mine = SessionKey(bytes(32), "HmacSHA256", 1_700_000_000_000)
+    peers = Peers(lambda: peer_context({}), 5.0)
+    for _ in range(2):
+        with pytest.raises(ForbiddenError) as err:
+            RestLeader(peers, clock=_Clock()).put_task_configs(leader.url, "c", [{}], mine)
+    peers.close()
+    told = str(err.value)
+    assert told.startswith("Internal request contained invalid signature. This worker signed POST /connectors/c/tasks")
+    assert f"to {leader.url.rstrip('/')} with the session key made at 2023-11-14 22:13:20.000Z" in told
+    assert f"here it is 2023-11-14 22:13:50.000Z, at {leader.url.rstrip('/')} it is 20" in told
+    key = leader.herder.session_key
+    assert key is not None
+    assert caplog.text.count(f"not signed with the session key made at {utc_time(key.created_ms)}; here it is") == 1
+
+
+class _Clock(SystemClock):
+    def time_ms(self) -> int:
+        return 1_700_000_030_000
 
 
 @pytest.mark.parametrize("url", ["ftp://leader:8083", "http://", "http://leader:port"])

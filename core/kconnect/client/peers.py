@@ -13,7 +13,15 @@ from kconnect.errors import BadRequestError, UnreachableError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Peers"]
+__all__ = ["ADVERTISED", "DEADLINE", "Peers"]
+
+ADVERTISED = (
+    "That is the address that worker gives to others: see its settings rest.advertised.host.name, "
+    "rest.advertised.port and rest.advertised.listener."
+)
+"""What to look at when a worker can not be reached at the URL its group knows."""
+DEADLINE = "(setting kconnect.request.timeout.ms)"
+"""By what the answer of another worker is late."""
 
 # As ConnectClient: one lost SYN (1 s) and its repetition
 _CONNECT_TIMEOUT_S = 3.0

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from kconnect.client.peers import Peers
+from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.client.transport import Request, Response
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.herder.sessions import ALGORITHM_HEADER, SIGNATURE_HEADER
@@ -60,8 +60,7 @@ class Forwarder:
             return await asyncio.wait_for(job, timeout_s)
         except TimeoutError:
             return _failed(
-                f"{error.url.rstrip('/')} did not answer {request} in time (setting kconnect.request.timeout.ms); "
-                "it may still carry it out."
+                f"{error.url.rstrip('/')} did not answer {request} in time {DEADLINE}; it may still carry it out."
             )
 
     def close(self) -> None:
@@ -77,12 +76,9 @@ class Forwarder:
         try:
             return passed_on(call, url.rstrip("/"), request, self._peers.send(url, request))
         except TimedOutError as err:
-            return _failed(f"{err} (setting kconnect.request.timeout.ms); it may still carry it out.")
+            return _failed(f"{err} {DEADLINE}; it may still carry it out.")
         except ConnectError as err:
-            return _failed(
-                f"{_FRAME}{err}. That is the address that worker gives to others: see its settings "
-                "rest.advertised.host.name, rest.advertised.port and rest.advertised.listener."
-            )
+            return _failed(f"{_FRAME}{err}. {ADVERTISED}")
 
 
 _FRAME: Final = "IO Error trying to forward REST request: "

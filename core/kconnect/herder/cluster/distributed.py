@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, ForbiddenError, NotFoundError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.answers import Answers
 from kconnect.herder.cluster.config import ClusterConfig
@@ -26,7 +26,7 @@ from kconnect.herder.cluster.rounds import Rounds
 from kconnect.herder.cluster.stages import Stages
 from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.herder.cluster.thread import HerderThread
-from kconnect.herder.cluster.told import ClusterNames, sentence
+from kconnect.herder.cluster.told import ClusterNames, sentence, utc_time
 from kconnect.herder.cluster.topics import ClusterTopics
 from kconnect.herder.cluster.worker_group import refuse_worker_group
 from kconnect.herder.connector_host import ConnectorHost
@@ -118,6 +118,7 @@ class DistributedHerder(HerderQuestions):
         self._cluster_id: str | None = None
         self._is_ready = False
         self._failure: ConnectError | None = None
+        self._refused_with: SessionKey | None = None  # told once for each key
         self._rounds: Rounds | None = None
         self._thread: HerderThread | None = None
         self._work: LocalWork | None = None
@@ -319,8 +320,23 @@ class DistributedHerder(HerderQuestions):
 
     def check_peer(self, signature: RequestSignature | None) -> None:
         """As Java, requests need a signature only with the sub-protocol `sessioned`."""
-        if self.requires_signatures:
-            check_signature(signature, self.session_key, self._cluster.verification_algorithms)
+        if not self.requires_signatures:
+            return
+        key = self.session_key
+        try:
+            check_signature(signature, key, self._cluster.verification_algorithms)
+        except ForbiddenError:
+            if key is not None and self._refused_with != key:
+                self._refused_with = key
+                log.warning(
+                    "A request was refused: it is not signed with the session key made at %s; here it is %s. Who "
+                    "signed it has not read the newest key of config.storage.topic=%s, or is no worker of group.id=%s",
+                    utc_time(key.created_ms),
+                    utc_time(self._cluster.clock.time_ms()),
+                    self._cluster.config_topic,
+                    self._cluster.group_id,
+                )
+            raise
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         self._ask(AskTasks(name, configs))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 from kconnect.client.failures import refusal
-from kconnect.client.peers import Peers
-from kconnect.client.transport import Request
+from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
+from kconnect.client.transport import Request, Response
+from kconnect.clock import Clock, SystemClock
+from kconnect.errors import ConnectError, ForbiddenError, TimedOutError, UnreachableError
+from kconnect.herder.cluster.told import utc_time
 from kconnect.herder.sessions import signature_headers
 from kconnect.storage.session_key import SessionKey
 
@@ -21,9 +25,10 @@ class RestLeader:
     Source: RestClient, DistributedHerder#publishConnectorTaskConfigs (Kafka 4.3).
     """
 
-    def __init__(self, peers: Peers, algorithm: str = "HmacSHA256") -> None:
+    def __init__(self, peers: Peers, algorithm: str = "HmacSHA256", clock: Clock | None = None) -> None:
         self._peers = peers
         self._algorithm = algorithm
+        self._clock = clock or SystemClock()
 
     def put_task_configs(
         self, leader_url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
@@ -43,6 +48,35 @@ class RestLeader:
         if key is not None:
             headers |= signature_headers(key, body, self._algorithm)
         request = Request(method, path, body, headers)
-        response = self._peers.send(url, request)
+        try:
+            response = self._peers.send(url, request)
+        except UnreachableError as err:
+            raise UnreachableError(f"{err}. {ADVERTISED}") from err
+        except TimedOutError as err:
+            raise TimedOutError(f"{err} {DEADLINE}", hint=err.hint) from err
         if response.status >= 300:
-            raise refusal(url.rstrip("/"), None, str(request), response)
+            raise self._refused(url, request, response, key)
+
+    def _refused(self, url: str, request: Request, response: Response, key: SessionKey | None) -> ConnectError:
+        """A refused signature is told with all that could have made it: the key, and the clocks of both workers."""
+        error = refusal(url.rstrip("/"), None, str(request), response)
+        if not isinstance(error, ForbiddenError) or key is None:
+            return error
+        theirs = response.headers.get("date")
+        clocks = f"here it is {utc_time(self._clock.time_ms())}"
+        if theirs is not None and (their_ms := _time_ms(theirs)) is not None:
+            clocks += f", at {url.rstrip('/')} it is {utc_time(their_ms)}"
+        return ForbiddenError(
+            f"{str(error).rstrip('.')}. This worker signed {request} to {url.rstrip('/')} with the session key made at "
+            f"{utc_time(key.created_ms)}; {clocks}. The leader has another key: one of the two has not read the newest "
+            "of config.storage.topic, or has another config.storage.topic",
+            hint=error.hint,
+        )
+
+
+def _time_ms(http_date: str) -> int | None:
+    """What a `Date` header says; None for one that is no date."""
+    try:
+        return int(parsedate_to_datetime(http_date).timestamp() * 1000)
+    except ValueError:
+        return None
