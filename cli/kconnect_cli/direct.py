@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from kconnect.errors import ConnectError
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.session import CliSession
+from kconnect_cli.signatures import as_command, keyword, parameters_of
 
 if TYPE_CHECKING:
     from kconnect.direct.apply import Applied, Checked
@@ -58,25 +59,9 @@ def with_direct(command: Callable[..., None]) -> Callable[..., None]:
             )
         command(session, **given)
 
-    hints = get_type_hints(command, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    first, *own = inspect.signature(command).parameters.values()
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what with_cluster reads
-        [
-            first,
-            inspect.Parameter("cluster", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ClusterOptions),
-            *(parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own),
-            inspect.Parameter("direct", kind, annotation=Direct, default=False),
-        ]
-    )
-    call.__annotations__ = {
-        first.name: CliSession,
-        "cluster": ClusterOptions,
-        **{parameter.name: hints[parameter.name] for parameter in own},
-        "direct": Direct,
-    }
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return with_cluster(call)
+    first, *own = parameters_of(command)
+    cluster = inspect.Parameter("cluster", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ClusterOptions)
+    return with_cluster(as_command(call, command, [first, cluster, *own, keyword("direct", Direct, False)]))
 
 
 def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:

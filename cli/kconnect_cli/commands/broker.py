@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect_cli.command_group import command_group
 from kconnect_cli.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
 from kconnect_cli.signals import signals_raise
@@ -22,12 +23,7 @@ NOT_RUNNING = 3
 # A JVM that ends on SIGTERM: `connect broker stop` from elsewhere
 _STOPPED_BY_SIGTERM = 143
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Start, stop, look at a real Kafka broker for development: one node, from Kafka's Maven artifacts.",
-)
+app = command_group("Start, stop, look at a real Kafka broker for development: one node, from Kafka's Maven artifacts.")
 
 Data = Annotated[
     Path | None,

@@ -11,15 +11,11 @@ import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect_cli.cluster import ClusterOptions, with_cluster
+from kconnect_cli.command_group import command_group
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Show members, leader and last rebalances of a cluster, as the broker knows them.",
-)
+app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
 _DEFAULT_LIMIT = 20
 _Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many, the last ones.")]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.connectors_apply import apply
 from kconnect_cli.commands.connectors_direct import change_directly
 from kconnect_cli.commands.connectors_status import status, wait
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorInfo, ConnectorStatus
     from kconnect_cli.changes import Mask
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="List, show, create, apply, watch, pause, resume, stop, restart, delete connectors.",
-)
+app = command_group("List, show, create, apply, watch, pause, resume, stop, restart, delete connectors.")
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
@@ -114,11 +110,8 @@ def pause(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Pause connectors: tasks stay and idle."""
-    if session.direct is not None:
-        change_directly(session, session.direct, names, "pause", dry_run=dry_run, yes=yes, force=force)
-        return
-    refuse_without_direct(dry_run=dry_run, force=force)
-    _each(session, names, "paused", session.client.pause_connector)
+    if not _is_done_directly(session, names, "pause", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "paused", session.client.pause_connector)
 
 
 @app.command()
@@ -128,11 +121,8 @@ def resume(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Resume paused or stopped connectors."""
-    if session.direct is not None:
-        change_directly(session, session.direct, names, "resume", dry_run=dry_run, yes=yes, force=force)
-        return
-    refuse_without_direct(dry_run=dry_run, force=force)
-    _each(session, names, "resumed", session.client.resume_connector)
+    if not _is_done_directly(session, names, "resume", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "resumed", session.client.resume_connector)
 
 
 @app.command()
@@ -142,11 +132,8 @@ def stop(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Stop connectors: tasks end, config and offsets stay."""
-    if session.direct is not None:
-        change_directly(session, session.direct, names, "stop", dry_run=dry_run, yes=yes, force=force)
-        return
-    refuse_without_direct(dry_run=dry_run, force=force)
-    _each(session, names, "stopped", session.client.stop_connector)
+    if not _is_done_directly(session, names, "stop", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "stopped", session.client.stop_connector)
 
 
 @app.command()
@@ -191,10 +178,8 @@ def delete(
 
     With --direct also one whose name REST can not address.
     """
-    if session.direct is not None:
-        change_directly(session, session.direct, names, "delete", dry_run=dry_run, yes=yes, force=force)
+    if _is_done_directly(session, names, "delete", dry_run=dry_run, yes=yes, force=force):
         return
-    refuse_without_direct(dry_run=dry_run, force=force)
     if names:
         session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
     _each(session, names, "deleted", session.client.delete_connector)
@@ -223,6 +208,17 @@ def reset_topics(session: CliSession, names: list[str]) -> None:
 app.command("apply")(apply)
 app.command("status")(status)
 app.command("wait")(wait)
+
+
+def _is_done_directly(
+    session: CliSession, names: Sequence[str], verb: str, *, dry_run: bool, yes: bool, force: bool
+) -> bool:
+    """With --direct the topics are changed. Errors: UsageProblem for what counts with it only, without it."""
+    if session.direct is None:
+        refuse_without_direct(dry_run=dry_run, force=force)
+        return False
+    change_directly(session, session.direct, names, verb, dry_run=dry_run, yes=yes, force=force)
+    return True
 
 
 def _each(session: CliSession, names: Sequence[str], verb: str, act: Callable[[str], None]) -> None:

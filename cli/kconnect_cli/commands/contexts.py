@@ -11,20 +11,42 @@ import typer
 
 from kconnect.errors import BadRequestError
 from kconnect.logs import HIDDEN
+from kconnect_cli.command_group import command_group
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
 from kconnect_cli.session import CliSession, with_session
 from kconnect_cli.target import without_user
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Add, use, list, show, remove named workers: URL, user, certificates.",
-)
+app = command_group("Add, use, list, show, remove named workers: URL, user, certificates.")
 
 _Name = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
+_WorkerUrl = Annotated[str | None, typer.Argument(metavar="URL", help="The same as --url.")]
+_User = Annotated[str | None, typer.Option("--user", metavar="USER", help="User for basic auth.")]
+_Ask = Annotated[bool, typer.Option("--password", help="Ask for the password; it is kept in the file.")]
+_Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")]
+_Env = Annotated[
+    str | None, typer.Option("--password-env", metavar="VARIABLE", help="Where the password is each time.")
+]
+_File = Annotated[
+    str | None, typer.Option("--password-file", metavar="FILE", help="File with the password, read each time.")
+]
+_CaFile = Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")]
+_CertFile = Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")]
+_KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")]
+_AskKey = Annotated[
+    bool, typer.Option("--key-password", help="Ask for the password of the key; it is kept in the file.")
+]
+_KeyStdin = Annotated[
+    bool, typer.Option("--key-password-stdin", help="Read it from stdin and keep it; behind --password-stdin.")
+]
+_KeyEnv = Annotated[str | None, typer.Option("--key-password-env", metavar="VARIABLE", help="Where it is each time.")]
+_KeySecretFile = Annotated[
+    str | None, typer.Option("--key-password-file", metavar="FILE", help="File with it, read each time.")
+]
+_WorkerFile = Annotated[
+    str | None, typer.Option("--worker", metavar="FILE", help="Properties file of its workers, for `connect topics`.")
+]
 _COLUMNS = (
     Column("CURRENT", lambda row: "*" if row["current"] else ""),
     Column("NAME", lambda row: row["name"]),
@@ -38,35 +60,20 @@ _COLUMNS = (
 def add(
     session: CliSession,
     context_name: _Name,
-    worker_url: Annotated[str | None, typer.Argument(metavar="URL", help="The same as --url.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="User for basic auth.")] = None,
-    ask: Annotated[bool, typer.Option("--password", help="Ask for the password; it is kept in the file.")] = False,
-    stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")] = False,
-    env: Annotated[
-        str | None, typer.Option("--password-env", metavar="VARIABLE", help="Where the password is each time.")
-    ] = None,
-    file: Annotated[
-        str | None, typer.Option("--password-file", metavar="FILE", help="File with the password, read each time.")
-    ] = None,
-    ca_file: Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")] = None,
-    cert_file: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")] = None,
-    key_file: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")] = None,
-    ask_key: Annotated[
-        bool, typer.Option("--key-password", help="Ask for the password of the key; it is kept in the file.")
-    ] = False,
-    key_stdin: Annotated[
-        bool, typer.Option("--key-password-stdin", help="Read it from stdin and keep it; behind --password-stdin.")
-    ] = False,
-    key_env: Annotated[
-        str | None, typer.Option("--key-password-env", metavar="VARIABLE", help="Where it is each time.")
-    ] = None,
-    key_secret_file: Annotated[
-        str | None, typer.Option("--key-password-file", metavar="FILE", help="File with it, read each time.")
-    ] = None,
-    worker_file: Annotated[
-        str | None,
-        typer.Option("--worker", metavar="FILE", help="Properties file of its workers, for `connect topics`."),
-    ] = None,
+    worker_url: _WorkerUrl = None,
+    user: _User = None,
+    ask: _Ask = False,
+    stdin: _Stdin = False,
+    env: _Env = None,
+    file: _File = None,
+    ca_file: _CaFile = None,
+    cert_file: _CertFile = None,
+    key_file: _KeyFile = None,
+    ask_key: _AskKey = False,
+    key_stdin: _KeyStdin = False,
+    key_env: _KeyEnv = None,
+    key_secret_file: _KeySecretFile = None,
+    worker_file: _WorkerFile = None,
 ) -> None:
     """Add a context, or replace it. The first one becomes the current one."""
     url = worker_url or session.given_url

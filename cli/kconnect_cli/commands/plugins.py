@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
+from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.plugin_project import new
 from kconnect_cli.commands.plugins_admin import list_, show, validate
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="List, show, validate what a worker can run; make a project for connectors of your own.",
-)
+app = command_group("List, show, validate what a worker can run; make a project for connectors of your own.")
 
 
 @app.callback()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
+from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.connectors_status import root_cause
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
@@ -17,9 +18,7 @@ from kconnect_cli.session import CliSession, Name, with_session
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="List, show, restart tasks of connectors."
-)
+app = command_group("List, show, restart tasks of connectors.")
 
 _Number = Annotated[int, typer.Argument(metavar="TASK", help="Number of the task.", show_default=False)]
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
