@@ -79,6 +79,8 @@ class ConnectorHost:
         self._offsets_of = offsets_of or (lambda _name: parts.offsets)
         self._reloads = Reloads(look_again)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
+        self._tasks_have: dict[str, Mapping[str, str]] = {}  # values that tasks here were started with
+        self._changed_to: dict[str, Mapping[str, str]] = {}  # touched by the thread of `_reloads`, and when forgotten
 
     def find(self, name: str) -> HostedConnector | None:
         return self._hosted.get(name)
@@ -138,7 +140,9 @@ class ConnectorHost:
             hosted.shut_down()
 
     def forget(self, name: str) -> None:
-        """Forget what the config of a connector that is gone referred to."""
+        """Forget what the config of a connector that is gone from here referred to."""
+        self._tasks_have.pop(name, None)
+        self._changed_to.pop(name, None)
         self._reloads.schedule(name, None)
         redaction.forget(f"connector {name}")
 
@@ -161,13 +165,33 @@ class ConnectorHost:
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
         return resolved
 
+    def note_tasks(self, entry: ConnectorEntry) -> None:
+        """Tasks of a connector are started here: have it looked at again, whether or not its instance is here too.
+
+        May wait for a config provider.
+        """
+        if not any(has_reference(value) for value in entry.config.values()):
+            self._tasks_have.pop(entry.name, None)
+            return
+        try:
+            self._tasks_have[entry.name] = self.resolved(entry).values
+        except ConfigError as err:  # the tasks fail for the same reason, and their status tells it
+            log.debug("What the config of connector %s refers to can not be watched: %s", entry.name, err)
+
     def has_changed(self, entry: ConnectorEntry) -> bool:
-        """Whether it runs with other values than its config refers to now. Errors: ConfigError."""
-        hosted = self.find(entry.name)
-        if hosted is None or not hosted.is_running:
+        """Whether it, or tasks noted here, run with other values than its config refers to now; told once for each
+        change, as a restart takes its time. Errors: ConfigError.
+        """
+        hosted, tasks_have = self.find(entry.name), self._tasks_have.get(entry.name)
+        has = [hosted.resolved.values] if hosted is not None and hosted.is_running else []
+        has += [] if tasks_have is None else [tasks_have]
+        if not has:
             return False
-        before = hosted.resolved.values
-        return self.resolved(entry).values != before
+        now = self.resolved(entry).values
+        is_news = any(values != now for values in has) and self._changed_to.get(entry.name) != now
+        if is_news:
+            self._changed_to[entry.name] = now
+        return is_news
 
     def new_plugin(self, config: Mapping[str, str]) -> Connector:
         """A new instance, neither initialized nor started. Errors: ConnectError, and what its constructor raises."""

@@ -209,4 +209,40 @@ def test_a_connector_restarts_where_it_runs_when_the_secret_that_its_config_refe
         file.write_text("word=second\n")
         eventually(lambda: cluster.journal.last._props["file"] == "second", 5, "the connector has the new secret")
         cluster.await_running("fsrc")
+        assert cluster.journal.calls.count("start") == 2, "it has restarted once"
         assert cluster.leader.herder.connector_config("fsrc")["file"] == f"${{file:{file}:word}}"
+
+
+def test_tasks_restart_on_every_worker_when_the_secret_that_their_config_refers_to_changes(tmp_path):
+    """Each worker looks for itself: the one with the connector's instance need not tell those with its tasks."""
+    file = tmp_path / "secrets.properties"
+    file.write_text("word=first\n")
+    providers = {
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+        "config.providers.file.param.ttl.ms": "20",
+    }
+    with memory_cluster(2, variables=Variables.of_worker(providers)) as cluster:
+        cluster.create("fsrc", file=f"${{file:{file}:word}}", tasks="3", tasks_max="3")
+        cluster.create("other", file="plain")
+        cluster.await_running("fsrc", tasks=3)
+        cluster.await_running("other")
+        before = {node.url: {task: spec.run for task, spec in node.launcher.tasks.items()} for node in cluster.nodes}
+        assert all(any(task.connector == "fsrc" for task in runs) for runs in before.values()), before
+        file.write_text("word=second\n")
+
+        def restarted():
+            after = {node.url: {task: spec.run for task, spec in node.launcher.tasks.items()} for node in cluster.nodes}
+            return all(
+                (after[url][task] != run) == (task.connector == "fsrc")
+                for url, runs in before.items()
+                for task, run in runs.items()
+            )
+
+        eventually(restarted, 5, "the tasks of the one connector run anew, where they were")
+        cluster.await_running("fsrc", tasks=3)
+        starts = sum(spec.id.connector == "fsrc" for node in cluster.nodes for spec in node.launcher.starts)
+        cluster.create("later")  # what was to come after the change has come by then
+        cluster.await_running("later")
+        again = sum(spec.id.connector == "fsrc" for node in cluster.nodes for spec in node.launcher.starts)
+        assert again == starts

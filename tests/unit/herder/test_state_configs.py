@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.group import Joining
-from kconnect.herder.state.instructions import RestartByPlan, SetLogLevel, SetTarget, StartWork, StopWork
+from kconnect.herder.state.events import ValuesChanged
+from kconnect.herder.state.instructions import RestartByPlan, RestartHere, SetLogLevel, SetTarget, StartWork, StopWork
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import Member, kinds, of
@@ -158,6 +159,28 @@ def test_a_restart_request_restarts_the_share_of_this_worker():
     member.settled([], [T1])
     member.store.put_restart_request(RestartRequested(C, only_failed=False, include_tasks=True))
     assert of(RestartByPlan, member.read()).here == Work((), (T1,))
+
+
+def test_what_is_here_of_a_connector_restarts_when_what_its_config_refers_to_has_changed():
+    member = Member(leads=False)
+    member.connector(C, tasks=2)
+    member.settled([], [TaskId(C, 1)])
+    told = of(RestartHere, member.step(ValuesChanged(C)))
+    assert (told.connector, told.here) == (C, Work((), (TaskId(C, 1),)))
+    member.step(Joining())
+    assert member.step(ValuesChanged(C)) == [], "work does not move in a rebalance"
+    assert of(RestartHere, member.place()).here == Work((), (TaskId(C, 1),))
+
+
+def test_values_that_change_while_the_work_goes_elsewhere_restart_nothing_here():
+    member = Member(leads=False)
+    member.connector(C, tasks=1)
+    member.settled([C], [TaskId(C, 0)])
+    member.step(Joining())
+    member.step(ValuesChanged(C))
+    told = member.place(revoked=Work((C,), (TaskId(C, 0),)))
+    member.step(Joining())
+    assert "RestartHere" not in kinds([*told, *member.place()])
 
 
 def test_of_two_restart_requests_the_one_with_the_larger_effect_counts():

@@ -21,7 +21,7 @@ from kconnect.herder.connector_runner import trace_of
 from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.orders import Orders
-from kconnect.herder.state.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven
+from kconnect.herder.state.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven, ValuesChanged
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
@@ -92,22 +92,19 @@ class LocalWork:
         _, late = wait(stops, self._stop_s + _STOP_MARGIN_S)
         if late:
             log.warning("%d connectors or sets of tasks are still stopping after %g s", len(late), self._stop_s)
+        for name in {*work.connectors, *(task_id.connector for task_id in work.tasks)}:
+            self._forget_if_gone(name)
 
     def look_again(self, entry: ConnectorEntry) -> None:
-        """What the config of a connector here refers to may have changed: it restarts with what stands there now.
+        """What the config of a connector refers to may have changed: what is here of it restarts then.
 
-        Threads: any. Errors: ConfigError when what it refers to can not be had.
+        The herder's thread decides, so that nothing starts again that was just revoked. Threads: any.
         """
-        name = entry.name
-        if not self._host.has_changed(entry):
-            return
-        log.info("What the config of connector %s refers to has changed: it restarts", name)
-
-        def told(error: ConnectError | None) -> None:
-            if error is not None:
-                log.error("Connector %s can not be restarted with what its config refers to: %s", name, error)
-
-        self.restart_connector(entry, told)
+        try:
+            if self._host.has_changed(entry):
+                self._post(ValuesChanged(entry.name))
+        except ConnectError as err:
+            log.error("Connector %s and its tasks keep the values they have: %s", entry.name, err)
 
     def restart_connector(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None]) -> None:
         """Stop and start it in the pool; `done` is told how it ended."""
@@ -258,9 +255,22 @@ class LocalWork:
     def _start_now(self, entry: ConnectorEntry, present: Sequence[TaskId], state: RunState) -> None:
         try:
             self._tasks.start(entry, present, self._host.kind(entry.config), self._version(entry), state)
+            self._pool.submit(self._note_tasks, entry)
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s can not be started", entry.name)
             self._fail(present, err)
+
+    def _note_tasks(self, entry: ConnectorEntry) -> None:
+        """In the pool: a config provider may take its time."""
+        try:
+            self._host.note_tasks(entry)
+            self._forget_if_gone(entry.name)
+        except Exception:  # top of a thread
+            log.exception("What the config of connector %s refers to can not be watched", entry.name)
+
+    def _forget_if_gone(self, name: str) -> None:
+        if self._host.find(name) is None and not self._status.runs(name):
+            self._host.forget(name)
 
     def _fail(self, ids: Sequence[TaskId], error: Exception) -> None:
         for task_id in ids:

@@ -42,6 +42,7 @@ from kconnect.herder.state.instructions import (
     RequestRejoin,
     Restart,
     RestartByPlan,
+    RestartHere,
     SetLogLevel,
     SetTarget,
     StartWork,
@@ -116,7 +117,9 @@ class Performer:
                 return self._claim()
             case Write():
                 return self._write(instruction)
-            case StartWork() | StopWork() | SetTarget() | RestartByPlan() | Restart() | AskTaskConfigs():
+            case (
+                StartWork() | StopWork() | SetTarget() | RestartByPlan() | RestartHere() | Restart() | AskTaskConfigs()
+            ):
                 self._work(instruction)
             case Answer() | Refuse() | Redirect() | ModifyOffsets() | FenceZombies():
                 self._answer(instruction)
@@ -218,7 +221,9 @@ class Performer:
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
-    def _work(self, told: StartWork | StopWork | SetTarget | RestartByPlan | Restart | AskTaskConfigs) -> None:
+    def _work(
+        self, told: StartWork | StopWork | SetTarget | RestartByPlan | RestartHere | Restart | AskTaskConfigs
+    ) -> None:
         hands = self._hands
         match told:
             case StartWork(work, snapshot):
@@ -230,6 +235,8 @@ class Performer:
                 hands.work.set_target(connector, state, here)
             case RestartByPlan():
                 self._restart_by_plan(told)
+            case RestartHere():
+                self._restart_here(told)
             case Restart():
                 self._restart(told)
             case AskTaskConfigs(connector, config):
@@ -261,6 +268,15 @@ class Performer:
         log.info("Restarting %sand %d tasks of connector %s", "it " if connector else "", len(tasks), entry.name)
         with hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
             hands.work.restart_parts(entry, connector=connector, tasks=tasks)
+
+    def _restart_here(self, told: RestartHere) -> None:
+        entry, here = entry_of(told.snapshot, told.connector), told.here
+        if entry is None:
+            return
+        what = [*(["it"] if here.connectors else []), *map(str, here.tasks)]
+        log.info("What the config of connector %s refers to has changed: restarting %s", entry.name, ", ".join(what))
+        with self._hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
+            self._hands.work.restart_parts(entry, connector=bool(here.connectors), tasks=here.tasks)
 
     def _restart(self, told: Restart) -> None:
         hands, subject = self._hands, told.subject

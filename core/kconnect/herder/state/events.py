@@ -29,6 +29,7 @@ __all__ = [
     "TaskConfigsForwarded",
     "TaskConfigsGiven",
     "Tick",
+    "ValuesChanged",
     "Written",
 ]
 
@@ -152,6 +153,13 @@ class TaskConfigsForwarded:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ValuesChanged:
+    """What the config of a connector refers to has changed since it, or tasks of it, were started here."""
+
+    connector: str
+
+
 Event = (
     Tick
     | Started
@@ -170,4 +178,5 @@ Event = (
     | TaskConfigsGiven
     | TaskConfigsFailed
     | TaskConfigsForwarded
+    | ValuesChanged
 )

@@ -29,6 +29,7 @@ __all__ = [
     "RequestRejoin",
     "Restart",
     "RestartByPlan",
+    "RestartHere",
     "SetLogLevel",
     "SetTarget",
     "StartWork",
@@ -119,6 +120,15 @@ class RestartByPlan:
     """Restart what the request chooses of a connector, as far as it is this worker's."""
 
     request: RestartRequested
+    here: Work
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartHere:
+    """Restart all that is here of a connector, as what its config refers to has changed."""
+
+    connector: str
     here: Work
     snapshot: ClusterSnapshot = field(repr=False)
 
@@ -226,6 +236,7 @@ Instruction = (
     | StopWork
     | Restart
     | RestartByPlan
+    | RestartHere
     | SetTarget
     | SetLogLevel
     | CleanUp

@@ -48,6 +48,7 @@ from kconnect.herder.state.events import (
     TaskConfigsForwarded,
     TaskConfigsGiven,
     Tick,
+    ValuesChanged,
     Written,
 )
 from kconnect.herder.state.facts import Facts, HerderTimes, Phase
@@ -127,6 +128,9 @@ class HerderState:
                 return self._requests.refuse_all() if self.facts.phase is Phase.STOPPED else []
             case GivenUp():
                 self._requests.give_up(event)
+                return []
+            case ValuesChanged(connector):
+                self._restarts.values_changed(connector)
                 return []
             case StopAsked():
                 return [*self._membership.stop(event), *self._requests.refuse_all()]

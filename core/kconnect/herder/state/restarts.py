@@ -1,4 +1,5 @@
-"""Rules for restarts that were asked of the whole cluster by a record: each worker restarts its part (KIP-745).
+"""Rules for restarts: those asked of the whole cluster by a record, of which each worker does its part (KIP-745), and
+those of a worker whose connectors and tasks run with values that are not the present ones.
 
 Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequest#compareTo (Kafka 4.3).
 """
@@ -6,7 +7,7 @@ Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequ
 from __future__ import annotations
 
 from kconnect.herder.state.facts import Facts
-from kconnect.herder.state.instructions import Instruction, RestartByPlan
+from kconnect.herder.state.instructions import Instruction, RestartByPlan, RestartHere
 from kconnect.storage.config_topic import RestartRequested
 
 __all__ = ["RestartRules", "impact"]
@@ -18,11 +19,16 @@ class RestartRules:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._wanted: dict[str, RestartRequested] = {}
+        self._changed: dict[str, None] = {}
 
     def want(self, request: RestartRequested) -> None:
         known = self._wanted.get(request.connector)
         if known is None or impact(request) > impact(known):
             self._wanted[request.connector] = request
+
+    def values_changed(self, connector: str) -> None:
+        """Each worker sees this for itself, so that each restarts its own."""
+        self._changed[connector] = None
 
     def due(self) -> list[Instruction]:
         """Restart what is here; a connector of which nothing is, or that is deleted, needs nothing."""
@@ -33,6 +39,11 @@ class RestartRules:
             here = facts.running_of(name)
             if here and facts.snapshot.contains(name):
                 told.append(RestartByPlan(request, here, facts.snapshot))
+        changed, self._changed = self._changed, {}
+        for name in changed:
+            here = facts.running_of(name)
+            if here and facts.snapshot.contains(name):
+                told.append(RestartHere(name, here, facts.snapshot))
         return told
 
 
