@@ -12,13 +12,12 @@ from kconnect.direct.listing import (
     connector_type,
     with_task_statuses_removed,
 )
-from kconnect.direct.reading import Latest, StatusView
 from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorType, LogRecord, RunState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.snapshot import ConfigFold
-from kconnect.storage.status_cache import StatusCache
-from kconnect.storage.status_topic import StoredStatus, decode_record, encode_status, status_key
+from kconnect.storage.status_topic import StoredStatus, encode_status, status_key
+from kit.topic_views import status_view
 
 
 def snapshot_of(config, tasks=(), name="c"):
@@ -32,12 +31,7 @@ def snapshot_of(config, tasks=(), name="c"):
 
 
 def view_of(statuses):
-    cache, latest = StatusCache(), Latest()
-    for offset, (subject, status) in enumerate(statuses.items()):
-        record = LogRecord("status", 0, offset, status_key(subject), encode_status(status))
-        cache.apply(decode_record(record.key, record.value))
-        latest.apply(record)
-    return StatusView(cache, latest)
+    return status_view([(status_key(subject), encode_status(status)) for subject, status in statuses.items()])
 
 
 RUNNING = StoredStatus(RunState.RUNNING, "w:1", 3, None, "4.3.0")

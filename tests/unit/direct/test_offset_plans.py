@@ -19,32 +19,22 @@ from kconnect.direct.offsets import (
     sink_plans,
     source_plans,
 )
-from kconnect.direct.reading import Latest, OffsetView
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition
 from kconnect.storage import config_topic
 from kconnect.storage.offset_topic import encode_key, encode_value
 from kconnect.storage.snapshot import ConfigFold
-from kconnect.storage.topic_offsets import OffsetCache
+from kit.topic_views import offset_view
 
 WORKER = {"bootstrap.servers": "b:1", "group.id": "g", "offset.storage.topic": "offsets"}
 PLAIN = ClusterAccess(WORKER)
 EXACTLY_ONCE = ClusterAccess(WORKER | {"exactly.once.source.support": "enabled"})
 
 
-def view_of(records):
-    cache, latest = OffsetCache(), Latest()
-    for offset, (key, value) in enumerate(records):
-        record = LogRecord("t", 0, offset, key, value)
-        cache.apply(key, value, None)
-        latest.apply(record)
-    return OffsetView(cache, latest)
-
-
 def source_of(*topics):
     """With two topics the first one is the connector's own."""
     names = ("own", None) if len(topics) == 2 else (None,)
-    return SourceNow("c", {name: view_of(records) for name, records in zip(names, topics, strict=True)})
+    return SourceNow("c", {name: offset_view(records) for name, records in zip(names, topics, strict=True)})
 
 
 def record(partition, offset):
@@ -127,7 +117,7 @@ def test_a_kill_between_steps_leaves_each_partition_as_before_or_as_after(own, w
         logs = {"own": [record(number, {"o": offset}) for number, offset in own.items()], **logs}
 
     def listed():
-        now = SourceNow("c", {topic: view_of(records) for topic, records in logs.items()})
+        now = SourceNow("c", {topic: offset_view(records) for topic, records in logs.items()})
         return now, {found.partition["p"]: found.offset["o"] for found in now.listed()}
 
     now, before = listed()

@@ -17,34 +17,25 @@ from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, Task
 from kconnect.storage import config_topic
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import ConfigFold
-from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.status_topic import (
     StoredStatus,
     TopicUse,
-    decode_record,
     encode_status,
     encode_topic_use,
     status_key,
     topic_key,
 )
+from kit.topic_views import config_view, records_of, status_view
 
 CONFIG = {"name": "src", "connector.class": "FileStreamSource", "db.password": "hunter2"}
 
 
 def configs(*written: tuple[bytes, bytes | None]) -> ConfigView:
-    fold, latest = ConfigFold(), Latest()
-    for offset, (key, value) in enumerate(written):
-        record = LogRecord("c", 0, offset, key, value, offset * 1000)
-        fold.apply(record)
-        latest.apply(record)
-    return ConfigView(fold.snapshot(), latest)
+    return config_view(records_of(written))
 
 
 def statuses(*written: tuple[bytes, bytes | None]) -> StatusView:
-    cache, latest = StatusCache(), Latest()
-    for key, value in written:
-        cache.apply(decode_record(key, value))
-    return StatusView(cache, latest)
+    return status_view(written)
 
 
 WRITTEN = (

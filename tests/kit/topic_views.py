@@ -1,0 +1,42 @@
+"""What `kconnect.direct` makes of topics that hold some records, each written a second after the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kconnect.direct.reading import ConfigView, Latest, OffsetView, StatusView
+from kconnect.model import LogRecord
+from kconnect.storage.snapshot import ConfigFold
+from kconnect.storage.status_cache import StatusCache
+from kconnect.storage.status_topic import decode_record
+from kconnect.storage.topic_offsets import OffsetCache
+
+Entry = tuple[bytes, bytes | None]
+
+
+def records_of(entries: Iterable[Entry], topic: str = "configs", begin: int = 0) -> list[LogRecord]:
+    return [LogRecord(topic, 0, at, key, value, at * 1000) for at, (key, value) in enumerate(entries, begin)]
+
+
+def config_view(records: Iterable[LogRecord]) -> ConfigView:
+    fold, latest = ConfigFold(), Latest()
+    for record in records:
+        fold.apply(record)
+        latest.apply(record)
+    return ConfigView(fold.snapshot(), latest)
+
+
+def status_view(entries: Iterable[Entry]) -> StatusView:
+    cache, latest = StatusCache(), Latest()
+    for record in records_of(entries, "status"):
+        cache.apply(decode_record(record.key, record.value))
+        latest.apply(record)
+    return StatusView(cache, latest)
+
+
+def offset_view(entries: Iterable[Entry] = ()) -> OffsetView:
+    cache, latest = OffsetCache(), Latest()
+    for record in records_of(entries, "offsets"):
+        cache.apply(record.key or b"", record.value, None)
+        latest.apply(record)
+    return OffsetView(cache, latest)
