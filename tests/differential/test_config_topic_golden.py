@@ -7,7 +7,6 @@ does between the two (which writes an action causes, what a task's config is mad
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from kconnect.storage.config_topic import Malformed, RestartRequested, SessionKe
 from kconnect.storage.java_order import grown_map_order, hash_map_order
 from kconnect.storage.record_log import Entry, MemoryLog, MemoryTopic, MemoryWriter
 from kconnect.storage.snapshot import ClusterSnapshot, ConfigFold
-from kit.golden import load
+from kit.golden import load, log_record
 
 SCENARIO = load("topics/scenario-disabled.json")["steps"]
 MISC = [case for case in load("topics/distributed-misc.json") if case.get("records")]
@@ -35,18 +34,7 @@ NOT_BY_AN_ACTION = {"eager": "after the unsigned POST of tasks the herder wrote 
 
 
 def configs_of(records: Iterable[Mapping[str, Any]]) -> list[LogRecord]:
-    return [
-        LogRecord(
-            record["topic"],
-            record["partition"],
-            record["offset"],
-            base64.b64decode(record["key_b64"]),
-            None if record["value_b64"] is None else base64.b64decode(record["value_b64"]),
-            record["timestamp"],
-        )
-        for record in records
-        if record["topic"].endswith("-configs")
-    ]
+    return [log_record(record) for record in records if record["topic"].endswith("-configs")]
 
 
 # --- reading ---

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
 
 from kconnect.herder.cluster.distributed import DistributedHerder
 from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.state.facts import HerderTimes
-from kconnect.herder.validation import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage.config_store import TopicConfigStore
@@ -21,6 +17,7 @@ from kconnect.storage.topic_offsets import TopicOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_group import MemoryGroup
 from kit.memory_launcher import MemoryLauncher
+from kit.rest_parts import rest_parts
 from kit.rest_replay import World
 
 
@@ -38,25 +35,8 @@ def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World
     configs = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
     statuses = TopicStatusStore(MemoryLog(MemoryTopic("statuses", 5)))
     offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets", 25)))
-
-    @contextmanager
-    def group_offsets(_: object) -> Iterator[MemoryGroups]:
-        yield groups
-
-    validator = ConnectorValidator(plugins, settings)
     herder = DistributedHerder(
-        HerderParts(
-            worker_config=settings,
-            plugins=plugins,
-            launcher=launcher,
-            offsets=offsets,
-            groups=group_offsets,
-            validate=validator.raise_if_invalid,
-            explain=validator.validate,
-            plugin_config=partial(plugin_config_keys, plugins),
-            tracks_topics=settings.get("topic.tracking.enable") != "false",
-            allows_topics_reset=settings.get("topic.tracking.allow.reset") != "false",
-        ),
+        rest_parts(settings, plugins, launcher, offsets, groups),
         ClusterParts(
             group_id=settings.get("group.id", "connect-cluster"),
             config_topic=settings.get("config.storage.topic", "connect-configs"),

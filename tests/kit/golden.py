@@ -6,6 +6,7 @@ import base64
 import datetime
 import json
 import struct
+from collections.abc import Mapping
 from decimal import Context
 from decimal import Decimal as PyDecimal
 from pathlib import Path
@@ -35,17 +36,20 @@ def load(name: str) -> Any:
 
 def recorded_topic(name: str) -> list[LogRecord]:
     """What Java wrote into one of its topics: `configs`, `status`, `offsets`, `sep-offsets`."""
-    return [
-        LogRecord(
-            record["topic"],
-            record["partition"],
-            record["offset"],
-            base64.b64decode(record["key_b64"]),
-            None if record["value_b64"] is None else base64.b64decode(record["value_b64"]),
-            record["timestamp"],
-        )
-        for record in load(f"topics/dump-orc-{name}.json")
-    ]
+    return [log_record(record) for record in load(f"topics/dump-orc-{name}.json")]
+
+
+def log_record(recorded: Mapping[str, Any]) -> LogRecord:
+    """A record of one of Java's topics, as it was recorded."""
+    value = recorded["value_b64"]
+    return LogRecord(
+        recorded["topic"],
+        recorded["partition"],
+        recorded["offset"],
+        base64.b64decode(recorded["key_b64"]),
+        None if value is None else base64.b64decode(value),
+        recorded["timestamp"],
+    )
 
 
 def schema_of(recorded: dict[str, Any] | None) -> Schema | None:

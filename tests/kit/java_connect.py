@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import psutil
 
 from kconnect.devbroker import JarSet, find_java
 from kit.ports import free_port
+from kit.rest_json import request_json
 from kit.waiting import eventually
 
 __all__ = ["JavaConnect", "write_properties"]
@@ -146,16 +146,7 @@ class JavaConnect:
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and JSON body of a REST request."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                status, text = answer.status, answer.read()
-        except urllib.error.HTTPError as answer:
-            status, text = answer.code, answer.read()
-        return status, json.loads(text) if text else None
+        return request_json(self.url + path, method, body)
 
     def await_running(self, connector: str, timeout_s: float = 30.0) -> None:
         """Wait until the connector and all its tasks (one at least) are RUNNING."""

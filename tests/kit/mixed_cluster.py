@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +15,7 @@ from kconnect.direct.live_group import LiveGroup, LiveWorker, read_group
 from kconnect.kafka.groups import describe_group
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import JavaConnect
+from kit.rest_json import request_json
 from kit.topics import consume, create_topic, end_offset
 from kit.waiting import eventually
 
@@ -79,17 +77,7 @@ class Node:
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and JSON body of a REST request to this very node."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                status, text = answer.status, answer.read()
-        except urllib.error.HTTPError as answer:
-            with answer:
-                status, text = answer.code, answer.read()
-        return status, json.loads(text) if text else None
+        return request_json(self.url + path, method, body, timeout_s=60)
 
     def get(self, path: str) -> Any:
         status, body = self.request("GET", path)

@@ -15,9 +15,6 @@ from kconnect.herder.cluster.distributed import DistributedHerder
 from kconnect.herder.cluster.leader_client import RestLeader
 from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.cluster.rounds import VERSIONS
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.validation import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer
 from kconnect.rest.tls import peer_context, server_context
@@ -29,6 +26,7 @@ from kit.distributed import TIMES
 from kit.herders import MemoryGroups
 from kit.memory_group import MemoryGroup
 from kit.memory_launcher import MemoryLauncher
+from kit.rest_parts import rest_parts
 from kit.waiting import eventually
 
 
@@ -93,7 +91,7 @@ class RestCluster:
             times=TIMES,
             request_timeout_s=10.0,
         )
-        herder = DistributedHerder(_parts(settings, self.plugins, launcher, offsets, groups), cluster)
+        herder = DistributedHerder(rest_parts(settings, self.plugins, launcher, offsets, groups), cluster)
         scheme = "https" if is_https else "http"
         server = RestServer(herder, [f"{scheme}://127.0.0.1:0"], None, options)
         server.start()
@@ -118,27 +116,3 @@ def rest_cluster(settings: Mapping[str, str] | None = None) -> Iterator[RestClus
 def https_options(settings: Mapping[str, str]) -> RestOptions:
     """Options of an https listener with these worker settings."""
     return RestOptions(tls=server_context(settings), peer_tls=partial(peer_context, settings))
-
-
-def _parts(
-    settings: Mapping[str, str],
-    plugins: PluginRegistry,
-    launcher: MemoryLauncher,
-    offsets: TopicOffsetStore,
-    groups: MemoryGroups,
-) -> HerderParts:
-    @contextmanager
-    def group_offsets(_: object) -> Iterator[MemoryGroups]:
-        yield groups
-
-    validator = ConnectorValidator(plugins, settings)
-    return HerderParts(
-        worker_config=settings,
-        plugins=plugins,
-        launcher=launcher,
-        offsets=offsets,
-        groups=group_offsets,
-        validate=validator.raise_if_invalid,
-        explain=validator.validate,
-        plugin_config=partial(plugin_config_keys, plugins),
-    )

@@ -12,19 +12,16 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.standalone import StandaloneHerder
-from kconnect.herder.validation import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher
+from kit.rest_parts import rest_parts
 
 _EMBEDDED = re.compile(r"(?:key|value|header)\.converter\.(?!plugin)|(?:transforms|predicates)\.\w+\.(?!type|plugin)")
 ANY = object()
@@ -66,26 +63,7 @@ class World:
 def world(worker_id: str, settings: Mapping[str, str], cluster_id: str = "cluster") -> Iterator[World]:
     """A worker that is not ready yet: call `herder.ready()`."""
     groups, offsets, launcher, plugins = MemoryGroups(), MemoryOffsetStore(), MemoryLauncher(), PluginRegistry.load()
-
-    @contextmanager
-    def group_offsets(_: object) -> Iterator[MemoryGroups]:
-        yield groups
-
-    validator = ConnectorValidator(plugins, settings)
-    herder = StandaloneHerder(
-        HerderParts(
-            worker_config=settings,
-            plugins=plugins,
-            launcher=launcher,
-            offsets=offsets,
-            groups=group_offsets,
-            validate=validator.raise_if_invalid,
-            explain=validator.validate,
-            plugin_config=partial(plugin_config_keys, plugins),
-            tracks_topics=settings.get("topic.tracking.enable") != "false",
-            allows_topics_reset=settings.get("topic.tracking.allow.reset") != "false",
-        )
-    )
+    herder = StandaloneHerder(rest_parts(settings, plugins, launcher, offsets, groups))
     launcher.start(herder.events)
     herder.start(worker_id, cluster_id)
     try:

@@ -1,0 +1,21 @@
+"""One request to a worker's REST API, ours or Java's."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+
+def request_json(url: str, method: str, body: Any = None, *, timeout_s: float = 30.0) -> tuple[int, Any]:
+    """Status and JSON body of the answer, whatever the status; None for no body."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            status, text = answer.status, answer.read()
+    except urllib.error.HTTPError as answer:
+        with answer:
+            status, text = answer.code, answer.read()
+    return status, json.loads(text) if text else None

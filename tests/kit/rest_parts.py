@@ -1,0 +1,43 @@
+"""What a herder behind REST is made of in tests: real plugins, real validation; the rest as it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+from kconnect.herder.interface import Launcher
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.plugin_config import plugin_config_keys
+from kconnect.herder.validation import ConnectorValidator
+from kconnect.plugins import PluginRegistry
+from kconnect.storage import OffsetStore
+from kit.herders import MemoryGroups
+
+
+def rest_parts(
+    settings: Mapping[str, str],
+    plugins: PluginRegistry,
+    launcher: Launcher,
+    offsets: OffsetStore,
+    groups: MemoryGroups,
+) -> HerderParts:
+    """`settings` are the worker's."""
+
+    @contextmanager
+    def group_offsets(_: object) -> Iterator[MemoryGroups]:
+        yield groups
+
+    validator = ConnectorValidator(plugins, settings)
+    return HerderParts(
+        worker_config=settings,
+        plugins=plugins,
+        launcher=launcher,
+        offsets=offsets,
+        groups=group_offsets,
+        validate=validator.raise_if_invalid,
+        explain=validator.validate,
+        plugin_config=partial(plugin_config_keys, plugins),
+        tracks_topics=settings.get("topic.tracking.enable") != "false",
+        allows_topics_reset=settings.get("topic.tracking.allow.reset") != "false",
+    )
