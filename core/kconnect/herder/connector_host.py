@@ -79,7 +79,8 @@ class ConnectorHost:
         self._offsets_of = offsets_of or (lambda _name: parts.offsets)
         self._reloads = Reloads(look_again)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
-        self._tasks_have: dict[str, Mapping[str, str]] = {}  # values that tasks here were started with
+        # configs that tasks here were started with, as written and with values
+        self._tasks_have: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
         self._changed_to: dict[str, Mapping[str, str]] = {}  # touched by the thread of `_reloads`, and when forgotten
 
     def find(self, name: str) -> HostedConnector | None:
@@ -166,15 +167,12 @@ class ConnectorHost:
         return resolved
 
     def note_tasks(self, entry: ConnectorEntry) -> None:
-        """Tasks of a connector are started here: have it looked at again, whether or not its instance is here too.
+        """Tasks of a connector start here: have it looked at again, whether or not its instance is here too.
 
         May wait for a config provider.
         """
-        if not any(has_reference(value) for value in entry.config.values()):
-            self._tasks_have.pop(entry.name, None)
-            return
         try:
-            self._tasks_have[entry.name] = self.resolved(entry).values
+            self._tasks_have[entry.name] = (entry.config, self.resolved(entry).values)
         except ConfigError as err:  # the tasks fail for the same reason, and their status tells it
             log.debug("What the config of connector %s refers to can not be watched: %s", entry.name, err)
 
@@ -184,7 +182,8 @@ class ConnectorHost:
         """
         hosted, tasks_have = self.find(entry.name), self._tasks_have.get(entry.name)
         has = [hosted.resolved.values] if hosted is not None and hosted.is_running else []
-        has += [] if tasks_have is None else [tasks_have]
+        if tasks_have is not None and tasks_have[0] == entry.config:  # else they are about to be replaced anyway
+            has.append(tasks_have[1])
         if not has:
             return False
         now = self.resolved(entry).values

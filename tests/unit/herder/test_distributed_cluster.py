@@ -239,8 +239,8 @@ def test_tasks_restart_on_every_worker_when_the_secret_that_their_config_refers_
                 for task, run in runs.items()
             )
 
-        eventually(restarted, 5, "the tasks of the one connector run anew, where they were")
-        cluster.await_running("fsrc", tasks=3)
+        eventually(restarted, 20, "the tasks of the one connector run anew, where they were")
+        cluster.await_running("fsrc", tasks=3, within_s=20)
         starts = sum(spec.id.connector == "fsrc" for node in cluster.nodes for spec in node.launcher.starts)
         cluster.create("later")  # what was to come after the change has come by then
         cluster.await_running("later")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
+from kconnect.config.variables import has_reference
 from kconnect.errors import ConnectError, NotFoundError, RetriableError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.config import entry_of
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 
 # Plugins wait for other systems rather than for the processor; Java has 8, of which one that hangs is one less
 _POOL_THREADS = 16
+# What tasks start with is noted before they do, so that no change is missed; files are read in 1 ms. A provider that
+# takes longer holds nothing up: a change between a start and its note is then seen with the next one
+_NOTE_S = 1.0
 # After plugins had the time of task.shutdown.graceful.timeout.ms: what else a stop costs
 _STOP_MARGIN_S = 1.0
 
@@ -254,8 +258,9 @@ class LocalWork:
 
     def _start_now(self, entry: ConnectorEntry, present: Sequence[TaskId], state: RunState) -> None:
         try:
+            if any(has_reference(value) for value in entry.config.values()):
+                wait([self._pool.submit(self._note_tasks, entry)], _NOTE_S)
             self._tasks.start(entry, present, self._host.kind(entry.config), self._version(entry), state)
-            self._pool.submit(self._note_tasks, entry)
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s can not be started", entry.name)
             self._fail(present, err)
@@ -264,7 +269,6 @@ class LocalWork:
         """In the pool: a config provider may take its time."""
         try:
             self._host.note_tasks(entry)
-            self._forget_if_gone(entry.name)
         except Exception:  # top of a thread
             log.exception("What the config of connector %s refers to can not be watched", entry.name)
 
