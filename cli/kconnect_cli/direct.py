@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +26,7 @@ __all__ = [
     "direct_client",
     "each_or_nothing",
     "refuse_without_direct",
+    "tell_dry_run",
     "tell_plans",
     "tell_warnings",
     "tell_who_lives",
@@ -33,6 +34,8 @@ __all__ = [
     "with_direct",
 ]
 
+# Connectors named in one sentence
+_MOST_TOLD = 10
 _DIRECT_HELP = "Work on the cluster's topics, with no worker; --worker or --bootstrap-servers say which cluster."
 Direct = Annotated[bool, typer.Option("--direct", help=_DIRECT_HELP)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="With --direct: print what would be written, write nothing.")]
@@ -88,8 +91,11 @@ def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[
         raise
 
 
-def tell_who_lives(session: CliSession) -> None:
-    """With --direct states are those that workers wrote last: says so when none of them is there to write others."""
+def tell_who_lives(session: CliSession, names: Collection[str]) -> None:
+    """With --direct states are those that workers wrote last: says so when none of them is there to write others.
+
+    And what is wanted of these connectors, where it is something else.
+    """
     client = session.direct
     if client is None:
         return
@@ -105,6 +111,10 @@ def tell_who_lives(session: CliSession) -> None:
         return
     if not live.is_live:
         session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")
+        told = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        if told:
+            session.say(f"The next worker makes {', '.join(told[:_MOST_TOLD])}{more}.")
 
 
 def tell_plans(session: CliSession, plans: Sequence[EditPlan], masks: Masks | None = None) -> None:
@@ -123,6 +133,17 @@ def tell_warnings(session: CliSession, checked: Sequence[Checked]) -> None:
     """What is to be known before anything is written, each sentence once."""
     for sentence in dict.fromkeys(sentence for found in checked for sentence in found.warnings):
         session.say(f"Warning: {sentence}")
+
+
+def tell_dry_run(session: CliSession, check: Callable[[], Checked]) -> None:
+    """The end of a dry run: what stands against the writing as things are now."""
+    try:
+        tell_warnings(session, [check()])
+    except ConnectError as err:
+        session.say(f"As things are: {err}")
+        if err.hint:
+            session.say(f"Hint: {err.hint}")
+    session.say("Dry run: nothing was changed.")
 
 
 def tell_written(session: CliSession, done: Sequence[Applied]) -> None:

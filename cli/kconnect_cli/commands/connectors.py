@@ -51,7 +51,7 @@ def list_(
     write_rows([_row(found) for found in chosen], _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
-    tell_who_lives(session)
+    tell_who_lives(session, [found.name for found in chosen])
 
 
 @app.command()
@@ -77,7 +77,7 @@ def show(
     else:
         one = len(found) == 1 and not selection.needs_looking
         write_object(found[0] if one else found, session.output)
-    tell_who_lives(session)
+    tell_who_lives(session, names)
 
 
 @app.command()

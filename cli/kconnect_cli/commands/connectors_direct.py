@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kconnect_cli.direct import each_or_nothing, tell_plans, tell_warnings, tell_written
+from kconnect_cli.direct import each_or_nothing, tell_dry_run, tell_plans, tell_warnings, tell_written
 
 if TYPE_CHECKING:
     from kconnect.direct.direct_client import DirectClient
@@ -27,26 +27,30 @@ def change_directly(
 ) -> None:
     """Show what will be written, ask, write it, and tell where it stands; one connector after the other.
 
-    `verb` is pause, resume, stop or delete. Nothing is written when one of them may not be.
+    `verb` is pause, resume, stop or delete. Nothing is written when one of them may not be; a dry run shows it all the
+    same, and says so.
     """
     from kconnect.direct.apply import Checked, apply_plan, check_plan
 
     if not names:
         return
     plans: dict[str, EditPlan] = {}
-    checked: list[Checked] = []
+    checked: dict[str, Checked] = {}
+
+    def check(name: str) -> Checked:
+        return check_plan(client.access, client.reader, plans[name], force=force)
 
     def prepare(name: str) -> None:
-        plan = client.plan(verb, name)
-        checked.append(check_plan(client.access, client.reader, plan, force=force))
-        plans[name] = plan
+        plans[name] = client.plan(verb, name)
+        if not dry_run:
+            checked[name] = check(name)
 
     each_or_nothing(session, names, prepare)
     tell_plans(session, list(plans.values()), client.masks)
-    tell_warnings(session, checked)
     if dry_run:
-        session.say("Dry run: nothing was changed.")
+        tell_dry_run(session, lambda: Checked.all_of(map(check, plans)))
         return
+    tell_warnings(session, list(checked.values()))
     session.confirm(f"{verb.capitalize()} {', '.join(names)} in {client.place}?", yes=yes)
 
     def write(name: str) -> None:

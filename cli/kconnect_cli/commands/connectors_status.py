@@ -62,9 +62,9 @@ def status(
     if watch and pause_s <= 0:
         raise UsageProblem(f"--interval {interval} must be above zero")
     if not watch:
-        rows = status_rows(_look(session, selection))
-        write_rows(rows, _COLUMNS, session.output)
-        tell_who_lives(session)
+        seen = _look(session, selection)
+        write_rows(status_rows(seen), _COLUMNS, session.output)
+        tell_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
     with signals_raise(), screen:

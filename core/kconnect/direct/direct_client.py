@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from kconnect.api import Connector
@@ -13,6 +14,7 @@ from kconnect.direct.listing import (
     connector_info,
     connector_status,
     connector_statuses,
+    states_to_come,
     with_task_statuses_removed,
 )
 from kconnect.direct.live_group import live_group
@@ -77,6 +79,10 @@ class DirectClient:
 
     def connector_status(self, name: str) -> ConnectorStatus:
         return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
+
+    def states_to_come(self, names: Collection[str]) -> dict[str, TargetState]:
+        """What the next worker makes of these connectors, where their statuses say otherwise."""
+        return states_to_come(self.configs.snapshot, self.statuses.statuses, names)
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         info = self.connector(name)

@@ -5,7 +5,7 @@ Source: AbstractHerder#connectorStatus, #connectorInfo, #connectorType (Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from kconnect.direct.access import InternalTopic
@@ -19,6 +19,7 @@ from kconnect.model import (
     ConnectorStatus,
     ConnectorType,
     RunState,
+    TargetState,
     TaskState,
 )
 from kconnect.plugins.aliases import BUILTINS, short_names
@@ -33,6 +34,7 @@ __all__ = [
     "connector_status",
     "connector_statuses",
     "connector_type",
+    "states_to_come",
     "with_task_statuses_removed",
 ]
 
@@ -98,6 +100,17 @@ def connector_type(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass 
         )
     )
     return told or type_by_settings(config)
+
+
+def states_to_come(snapshot: ClusterSnapshot, statuses: StatusCache, names: Collection[str]) -> dict[str, TargetState]:
+    """What is wanted of these connectors where the status that was written last says otherwise."""
+    found = {}
+    for name in names:
+        wanted, seen = snapshot.target_state(name), statuses.status(name) or _NEVER_SEEN
+        is_told = seen.state not in (RunState.PAUSED, RunState.STOPPED)
+        if wanted is not None and not (is_told if wanted is TargetState.STARTED else str(seen.state) == str(wanted)):
+            found[name] = wanted
+    return found
 
 
 def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusView) -> EditPlan:

@@ -10,10 +10,11 @@ from kconnect.direct.listing import (
     connector_status,
     connector_statuses,
     connector_type,
+    states_to_come,
     with_task_statuses_removed,
 )
 from kconnect.errors import NotFoundError
-from kconnect.model import ConnectorType, LogRecord, RunState, TaskId
+from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_topic import StoredStatus, encode_status, status_key
@@ -102,3 +103,29 @@ def test_a_stop_without_workers_removes_the_statuses_of_the_tasks_after_it():
         (b"status-task-c-0", None, 1),
         (b"status-task-c-1", None, 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "state", "told"),
+    [
+        (None, RunState.RUNNING, False),
+        (TargetState.STARTED, RunState.RUNNING, False),
+        (TargetState.STARTED, RunState.FAILED, False),
+        (TargetState.STARTED, None, False),
+        (TargetState.STARTED, RunState.PAUSED, True),
+        (TargetState.PAUSED, RunState.PAUSED, False),
+        (TargetState.PAUSED, RunState.RUNNING, True),
+        (TargetState.STOPPED, RunState.RUNNING, True),
+        (TargetState.STOPPED, RunState.STOPPED, False),
+        (TargetState.STOPPED, None, True),
+    ],
+)
+def test_what_the_next_worker_makes_of_a_connector_is_told_where_its_status_says_otherwise(wanted, state, told):
+    fold = ConfigFold()
+    entries = [config_topic.encode_connector("c", {"connector.class": "X"})]
+    entries += [config_topic.encode_target_state("c", wanted)] if wanted else []
+    for offset, (key, value) in enumerate(entries):
+        fold.apply(LogRecord("configs", 0, offset, key, value))
+    statuses = view_of({"c": StoredStatus(state, "w:1", 3)} if state else {}).statuses
+    assert states_to_come(fold.snapshot(), statuses, ["c"]) == ({"c": wanted} if told else {})
+    assert states_to_come(fold.snapshot(), statuses, []) == {}
