@@ -22,15 +22,13 @@ from kconnect_cli.commands.worker_command import (
     checked_level,
     exit_code,
     live_view,
+    run_worker,
     shows_live,
     start_broker,
 )
-from kconnect_cli.exits import Failure
 from kconnect_cli.session import Verbose, session_of
 
 _EXIT_HERDER = 1
-
-log = logging.getLogger(__name__)
 
 
 def distributed(
@@ -77,20 +75,7 @@ def worker_properties(file: Path) -> dict[str, str]:
 
 
 def _run(file: Path, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
-    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code."""
-    from kconnect.worker import DistributedWorker, StartupError
+    from kconnect.worker import DistributedWorker
 
     worker = DistributedWorker(properties, file=file)
-    signals.stop_on_signal(worker)
-    with live_view(worker, properties, live):
-        try:
-            worker.start()
-            log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
-            worker.wait()
-        except StartupError as err:
-            if not signals.received:
-                raise Failure(err, err.exit_code) from err
-        except ConnectError as err:
-            raise Failure(err, _EXIT_HERDER) from err
-        finally:
-            worker.stop()
+    run_worker(worker, signals, live_view(worker, properties, live), exit_code=_EXIT_HERDER)

@@ -22,10 +22,10 @@ from kconnect_cli.commands.worker_command import (
     checked_level,
     exit_code,
     live_view,
+    run_worker,
     shows_live,
     start_broker,
 )
-from kconnect_cli.exits import Failure
 from kconnect_cli.session import Verbose, session_of
 
 if TYPE_CHECKING:
@@ -87,35 +87,18 @@ class _Plan(NamedTuple):
 
 
 def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, live: logging.Handler | None) -> None:
-    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's exit code.
-
-    `watched`: files to follow, none for connectors.d, None to follow nothing. `live`: the log handler that the live
-    view stands for, None without a view.
-    """
-    from kconnect.worker import StandaloneWorker, StartupError
+    """`watched`: files to follow, none for connectors.d, None to follow nothing."""
+    from kconnect.worker import StandaloneWorker
 
     worker = StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
-    signals.stop_on_signal(worker)
-    with live_view(worker, plan.properties, live):
-        try:
-            worker.start()
-            log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
-            if not plan.connectors:
-                log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
-            with _file_watch(worker, plan, watched):
-                worker.wait()
-        except StartupError as err:
-            if not signals.received:
-                raise Failure(err, err.exit_code) from err
-        except ConnectError as err:
-            raise Failure(err, EXIT_WORKER) from err
-        finally:
-            worker.stop()
+    view = live_view(worker, plan.properties, live)
+    run_worker(worker, signals, view, exit_code=EXIT_WORKER, beside=lambda: _beside(worker, plan, watched))
 
 
-def _file_watch(
-    worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None
-) -> AbstractContextManager[object]:
+def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None) -> AbstractContextManager[object]:
+    """Follows the files, if any; a worker with nothing to do says what could be done."""
+    if not plan.connectors:
+        log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
     if watched is None:
         return nullcontext()
     from kconnect_cli.file_watch import FileWatch

@@ -1,4 +1,4 @@
-"""What `connect standalone` and `connect distributed` share: signals, the live view, exit codes, a broker beside."""
+"""What `connect standalone` and `connect distributed` share: the run itself, signals, exit codes, a broker beside."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +18,9 @@ from kconnect_cli.exits import Failure, UsageProblem
 from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
-    from kconnect_cli.live_view import ShownWorker
+    from kconnect.worker import DistributedWorker, StandaloneWorker
+
+    Worker = DistributedWorker | StandaloneWorker
 
 __all__ = [
     "EXIT_WORKER",
@@ -27,6 +29,7 @@ __all__ = [
     "checked_level",
     "exit_code",
     "live_view",
+    "run_worker",
     "shows_live",
     "start_broker",
 ]
@@ -50,8 +53,38 @@ def shows_live(no_live: bool) -> bool:
     return not no_live and sys.stderr.isatty() and sys.stdout.isatty()
 
 
+def run_worker(
+    worker: Worker,
+    signals: StopSignals,
+    view: AbstractContextManager[object],
+    *,
+    exit_code: int,
+    beside: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's code, `exit_code` once it has started.
+
+    `beside`: what goes on while it runs.
+    """
+    from kconnect.worker import StartupError
+
+    signals.stop_on_signal(worker)
+    with view:
+        try:
+            worker.start()
+            log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
+            with beside():
+                worker.wait()
+        except StartupError as err:
+            if not signals.received:
+                raise Failure(err, err.exit_code) from err
+        except ConnectError as err:
+            raise Failure(err, exit_code) from err
+        finally:
+            worker.stop()
+
+
 def live_view(
-    worker: ShownWorker, properties: Mapping[str, str], handler: logging.Handler | None
+    worker: Worker, properties: Mapping[str, str], handler: logging.Handler | None
 ) -> AbstractContextManager[object]:
     """The live view in place of the lines of `handler`; None: plain lines."""
     if handler is None:
@@ -81,18 +114,12 @@ def broker_port(bootstrap: str) -> int:
     return int(port)
 
 
-class Stoppable(Protocol):
-    """A worker, as signals know it."""
-
-    def request_stop(self) -> None: ...
-
-
 class StopSignals:
     """SIGINT and SIGTERM: the first asks the worker to stop, the second leaves at once (offsets stay as committed)."""
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._worker: Stoppable | None = None
+        self._worker: Worker | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> StopSignals:
@@ -104,7 +131,7 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave us
 
-    def stop_on_signal(self, worker: Stoppable) -> None:
+    def stop_on_signal(self, worker: Worker) -> None:
         self._worker = worker
         if self.received is not None:
             worker.request_stop()
