@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
-
 from kconnect.errors import ConfigError
+from kconnect_cli.output import painted
 from kconnect_cli.secrets_shown import unmasked
 
 if TYPE_CHECKING:
@@ -74,12 +73,12 @@ def config_change(name: str, old: Mapping[str, str], patch: Mapping[str, str | N
 def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
     """A change for people: a line for what is done, `-` and `+` for each setting."""
     style = {"create": "green", "update": "yellow", "delete": "red"}.get(change.action)
-    lines = [_painted(f"{change.action} {change.name}", style, colour)]
+    lines = [painted(f"{change.action} {change.name}", style, on=colour and style is not None)]
     for key, before, after in _settings(change, mask):
         if before is not None:
-            lines.append(_painted(f"  - {key} = {before}", "red", colour))
+            lines.append(painted(f"  - {key} = {before}", "red", on=colour))
         if after is not None:
-            lines.append(_painted(f"  + {key} = {after}", "green", colour))
+            lines.append(painted(f"  + {key} = {after}", "green", on=colour))
     return "\n".join(lines) + "\n"
 
 
@@ -92,7 +91,3 @@ def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
 def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:
     old, new = mask(change.old or {}), mask(change.new or {})
     return [(key, old.get(key), new.get(key)) for key in change.keys]
-
-
-def _painted(text: str, style: str | None, colour: bool) -> str:
-    return typer.style(text, fg=style) if colour and style else text

@@ -6,7 +6,6 @@ With --dry-run the plan is the data on stdout; else it is talk, and stdout has w
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
-from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
+from kconnect_cli.output import Column, Format, Row, is_coloured, painted, write_object, write_rows, write_text
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess
@@ -56,6 +55,7 @@ def carry_out(
     `prepare` is done once it is agreed to write.
     """
     from kconnect.direct.apply import apply_plan, check_plan
+    from kconnect_cli.direct import tell_dry_run
 
     masks = _masks(access, reader, plan, reveal=reveal)
     for note in plan.notes:
@@ -67,9 +67,9 @@ def carry_out(
         return
     if dry_run:
         _write_plan(session, plan, masks, as_settings=as_settings)
-        session.say("Dry run: nothing was written.")
+        tell_dry_run(session, lambda: check_plan(access, reader, plan, force=force))
         return
-    session.say(plan_text(plan, masks, as_settings=as_settings, colour=_is_coloured(sys.stderr)).rstrip("\n"))
+    session.say(plan_text(plan, masks, as_settings=as_settings, colour=is_coloured(sys.stderr)).rstrip("\n"))
     checked = check_plan(access, reader, plan, force=force)
     for sentence in checked.overridden:
         session.say(f"Forced: {sentence}")
@@ -104,7 +104,7 @@ def _write_plan(session: CliSession, plan: EditPlan, masks: Masks, *, as_setting
     elif session.output is Format.NAME:
         write_text("".join(f"{edit.key_text}\n" for edit in plan.edits))
     else:
-        write_text(plan_text(plan, masks, as_settings=as_settings, colour=_is_coloured(sys.stdout)))
+        write_text(plan_text(plan, masks, as_settings=as_settings, colour=is_coloured(sys.stdout)))
 
 
 def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: Masks) -> None:
@@ -131,7 +131,7 @@ def plan_text(plan: EditPlan, masks: Masks, *, as_settings: bool = False, colour
     for group in plan.groups:
         lines += _group_lines(group, colour)
     for edit in plan.edits:
-        lines.append(_painted(_title(edit), "yellow", colour))
+        lines.append(painted(_title(edit), "yellow", on=colour))
         settings = _settings_lines(edit, masks, colour) if as_settings else None
         lines += _value_lines(edit, masks, colour) if settings is None else settings
     return "".join(f"{line}\n" for line in lines)
@@ -178,8 +178,8 @@ def _value_lines(edit: Edit, masks: Masks, colour: bool) -> list[str]:
         return []
     old = None if edit.old is None else _shown(edit, edit.old.value, masks)
     new = _shown(edit, edit.new, masks)
-    lines = [] if old is None else [_painted(f"  - {_line(old)}", "red", colour)]
-    lines += [] if new is None else [_painted(f"  + {_line(new)}", "green", colour)]
+    lines = [] if old is None else [painted(f"  - {_line(old)}", "red", on=colour)]
+    lines += [] if new is None else [painted(f"  + {_line(new)}", "green", on=colour)]
     if old is not None and old == new:
         lines.append("  (only secrets differ: --show-secrets shows them)")
     return lines
@@ -198,10 +198,10 @@ def _settings_lines(edit: Edit, masks: Masks, colour: bool) -> list[str] | None:
     lines = []
     for key in sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         if key in old:
-            lines.append(_painted(f"  - {key} = {shown_old[key]}", "red", colour))
+            lines.append(painted(f"  - {key} = {shown_old[key]}", "red", on=colour))
         if key in new:
             same = " (another secret: --show-secrets shows it)" if shown_old.get(key) == shown_new[key] else ""
-            lines.append(_painted(f"  + {key} = {shown_new[key]}{same}", "green", colour))
+            lines.append(painted(f"  + {key} = {shown_new[key]}{same}", "green", on=colour))
     return lines
 
 
@@ -215,7 +215,7 @@ def _properties(value: bytes | None) -> dict[str, str] | None:
 
 
 def _group_lines(group: GroupEdit, colour: bool) -> list[str]:
-    lines = [_painted(f"consumer group {group.group}", "yellow", colour)]
+    lines = [painted(f"consumer group {group.group}", "yellow", on=colour)]
     for at, offset in group.new.items():
         lines.append(f"  {at}: {_or_none(group.old, at)} -> {'none' if offset is None else offset}")
     return lines
@@ -241,11 +241,3 @@ def _text(key: bytes) -> object:
 
     found = shown_bytes(key)
     return found if isinstance(found, str) or found is None else f"base64:{found['base64']}"
-
-
-def _painted(text: str, style: str, colour: bool) -> str:
-    return typer.style(text, fg=style) if colour else text
-
-
-def _is_coloured(stream: Any) -> bool:  # a text stream
-    return bool(stream.isatty()) and "NO_COLOR" not in os.environ

@@ -8,15 +8,13 @@ One connector is the body of REST's `/connectors/NAME/offsets`; several are an a
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from kconnect.errors import BadRequestError, ConfigError, ConnectError
+from kconnect.errors import BadRequestError, ConnectError
 from kconnect.model import ConnectorOffset, offsets_from_json, offsets_to_json
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.json_files import read_json, source_of
 
 __all__ = ["OffsetFile", "offsets_document", "read_offsets"]
 
@@ -58,14 +56,9 @@ def offsets_document(found: Mapping[str, Sequence[ConnectorOffset]], *, one: boo
 
 def read_offsets(name: str) -> OffsetFile:
     """Read a file, or stdin. Errors: ConnectError that names the file and the place."""
-    where = "stdin" if name == "-" else name
+    where, document = source_of(name), read_json(name)
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        return OffsetFile(where, _by_connector(json.loads(text)))
-    except json.JSONDecodeError as err:
-        raise ConfigError(f"{where} is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from err
-    except UnicodeDecodeError as err:
-        raise ConfigError(f"{where} is not UTF-8 text") from err
+        return OffsetFile(where, _by_connector(document))
     except BadRequestError as err:
         raise ConnectError(f"{where}: {err}", hint="`connect offsets show NAME -o json` prints what is taken.") from err
 

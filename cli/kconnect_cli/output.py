@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -14,6 +14,9 @@ __all__ = [
     "Column",
     "Format",
     "Row",
+    "is_coloured",
+    "json_cell",
+    "json_text",
     "painted",
     "plain_table",
     "state_counts",
@@ -68,10 +71,11 @@ def write_object(value: object, form: Format) -> None:
 
         write_text(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
     else:
-        write_text(_json(value) + "\n")
+        write_text(json_text(value) + "\n")
 
 
-def _json(value: object) -> str:
+def json_text(value: object) -> str:
+    """JSON for people and programs, without an end of line."""
     import orjson
 
     try:
@@ -82,17 +86,36 @@ def _json(value: object) -> str:
         return json.dumps(value, indent=2)
 
 
+def json_cell(value: object) -> str:
+    """JSON for a cell of a table, with sorted keys, so that equal values read the same; a dash for none."""
+    if value is None:
+        return "-"
+    import orjson
+
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # as above
+        import json
+
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def write_text(text: str) -> None:
     sys.stdout.write(text)
 
 
-def painted(text: str, colour: str | None = None, *, bold: bool = False) -> str:
-    """Text for stdout, in colour on a terminal (unless NO_COLOR is set)."""
+def is_coloured(stream: TextIO) -> bool:
+    """Whether text for it is painted: on a terminal, unless NO_COLOR is set."""
     import os
 
+    return stream.isatty() and "NO_COLOR" not in os.environ
+
+
+def painted(text: str, colour: str | None = None, *, bold: bool = False, on: bool | None = None) -> str:
+    """Text in colour if `on`; by default as it is for stdout."""
     import typer
 
-    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    is_plain = not (is_coloured(sys.stdout) if on is None else on)
     return text if is_plain else typer.style(text, fg=colour, bold=bold or None)
 
 

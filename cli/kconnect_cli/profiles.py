@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kconnect.errors import ConfigError, ConnectError, NotFoundError
+from kconnect.errors import ConfigError, ConnectError, NotFoundError, did_you_mean
 
 __all__ = ["Profile", "Profiles", "checked", "contexts_path", "load_profiles", "save_profiles"]
 
@@ -106,10 +106,7 @@ class Profiles:
         """Errors: NotFoundError with names that are alike."""
         if name in self.known:
             return self.known[name]
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, self.known, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "`connect contexts list` shows what there is."
+        hint = did_you_mean(name, self.known) or "`connect contexts list` shows what there is."
         raise NotFoundError(f"There is no context {name}", hint=hint)
 
     def with_profile(self, name: str, profile: Profile) -> Profiles:

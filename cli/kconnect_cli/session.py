@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError, did_you_mean
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.output import Format
@@ -250,13 +250,8 @@ class CliSession:
             return None
         if not names:
             return f"{self.url} has no connectors."
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, names, n=3)
-        if near:
-            return f"Did you mean {' or '.join(near)}?"
         shown = ", ".join(names[:10]) + (", .." if len(names) > 10 else "")
-        return f"{self.url} has these connectors: {shown}"
+        return did_you_mean(name, names) or f"{self.url} has these connectors: {shown}"
 
 
 def session_of(ctx: typer.Context) -> CliSession:

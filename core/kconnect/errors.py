@@ -24,7 +24,7 @@ ConnectError                      the root; catch this to catch all of ours
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "TimedOutError",
     "UnreachableError",
     "WrongWorkerError",
+    "did_you_mean",
 ]
 
 
@@ -177,3 +178,11 @@ class EnvironmentProblemError(ConnectError):
 
 class IllegalWorkerParametersError(ConnectError):
     """The settings of one connector do not fit this worker. Source: IllegalWorkerParametersException."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint for who misspelt a name: up to three that are known and like it; None when there is none."""
+    from difflib import get_close_matches  # here: only who made a mistake needs it
+
+    near = get_close_matches(name, list(known), n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else None

@@ -11,20 +11,16 @@ from typing import Annotated
 
 import typer
 
-from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError
+from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError, did_you_mean
 from kconnect_cli.changes import Change, config_change
+from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.connectors_apply import say_changes
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.session import CliSession, Name, with_session
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Get, set, unset, edit settings of connectors.",
-)
+app = command_group("Get, set, unset, edit settings of connectors.")
 
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
 _Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
@@ -134,12 +130,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _must_be_there(name: str, key: str, config: Mapping[str, str]) -> None:
-    if key in config:
-        return
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, config, n=3)
-    raise NotFoundError(f"{name} has no setting {key}", hint=f"Did you mean {' or '.join(near)}?" if near else None)
+    if key not in config:
+        raise NotFoundError(f"{name} has no setting {key}", hint=did_you_mean(key, config))
 
 
 def _editor() -> list[str]:

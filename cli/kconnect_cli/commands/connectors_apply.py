@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,7 +11,7 @@ import typer
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect_cli.changes import Change, change_text, change_to_json, plan_changes
 from kconnect_cli.exits import FAILED, UsageProblem
-from kconnect_cli.output import Format, write_object, write_text
+from kconnect_cli.output import Format, is_coloured, write_object, write_text
 from kconnect_cli.secrets_shown import Masker
 from kconnect_cli.session import CliSession, Yes, with_session
 
@@ -59,7 +58,7 @@ def say_changes(session: CliSession, changes: Sequence[Change]) -> None:
     if session.output in (Format.JSON, Format.YAML):
         write_object([change_to_json(change, mask) for change in changes], session.output)
         return
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = is_coloured(sys.stdout)
     for change in changes:
         if change.action == "unchanged":
             session.say(f"unchanged {change.name}")

@@ -8,17 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, did_you_mean
+from kconnect_cli.command_group import command_group
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, with_session
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="List, get, set levels of a worker's loggers.",
-)
+app = command_group("List, get, set levels of a worker's loggers.")
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 _Logger = Annotated[str, typer.Argument(metavar="LOGGER", help="A logger's name, or root.", show_default=False)]
@@ -45,7 +41,8 @@ def get(session: CliSession, logger: _Logger) -> None:
     try:
         row = _row(logger, session.client.logger(logger))
     except NotFoundError as err:
-        err.hint = _near(session, logger)
+        found = did_you_mean(logger, session.client.loggers())
+        err.hint = found or "connect loggers list shows those that have a level."
         raise
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)
@@ -80,10 +77,3 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _when(millis: int | None) -> str:
     return "-" if millis is None else datetime.fromtimestamp(millis / 1000, UTC).astimezone().isoformat(" ", "seconds")
-
-
-def _near(session: CliSession, logger: str) -> str | None:
-    from difflib import get_close_matches
-
-    near = get_close_matches(logger, session.client.loggers(), n=3)
-    return f"Did you mean {' or '.join(near)}?" if near else "connect loggers list shows those that have a level."

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect_cli.command_group import command_group
 from kconnect_cli.commands import offsets_move
 from kconnect_cli.direct import (
     Force,
     each_or_nothing,
     refuse_without_direct,
+    tell_dry_run,
     tell_plans,
     tell_warnings,
     tell_written,
     with_direct,
 )
-from kconnect_cli.output import Column, Format, Row, plain_table, write_object, write_rows
+from kconnect_cli.output import Column, Format, Row, json_cell, plain_table, write_object, write_rows
 from kconnect_cli.selection import Selection, with_selection
 from kconnect_cli.session import CliSession, Yes
 
@@ -25,12 +27,7 @@ if TYPE_CHECKING:
     from kconnect.direct.direct_client import DirectClient
     from kconnect.model import ConnectorOffset
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Show, alter, reset offsets of connectors; move them between files and topics.",
-)
+app = command_group("Show, alter, reset offsets of connectors; move them between files and topics.")
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
 
@@ -54,7 +51,7 @@ def show(session: CliSession, names: list[str], selection: Selection) -> None:
         write_object(offsets_document(found, one=one), session.output)
         return
     rows: list[Row] = [
-        {"name": name, "partition": _compact(o.partition), "offset": _compact(o.offset)}
+        {"name": name, "partition": json_cell(o.partition), "offset": json_cell(o.offset)}
         for name, offsets in found.items()
         for o in offsets
     ]
@@ -136,7 +133,10 @@ def _change_directly(
     yes: bool,
     force: bool,
 ) -> None:
-    """All connectors are looked at, and shown, before the first one is written. None: all offsets are forgotten."""
+    """All connectors are looked at, and shown, before the first one is written. None: all offsets are forgotten.
+
+    A dry run shows also what may not be done, and says so.
+    """
     from kconnect.direct.apply import Checked
     from kconnect.direct.offset_changes import OffsetChange, plan_offsets
 
@@ -145,7 +145,8 @@ def _change_directly(
 
     def prepare(name: str) -> None:
         changes[name] = plan_offsets(client, name, wanted[name], force=force)
-        checked.append(changes[name].check(client, force=force))
+        if not dry_run:
+            checked.append(changes[name].check(client, force=force))
 
     each_or_nothing(session, list(wanted), prepare)
     tell_warnings(session, checked)
@@ -156,8 +157,12 @@ def _change_directly(
         if change.zombies:
             session.say(f"  {change.zombies} producers of former tasks of {name} are fenced first.")
     changed = [name for name, change in changes.items() if not change.is_empty]
-    if dry_run or not changed:
-        session.say("Dry run: nothing was changed." if dry_run else "Nothing was changed.")
+    if dry_run:
+        found = changes.values()
+        tell_dry_run(session, lambda: Checked.all_of(change.check(client, force=force) for change in found))
+        return
+    if not changed:
+        session.say("Nothing was changed.")
         return
     session.confirm(f"{verb} offsets of {', '.join(changed)} in {client.place}?", yes=yes)
 
@@ -192,19 +197,12 @@ def _is_agreed(
 
 def _say_changes(session: CliSession, old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> None:
     """Old and new value of every partition that is named, for people."""
-    before = {_compact(offset.partition): _compact(offset.offset) for offset in old}
+    before = {json_cell(offset.partition): json_cell(offset.offset) for offset in old}
     rows = [
-        (_compact(offset.partition), before.get(_compact(offset.partition), "-"), _compact(offset.offset))
+        (json_cell(offset.partition), before.get(json_cell(offset.partition), "-"), json_cell(offset.offset))
         for offset in new
     ]
     if rows:
         session.say(plain_table(("PARTITION", "OLD", "NEW"), rows).rstrip("\n"))
     else:
         session.say("There are no committed offsets.")
-
-
-def _compact(value: object) -> str:
-    """One line of JSON with sorted keys, so that equal partitions read the same; a dash for none."""
-    import orjson
-
-    return "-" if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect_cli.cluster import ClusterOptions, with_cluster
-from kconnect_cli.direct import direct_client, tell_plans, tell_warnings, tell_written
+from kconnect_cli.direct import direct_client, tell_dry_run, tell_plans, tell_warnings, tell_written
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import plain_table, write_text
+from kconnect_cli.json_files import write_whole_file
+from kconnect_cli.output import json_text, plain_table
 from kconnect_cli.session import CliSession, Yes
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def export(
     No worker is needed, and one that runs does no harm. The JSON is that of `connect offsets show`, which `alter` and
     `import` take. --worker may name a standalone worker's properties too.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    from kconnect_cli.offset_files import offsets_document
+
     chosen = names or []
     source = _offsets_file(from_file, cluster, "--from-file")
     if file != "-" and Path(file).exists() and not overwrite:
         raise UsageProblem(f"{file} is there already", hint="--overwrite replaces it.")
     found = _of_cluster(session, cluster, chosen) if source is None else _of_file(session, source, chosen)
-    _write(file, found)
+    write_whole_file(file, json_text(offsets_document(found, one=False)) + "\n")
     count = sum(len(offsets) for offsets in found.values())
     place = "" if file == "-" else f" {'is' if count == 1 else 'are'} in {file}"
     session.say(f"{_counted(count, 'offset')} of {_counted(len(found), 'connector')}{place}.")
@@ -145,20 +147,6 @@ def _of_cluster(session: CliSession, cluster: ClusterOptions, names: list[str]) 
     return read_cluster(session.direct, names, session.say)
 
 
-def _write(file: str, found: Offsets) -> None:
-    import orjson
-
-    from kconnect_cli.offset_files import offsets_document
-
-    text = orjson.dumps(offsets_document(found, one=False), option=orjson.OPT_INDENT_2) + b"\n"
-    if file == "-":
-        write_text(text.decode())
-        return
-    beside = Path(f"{file}.tmp")
-    beside.write_bytes(text)
-    os.replace(beside, file)
-
-
 def _to_file(session: CliSession, path: Path, wanted: Offsets, *, replace: bool, dry_run: bool, yes: bool) -> None:
     from kconnect.direct.offset_moves import OffsetFileNow, refuse_if_used
 
@@ -190,11 +178,15 @@ def _to_cluster(
 
     client = session.direct = direct_client(session, cluster)
     found = TopicImport.plan(client, wanted, replaced=replace)
+    if dry_run:
+        tell_plans(session, found.plans)
+        tell_dry_run(session, lambda: found.check(client, force=force))
+        return
     checked = found.check(client, force=force)
     tell_plans(session, found.plans)
     tell_warnings(session, [checked])
-    if dry_run or not found.plans:
-        session.say("Dry run: nothing was changed." if dry_run else "The topics have these offsets already.")
+    if not found.plans:
+        session.say("The topics have these offsets already.")
         return
     session.confirm(f"Import offsets of {', '.join(wanted)} to {client.place}?", yes=yes)
     tell_written(session, found.apply(client, force=force))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import ConfigError, ConnectError, NotFoundError
+from kconnect.errors import NotFoundError
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.edit_flow import DryRun, carry_out
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import write_text
+from kconnect_cli.json_files import read_json, write_whole_file
+from kconnect_cli.output import json_text
 from kconnect_cli.secrets_shown import ShowSecrets
 from kconnect_cli.session import CliSession, Yes
 
@@ -40,8 +37,6 @@ Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
 CreateTopics = Annotated[
     bool, typer.Option("--create-topics", help="Create topics that are not there, as a worker of this file would.")
 ]
-
-_OWNER_ONLY = 0o600
 
 
 def mount(groups: TopicGroups) -> None:
@@ -88,7 +83,7 @@ def export(
         masks=masks_of(access, reveal=show_secrets),
         skip=lambda sentence: session.say(f"Left out: {sentence}"),
     )
-    _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n", is_secret=show_secrets)
+    write_whole_file(file, json_text(document) + "\n", is_secret=show_secrets)
     session.say(f"Exported {_count(document)} to {'stdout' if file == '-' else file}.")
 
 
@@ -113,7 +108,7 @@ def import_(
     from kconnect.direct.archive import import_plan, read_archive
     from kconnect.direct.reading import ClusterReader
 
-    archive = read_archive(_read(file)).chosen(_names(connectors))
+    archive = read_archive(read_json(file)).chosen(_names(connectors))
     access = cluster.access()
     with ClusterReader(access) as reader:
         missing = archiving.missing_topics(access, reader)
@@ -145,37 +140,6 @@ def _names(given: str | None) -> list[str] | None:
     if not names:
         raise UsageProblem("--connectors names none")
     return names
-
-
-def _read(file: str) -> object:
-    """The JSON of a file. Errors: ConfigError that names the file and the place."""
-    where = "stdin" if file == "-" else file
-    try:
-        return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where} is not UTF-8 text") from error
-
-
-def _write(file: str, text: str, *, is_secret: bool) -> None:
-    """Write a file as a whole: the one that was there stays until the new one is complete."""
-    if file == "-":
-        write_text(text)
-        return
-    path = Path(file)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        mode = _OWNER_ONLY if is_secret else 0o666
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise ConnectError(f"{file} can not be written: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _count(document: dict[str, Any]) -> str:

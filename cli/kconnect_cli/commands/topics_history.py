@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.cluster import ClusterOptions, with_cluster
-from kconnect_cli.output import Column, Format, Row, painted, write_object, write_rows, write_text
+from kconnect_cli.output import Column, Format, Row, json_cell, painted, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import ShowSecrets
 from kconnect_cli.session import CliSession, Name
 
@@ -103,10 +103,7 @@ def _records(options: ClusterOptions, which: InternalTopic, seen: set[str]) -> I
 
 
 def _nothing(name: str, word: str, seen: set[str]) -> NotFoundError:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, seen, n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"It knows of: {', '.join(sorted(seen)[:10]) or 'none'}"
+    hint = did_you_mean(name, seen) or f"It knows of: {', '.join(sorted(seen)[:10]) or 'none'}"
     return NotFoundError(f"The {word} topic has no record of a connector {name}", hint=hint)
 
 
@@ -144,12 +141,6 @@ def _write_steps(
     write_rows(rows, columns, session.output, "offset")
 
 
-def _compact(value: object) -> str:
-    import orjson
-
-    return "-" if value is None else orjson.dumps(value).decode()
-
-
 def _worker(row: Row) -> str:
     return f"{row['who']['worker_id']} (generation {row['who']['generation']})" if row["who"] else "-"
 
@@ -172,7 +163,7 @@ _STATUS = (
 )
 _OFFSETS = (
     *_PLACE,
-    Column("PARTITION", lambda row: _compact(row["source_partition"])),
-    Column("BEFORE", lambda row: _compact(row["before"])),
-    Column("OFFSET", lambda row: _compact(row["value"])),
+    Column("PARTITION", lambda row: json_cell(row["source_partition"])),
+    Column("BEFORE", lambda row: json_cell(row["before"])),
+    Column("OFFSET", lambda row: json_cell(row["value"])),
 )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.commands.topics_records import Asked, clients_told, follow_changes, show_records
-from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.output import Column, Format, json_cell, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import ShowSecrets
 from kconnect_cli.session import CliSession
 from kconnect_cli.signals import signals_raise
@@ -186,7 +186,7 @@ def _write_offsets(session: CliSession, view: OffsetView, asked: Asked, _: Clust
         _write_names(found)
     else:
         rows = [
-            {"name": name, "partition": _compact(item.partition), "offset": _compact(item.offset)}
+            {"name": name, "partition": json_cell(item.partition), "offset": json_cell(item.offset)}
             for name, items in found.items()
             for item in items
         ]
@@ -214,18 +214,7 @@ def _write_names(names: Iterable[str]) -> None:
     write_text("".join(f"{name}\n" for name in names))
 
 
-def _compact(value: object) -> str:
-    """One line of JSON with sorted keys, so that equal partitions read the same."""
-    import json
-
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
 def _near(name: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches
-
     names = sorted(known)
-    near = get_close_matches(name, names, n=3)
-    if near:
-        return f"Did you mean {' or '.join(near)}?"
-    return f"It knows {', '.join(names[:10])}{', ..' if len(names) > 10 else ''}" if names else None
+    shown = f"It knows {', '.join(names[:10])}{', ..' if len(names) > 10 else ''}" if names else None
+    return did_you_mean(name, names) or shown

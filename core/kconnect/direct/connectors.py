@@ -9,7 +9,7 @@ from kconnect.direct.access import InternalTopic
 from kconnect.direct.edits import Edit, EditPlan, NoLiveOwner
 from kconnect.direct.raw import connector_of
 from kconnect.direct.reading import ConfigView, StatusView
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, did_you_mean
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import (
     Malformed,
@@ -137,11 +137,9 @@ def known(view: ConfigView, connector: str) -> StringMap:
     config = view.snapshot.raw_config(connector)
     if config is not None:
         return config
-    from difflib import get_close_matches
-
-    near = get_close_matches(connector, view.snapshot.connectors, n=3)
     names = ", ".join(sorted(view.snapshot.connectors)[:10])
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {names}" if names else "There are none."
+    shown = f"There are: {names}" if names else "There are none."
+    hint = did_you_mean(connector, view.snapshot.connectors) or shown
     raise NotFoundError(f"Unknown connector {connector}", hint=hint)
 
 

@@ -10,7 +10,7 @@ from kconnect.direct.access import InternalTopic
 from kconnect.direct.edits import Edit, EditPlan, requirements_for_keys
 from kconnect.direct.raw import bytes_of
 from kconnect.direct.reading import Latest
-from kconnect.errors import BadRequestError, DataError, NotFoundError
+from kconnect.errors import BadRequestError, DataError, NotFoundError, did_you_mean
 from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord
 from kconnect.storage.config_topic import CONNECTOR, TASK, Malformed, Unknown, decode, read_key
@@ -147,11 +147,8 @@ def _settings(record: LogRecord | None) -> Mapping[str, Any]:
 
 
 def _near_hint(latest: Latest, text: str) -> str | None:
-    from difflib import get_close_matches
-
     keys = [record.key.decode(errors="backslashreplace") for record in latest.all() if record.key is not None]
-    near = get_close_matches(text, keys, n=3)
-    return f"Did you mean {' or '.join(near)}?" if near else None
+    return did_you_mean(text, keys)
 
 
 def _no_number(text: str) -> None:
