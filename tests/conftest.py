@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kconnect.devbroker import DevBroker
 from kit.leaks import Snapshot
@@ -32,6 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)
+    # How fast values are drawn tells of the machine's load, not of what is tested
+    settings.register_profile("any-load", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    settings.load_profile("any-load")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
