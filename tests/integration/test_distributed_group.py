@@ -50,6 +50,19 @@ def test_two_workers_share_connectors_and_one_that_leaves_gives_them_back(broker
         eventually(lambda: running(leader, *names), 20, "all run")
         eventually(lambda: running(follower, *names), 5, "the other worker sees it")
         assert len(tasks_of(leader)) == len(tasks_of(follower)) == 3
+        for worker in made:
+            with urllib.request.urlopen(f"{worker.rest_url}/metrics") as answer:
+                measured = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#")
+            assert measured[f'kafka_connect_worker_rebalance_metrics_leader_name{{value="{leader.url}"}}'] == "1"
+            assert measured['kafka_connect_worker_rebalance_metrics_connect_protocol{value="SESSIONED"}'] == "1"
+            assert measured["kafka_connect_worker_rebalance_metrics_rebalancing"] == "0"
+            assert int(measured["kafka_connect_worker_rebalance_metrics_completed_rebalances_total"]) >= 2
+            of_group = {name.partition("{")[0]: value for name, value in measured.items() if "client_id" in name}
+            assert of_group["kafka_connect_coordinator_metrics_assigned_tasks"] == "3"
+            for what in ("heartbeat", "join", "sync", "rebalance"):
+                assert int(of_group[f"kafka_connect_coordinator_metrics_{what}_total"]) >= 1
+            assert float(of_group["kafka_connect_coordinator_metrics_heartbeat_response_time_max"]) > 0
+            assert int(of_group["kafka_connect_coordinator_metrics_last_heartbeat_seconds_ago"]) >= 0
         with pytest.raises(WrongWorkerError) as err:
             follower.herder.delete_connector("c0")
         assert err.value.url == leader.url

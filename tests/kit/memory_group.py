@@ -11,6 +11,7 @@ from typing import Protocol
 from kconnect.herder.assignment.eager import JoinedGroup
 from kconnect.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
 from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
+from kconnect.metrics import GroupMeter
 
 
 class Questions(Protocol):
@@ -81,6 +82,7 @@ class MemoryMember:
     def __init__(self, group: MemoryGroup, name: str, questions: Questions) -> None:
         self._group = group
         self.id = name
+        self.meter = GroupMeter(name)
         self._questions = questions
         self.assigned: bytes | None = None
         self.lost: str | None = None

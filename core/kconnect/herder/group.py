@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kconnect.herder.assignment.protocol import Assignment
+from kconnect.metrics import GroupMeter
 
 __all__ = ["Assigned", "GroupEvent", "Joining", "Lost", "Membership"]
 
@@ -51,6 +52,11 @@ class Membership(Protocol):
 
         Threads: any.
         """
+        ...
+
+    @property
+    def meter(self) -> GroupMeter:
+        """What it has done with its coordinator. Threads: any."""
         ...
 
     def poll(self, timeout_s: float) -> Sequence[GroupEvent]:

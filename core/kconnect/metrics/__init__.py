@@ -3,7 +3,8 @@
 Imports only the ground rooms: pipeline counts with it, herder, spark and rest hand it on.
 """
 
-from kconnect.metrics.catalogue import CATALOGUE, NOT_COLLECTED, Kind, Metric
+from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, Kind, Metric
+from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from kconnect.metrics.readings import PluginUse, Reading, WorkerView, readings_of
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
@@ -12,11 +13,15 @@ from kconnect.metrics.startups import StartupCount, Startups
 __all__ = [
     "CATALOGUE",
     "CONTENT_TYPE",
+    "COORDINATOR",
     "NOT_COLLECTED",
+    "GroupMeter",
+    "GroupView",
     "Kind",
     "Metric",
     "PluginUse",
     "Reading",
+    "SettleMeter",
     "Spread",
     "StartupCount",
     "Startups",
@@ -24,6 +29,7 @@ __all__ = [
     "TaskMeter",
     "TaskMeters",
     "WorkerView",
+    "group_readings",
     "prometheus_text",
     "readings_of",
 ]

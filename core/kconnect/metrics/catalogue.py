@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["BY_NAME", "CATALOGUE", "NOT_COLLECTED", "Kind", "Metric", "prometheus_name"]
+__all__ = ["BY_NAME", "CATALOGUE", "COORDINATOR", "NOT_COLLECTED", "Kind", "Metric", "prometheus_name"]
 
 
 class Kind(StrEnum):
@@ -174,22 +174,50 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     *_group(
         "connect-worker-rebalance-metrics",
         (),
-        ("connect-protocol", _T, "", "Protocol of the group of workers."),
+        ("connect-protocol", _T, "", "Protocol of the group of workers: EAGER, COMPATIBLE or SESSIONED."),
         ("leader-name", _T, "", "URL of the worker that leads the group."),
-        ("epoch", _G, "", "Generation of the group."),
-        ("completed-rebalances-total", _C, "", "Rebalances this worker has gone through."),
-        ("rebalancing", _G, "", "1 while this worker is in a rebalance."),
-        ("rebalance-avg-time-ms", _G, "ms", "How long a rebalance takes, the mean."),
-        ("rebalance-max-time-ms", _G, "ms", "The longest rebalance."),
-        ("time-since-last-rebalance-ms", _G, "ms", "Time since the last rebalance ended."),
+        ("epoch", _G, "", "Generation of the group; -1 before the first."),
+        ("completed-rebalances-total", _C, "", "Rebalances after which this worker has begun its work."),
+        ("rebalancing", _G, "", "1 while this worker has an assignment whose work it has not begun."),
+        ("rebalance-avg-time-ms", _G, "ms", "From an assignment until its work is begun, the mean of a minute."),
+        ("rebalance-max-time-ms", _G, "ms", "The longest such time of the last minute."),
+        ("time-since-last-rebalance-ms", _G, "ms", "Time since the work of the last rebalance began; +Inf for never."),
     ),
 )
 
-_NO_GROUP = "a standalone worker has no group of workers, as in Java"
+COORDINATOR: Final[tuple[Metric, ...]] = _group(
+    "connect-coordinator-metrics",
+    ("client_id",),
+    ("assigned-connectors", _G, "", "Connectors the group has given this worker."),
+    ("assigned-tasks", _G, "", "Tasks the group has given this worker."),
+    ("heartbeat-rate", _G, "1/s", "Answered heartbeats each second, over a minute."),
+    ("heartbeat-total", _C, "", "Answered heartbeats."),
+    ("heartbeat-response-time-max", _G, "ms", "The longest time to the answer of a heartbeat in the last minute."),
+    ("last-heartbeat-seconds-ago", _G, "s", "Time since the last heartbeat was sent; -1 for never."),
+    ("join-rate", _G, "1/s", "Joins of the group each second, over a minute."),
+    ("join-total", _C, "", "Joins of the group."),
+    ("join-time-avg", _G, "ms", "How long a join takes until all have joined, the mean of a minute."),
+    ("join-time-max", _G, "ms", "The longest join of the last minute."),
+    ("sync-rate", _G, "1/s", "Assignments fetched each second, over a minute."),
+    ("sync-total", _C, "", "Assignments fetched."),
+    ("sync-time-avg", _G, "ms", "How long it takes to fetch an assignment, the mean of a minute."),
+    ("sync-time-max", _G, "ms", "The longest such time of the last minute."),
+    ("rebalance-total", _C, "", "Rebalances that gave this worker an assignment."),
+    ("rebalance-rate-per-hour", _G, "1/h", "These rebalances, each hour, over a minute."),
+    ("rebalance-latency-avg", _G, "ms", "From the wish to join to the assignment, retries included, the mean."),
+    ("rebalance-latency-max", _G, "ms", "The longest such time of the last minute."),
+    ("rebalance-latency-total", _C, "ms", "The sum of these times."),
+    ("failed-rebalance-total", _C, "", "Attempts to join or to fetch an assignment that came to nothing."),
+    ("failed-rebalance-rate-per-hour", _G, "1/h", "These attempts, each hour, over a minute."),
+    ("last-rebalance-seconds-ago", _G, "s", "Time since the last rebalance gave an assignment; -1 for never."),
+)
+"""What Java's clients measure of the group of workers: not in the list of metrics that Connect prints of itself."""
+
 NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
-    **{(metric.group, metric.name): _NO_GROUP for metric in CATALOGUE if "rebalance" in metric.group},
     ("sink-task-metrics", "sink-record-lag-max"): "Java names it in its catalogue and never measures it",
 }
-"""Rows that no worker of ours shows yet, by group and name, with the reason."""
+"""Rows that no worker of ours shows, by group and name, with the reason."""
 
-BY_NAME: Final[dict[tuple[str, str], Metric]] = {(metric.group, metric.name): metric for metric in CATALOGUE}
+BY_NAME: Final[dict[tuple[str, str], Metric]] = {
+    (metric.group, metric.name): metric for metric in (*CATALOGUE, *COORDINATOR)
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 
-from kconnect.metrics.catalogue import CATALOGUE, NOT_COLLECTED, Kind, Metric
+from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, Kind, Metric
 
 __all__ = ["metrics_document"]
 
@@ -27,8 +27,11 @@ scrape_configs:
 - Totals begin at 0 with each start of a task, also when its slot was lost.
 - A word such as a status is a line with the value 1 and the word as label `value`.
 - Parts such as `..-percentage` and `..-ratio` go from 0 to 1, as in Java.
+- A standalone worker has no group of workers, and so neither `connect-worker-rebalance-metrics` nor
+  `connect-coordinator-metrics`, as in Java. There the tag of the latter is `client-id`.
 - Differs: means and maxima of times leave out polls and puts without records; an offset commit counts when there was
-  something to commit.
+  something to commit. Java counts the first answer to a newcomer, which only gives it a member id, as a failed
+  rebalance.
 
 This page is made from the catalogue: `python -m kconnect.metrics.document > docs/metrics.md`.
 """
@@ -36,7 +39,7 @@ This page is made from the catalogue: `python -m kconnect.metrics.document > doc
 
 def metrics_document() -> str:
     parts = [_HEAD]
-    for (group, tags), metrics in groupby(CATALOGUE, lambda metric: (metric.group, metric.tags)):
+    for (group, tags), metrics in groupby((*CATALOGUE, *COORDINATOR), lambda metric: (metric.group, metric.tags)):
         labels = ", ".join(f"`{tag}`" for tag in tags)
         parts.append(f"## {group}{' by ' + labels if labels else ''}\n")
         parts.append("| in Prometheus | unit | what it says |\n|---|---|---|")

@@ -246,3 +246,21 @@ def test_tasks_restart_on_every_worker_when_the_secret_that_their_config_refers_
         cluster.await_running("later")
         again = sum(spec.id.connector == "fsrc" for node in cluster.nodes for spec in node.launcher.starts)
         assert again == starts
+
+
+def test_metrics_of_the_group_are_those_of_each_worker():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc", tasks="3", tasks_max="3")
+        cluster.await_running("fsrc", tasks=3)
+        cluster.await_settled()
+        found = [{one.metric.name: one.value for one in node.herder.metrics()} for node in cluster.nodes]
+        assert sum(one["assigned-connectors"] for one in found) == 1
+        assert sum(one["assigned-tasks"] for one in found) == 3
+        for one in found:
+            assert one["connect-protocol"] == "SESSIONED"
+            assert one["leader-name"] == cluster.leader.url
+            assert one["epoch"] == cluster.group.generation
+            assert one["rebalancing"] == 0
+            assert one["completed-rebalances-total"] >= 2, "it came, the connector came"
+            assert 0 <= one["rebalance-avg-time-ms"] <= one["rebalance-max-time-ms"]
+            assert 0 <= one["time-since-last-rebalance-ms"] < float("inf")

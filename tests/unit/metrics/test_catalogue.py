@@ -9,15 +9,20 @@ import pytest
 
 from kconnect.metrics import (
     CATALOGUE,
+    COORDINATOR,
     NOT_COLLECTED,
+    GroupMeter,
+    GroupView,
     PluginUse,
     Reading,
+    SettleMeter,
     Spread,
     StartupCount,
     Startups,
     TaskCounters,
     TaskMeter,
     WorkerView,
+    group_readings,
     prometheus_text,
     readings_of,
 )
@@ -77,18 +82,106 @@ def view() -> WorkerView:
     )
 
 
+class Hands:
+    """A clock whose hands the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def time_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def wait(self, event, timeout_s: float) -> bool:
+        self.now_s += timeout_s
+        return event.is_set()
+
+
+def of_group(clock: Hands, **changes) -> GroupView:
+    known = {
+        "protocol_version": 2,
+        "leader_url": "http://a:8083/",
+        "generation": 7,
+        "connectors": 1,
+        "tasks": 3,
+        "meter": GroupMeter("connect-g", clock),
+        "settling": SettleMeter(clock),
+    }
+    return GroupView(**{**known, **changes})
+
+
+def test_a_worker_that_was_in_no_rebalance_yet_says_so_as_java_does():
+    readings = list(group_readings(of_group(Hands(), protocol_version=1, leader_url="", generation=-1)))
+    found = {reading.metric.name: reading.value for reading in readings}
+    assert (found["connect-protocol"], found["leader-name"], found["epoch"]) == ("COMPATIBLE", "", -1)
+    assert found["time-since-last-rebalance-ms"] == float("inf")
+    assert found["last-rebalance-seconds-ago"] == found["last-heartbeat-seconds-ago"] == -1
+    assert found["completed-rebalances-total"] == found["rebalance-total"] == found["heartbeat-rate"] == 0
+    assert str(found["rebalance-avg-time-ms"]) == str(found["heartbeat-response-time-max"]) == "nan"
+
+
+def test_readings_of_the_group_are_those_of_the_last_minute_and_totals_those_of_ever():
+    clock = Hands()
+    view = of_group(clock)
+    clock.now_s += 30
+    for latency_ms in (10, 20, 30):
+        view.settling.begin()
+        clock.now_s += latency_ms / 1000
+        view.settling.end()
+        view.meter.rebalances.note(latency_ms)
+        view.meter.heartbeats.note(latency_ms / 10)
+    clock.now_s += 10
+    now = {reading.metric.name: reading.value for reading in group_readings(view)}
+    assert (now["rebalance-avg-time-ms"], now["rebalance-max-time-ms"]) == (pytest.approx(20), pytest.approx(30))
+    assert (now["rebalance-latency-avg"], now["rebalance-latency-max"]) == (20, 30)
+    assert now["heartbeat-response-time-max"] == 3
+    assert now["heartbeat-rate"] == pytest.approx(3 / 40, rel=0.01)
+    assert now["rebalance-rate-per-hour"] == pytest.approx(3 / 40 * 3600, rel=0.01)
+    assert now["time-since-last-rebalance-ms"] == pytest.approx(10_000)
+    assert now["last-rebalance-seconds-ago"] == 10
+    clock.now_s += 60
+    later = {reading.metric.name: reading.value for reading in group_readings(view)}
+    assert str(later["rebalance-avg-time-ms"]) == str(later["rebalance-latency-max"]) == "nan"
+    assert later["rebalance-rate-per-hour"] == 0
+    assert (later["completed-rebalances-total"], later["rebalance-latency-total"], later["heartbeat-total"]) == (
+        3,
+        60,
+        3,
+    )
+    assert {reading.labels for reading in group_readings(view)} == {(), ("connect-g",)}
+
+
+def test_a_worker_is_rebalancing_from_its_assignment_until_its_work_is_begun():
+    view = of_group(Hands())
+    rebalancing = BY_NAME["connect-worker-rebalance-metrics", "rebalancing"]
+
+    def shown():
+        return [reading.value for reading in group_readings(view) if reading.metric is rebalancing]
+
+    view.settling.begin()
+    assert shown() == [1]
+    view.settling.end()
+    assert shown() == [0]
+    view.settling.end()
+    assert view.settling.timings.count == 1
+
+
 def values(readings, group, name):
     return {reading.labels: reading.value for reading in readings if reading.metric is BY_NAME[group, name]}
 
 
 def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
-    names = [(metric.group, metric.name) for metric in CATALOGUE]
-    assert len(set(names)) == len(names) == len({metric.prometheus for metric in CATALOGUE})
+    all_of_them = [*CATALOGUE, *COORDINATOR]
+    names = [(metric.group, metric.name) for metric in all_of_them]
+    assert len(set(names)) == len(names) == len({metric.prometheus for metric in all_of_them})
     assert set(NOT_COLLECTED) <= set(names)
 
 
 def test_every_metric_is_collected_or_says_why_not(view):
-    collected = {(reading.metric.group, reading.metric.name) for reading in readings_of(view)}
+    readings = [*readings_of(view), *group_readings(of_group(Hands()))]
+    collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)
 
 

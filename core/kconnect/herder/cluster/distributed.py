@@ -8,7 +8,7 @@ the asker to another worker (WrongWorkerError). Source: DistributedHerder, Abstr
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, ForbiddenError, NotFoundError
@@ -30,6 +30,7 @@ from kconnect.herder.cluster.told import ClusterNames, sentence, utc_time
 from kconnect.herder.cluster.topics import ClusterTopics
 from kconnect.herder.cluster.worker_group import refuse_worker_group
 from kconnect.herder.connector_host import ConnectorHost
+from kconnect.herder.group import Membership
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.measured import worker_readings
 from kconnect.herder.memory_config import patched
@@ -54,7 +55,7 @@ from kconnect.herder.state.requests import (
 )
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.logs import LogLevels, level_name, level_number
-from kconnect.metrics import Reading
+from kconnect.metrics import GroupView, Reading, group_readings
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -121,6 +122,7 @@ class DistributedHerder(HerderQuestions):
         self._refused_with: SessionKey | None = None  # told once for each key
         self._rounds: Rounds | None = None
         self._thread: HerderThread | None = None
+        self._membership: Membership | None = None
         self._work: LocalWork | None = None
         self.events: LauncherEvents = ClusterEvents(
             self._status,
@@ -207,7 +209,8 @@ class DistributedHerder(HerderQuestions):
         self._watch.stop(_LEAVE_S)
         if not thread.stop(timeout_s + _LEAVE_S):
             log.warning("The herder's thread did not end in time: %s", self._stages.summary())
-        self._membership.stop(_LEAVE_S)
+        if self._membership is not None:
+            self._membership.stop(_LEAVE_S)
         work.close(_LEAVE_S)
         self._offsets.close()
         self._answers.fail_all(ConflictError("Worker is shutting down"))
@@ -255,11 +258,29 @@ class DistributedHerder(HerderQuestions):
         return sorted(self._config.names())
 
     def metrics(self) -> Sequence[Reading]:
-        """Of the connectors that run here."""
+        """Of the connectors that run here, and of the group."""
         entries = [entry for entry in self._config.all() if entry.name in set(self._host.names())]
         kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
         parts = self._parts
-        return worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        return [*of_work, *self._group_readings()]
+
+    def _group_readings(self) -> Iterable[Reading]:
+        facts, thread, membership = self._state.facts, self._thread, self._membership
+        if thread is None or membership is None:
+            return ()
+        assignment = facts.assignment
+        return group_readings(
+            GroupView(
+                protocol_version=self._cluster.protocol_version if assignment is None else assignment.version,
+                leader_url=self.leader_url or "",
+                generation=facts.generation,
+                connectors=len(facts.connectors),
+                tasks=len(facts.tasks),
+                meter=membership.meter,
+                settling=thread.settling,
+            )
+        )
 
     # -- orders -------------------------------------------------------------------------------------------------------
 

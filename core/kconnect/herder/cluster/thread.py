@@ -17,6 +17,7 @@ from kconnect.herder.cluster.stages import Stages
 from kconnect.herder.group import Assigned, GroupEvent, Membership
 from kconnect.herder.state.events import ConfigsChanged, Event, Placed, Started, StopAsked, Tick
 from kconnect.herder.state.machine import HerderState
+from kconnect.metrics import SettleMeter
 from kconnect.storage.config_store import ConfigStore
 from kconnect.storage.snapshot import Change
 
@@ -53,6 +54,7 @@ class HerderThread:
         self._stopping = threading.Event()
         self._membership: Membership | None = None
         self._thread: threading.Thread | None = None
+        self.settling = SettleMeter(clock)
         self.has_joined = threading.Event()
         """Set with the first assignment."""
 
@@ -135,14 +137,18 @@ class HerderThread:
 
     def _take(self, event: Event, performer: Performer) -> None:
         """Decide and perform, and so on with what comes of it."""
-        events = deque([event])
+        events, settled = deque([event]), self._state.facts.settled_rebalances
         while events:
+            if isinstance(events[0], Placed):
+                self.settling.begin()
             for instruction in self._state.step(events.popleft()):
                 self._rounds.owned = self._state.owned_assignment
                 outcome = performer.perform(instruction)
                 if outcome is not None:
                     events.append(outcome)
             self._rounds.owned = self._state.owned_assignment
+        if self._state.facts.settled_rebalances != settled:
+            self.settling.end()
 
     def _wake(self) -> None:
         self._awake.set()

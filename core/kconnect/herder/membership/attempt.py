@@ -24,6 +24,7 @@ from kconnect.herder.membership.errors import (
 )
 from kconnect.herder.membership.frames import Joined, JoinGroup, SyncGroup
 from kconnect.herder.membership.messages import Elected, Failed, InGroup, Message, Place
+from kconnect.metrics import GroupMeter
 
 __all__ = ["Attempt", "Ticket"]
 
@@ -59,6 +60,7 @@ class Attempt:
         coordinator: Coordinator,
         post: Callable[[Message], None],
         follow: Callable[[Place], None],
+        meter: GroupMeter,
     ) -> None:
         """`follow` is told the place as soon as the group has given it: heartbeats begin before the assignment."""
         self.member_id = ticket.member_id
@@ -67,6 +69,7 @@ class Attempt:
         self._coordinator = coordinator
         self._post = post
         self._follow = follow
+        self._meter = meter
         self._timeout_s = ticket.rebalance_timeout_ms / 1000 + _LAPSE_S
         self._assignments: queue.SimpleQueue[Mapping[str, bytes] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the two below
@@ -134,6 +137,7 @@ class Attempt:
                 ticket.protocols,
                 ticket.reason,
             )
+            asked_at = time.monotonic()
             try:
                 joined = connection.ask(request, self._timeout_s)
             except Unanswered:
@@ -143,6 +147,7 @@ class Attempt:
                 self.member_id = joined.member_id
                 continue
             self._check(joined.error, connection, "joining the group")
+            self._meter.joins.note((time.monotonic() - asked_at) * 1000)
             self.member_id = joined.member_id
             return joined
 
@@ -158,12 +163,14 @@ class Attempt:
 
     def _ask_sync(self, connection: BrokerConnection, place: Place, assignments: Mapping[str, bytes]) -> bytes:
         request = SyncGroup(self._ticket.group_id, place.generation, place.member_id, assignments)
+        asked_at = time.monotonic()
         try:
             synced = connection.ask(request, self._timeout_s)
         except Unanswered:
             self._coordinator.forget(connection.address)
             raise
         self._check(synced.error, connection, "taking the assignment")
+        self._meter.syncs.note((time.monotonic() - asked_at) * 1000)
         return synced.assignment
 
     def _check(self, error: int, connection: BrokerConnection, doing: str) -> None:

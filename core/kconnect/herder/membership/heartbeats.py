@@ -25,6 +25,7 @@ from kconnect.herder.membership.errors import (
 from kconnect.herder.membership.frames import Heartbeat, LeaveGroup
 from kconnect.herder.membership.messages import Evicted, Message, Place, RebalanceSeen
 from kconnect.kafka.clients import ClientLog
+from kconnect.metrics import GroupMeter
 
 __all__ = ["Heartbeats", "Rhythm", "must_stop_at"]
 
@@ -58,13 +59,20 @@ class Heartbeats:
     """
 
     def __init__(
-        self, group_id: str, coordinator: Coordinator, rhythm: Rhythm, post: Callable[[Message], None], log: ClientLog
+        self,
+        group_id: str,
+        coordinator: Coordinator,
+        rhythm: Rhythm,
+        post: Callable[[Message], None],
+        log: ClientLog,
+        meter: GroupMeter,
     ) -> None:
         self._group_id = group_id
         self._coordinator = coordinator
         self._rhythm = rhythm
         self._post = post
         self._log = log
+        self._meter = meter
         self._changed = threading.Condition()  # guards the fields down to the blank line
         self._place: Place | None = None
         self._last_answered = 0.0
@@ -146,10 +154,12 @@ class Heartbeats:
                 return
             connection = self._connected()
             sent_at = time.monotonic()
+            self._meter.beats.note(0.0)
             error = connection.ask(Heartbeat(self._group_id, place.generation, place.member_id), self._answer_s)
         except (Unanswered, GroupRefusal, ConnectError) as err:
             self._failed(err)
         else:
+            self._meter.heartbeats.note((time.monotonic() - sent_at) * 1000)
             self._answered(place, sent_at, error)
 
     @property

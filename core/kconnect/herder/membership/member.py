@@ -37,6 +37,7 @@ from kconnect.herder.membership.heartbeats import Heartbeats, Rhythm, must_stop_
 from kconnect.herder.membership.messages import Elected, Evicted, Failed, Inbox, InGroup, Message, Place, RebalanceSeen
 from kconnect.herder.membership.security import Access
 from kconnect.kafka.clients import ClientLog
+from kconnect.metrics import GroupMeter
 
 __all__ = ["GroupCallbacks", "GroupMember", "GroupSettings", "offered_protocols"]
 
@@ -90,10 +91,11 @@ class GroupMember:
         self._log = ClientLog(log, f"Group {settings.group_id}")
         # Three brokers that do not answer may be tried within a session
         self._answer_s = max(1.0, settings.rhythm.session_s / 3)
+        self.meter = GroupMeter(access.client_id)
         self._inbox = Inbox()
         self._coordinator = Coordinator(access, settings.group_id, self._answer_s)
         self._heartbeats = Heartbeats(
-            settings.group_id, self._coordinator, settings.rhythm, self._inbox.post, self._log
+            settings.group_id, self._coordinator, settings.rhythm, self._inbox.post, self._log, self.meter
         )
         self._heartbeats_began = False
         self._place = _NOWHERE
@@ -104,6 +106,7 @@ class GroupMember:
         self._attempt: Attempt | None = None
         self._ended: list[Attempt] = []  # aborted, maybe not over yet
         self._is_announced = False  # Joining was told for the present rebalance
+        self._announced_at = 0.0
         self._rejoin: tuple[str, float] | None = ("the worker starts", 0.0)  # why, and since when
         self._retry_at = 0.0
         self._retry_s = _FIRST_RETRY_S
@@ -220,6 +223,7 @@ class GroupMember:
         if not events and self._attempt is None and self._rejoin is not None and time.monotonic() >= self._retry_at:
             if not self._is_announced:
                 self._is_announced = True
+                self._announced_at = time.monotonic()
                 log.info("Group %s: joining: %s", self._settings.group_id, self._rejoin[0])
                 return [Joining()]
             self._begin(self._rejoin[0])
@@ -255,7 +259,7 @@ class GroupMember:
             reason=why,
         )
         self._ended = [attempt for attempt in self._ended if not attempt.join(0)]
-        self._attempt = Attempt(ticket, self._coordinator, self._inbox.post, self._heartbeats.follow)
+        self._attempt = Attempt(ticket, self._coordinator, self._inbox.post, self._heartbeats.follow, self.meter)
         self._attempt.start()
 
     def _lead(self, elected: Elected) -> None:
@@ -285,6 +289,7 @@ class GroupMember:
         self._last_generation = message.place.generation
         self._is_announced = False
         self._retry_s = _FIRST_RETRY_S
+        self.meter.rebalances.note((time.monotonic() - self._announced_at) * 1000)
         if self._rejoin is not None and self._rejoin[1] <= message.answered_at:
             self._rejoin = None
         log.info(
@@ -301,6 +306,7 @@ class GroupMember:
         """Decide how to go on after an attempt that came to nothing. Errors: ConnectError when not at all."""
         member_id = self._attempt.member_id if self._attempt is not None else self.member_id
         self._forget_attempt()
+        self.meter.failures.note(0.0)
         self._place = replace(self._place, member_id=member_id)
         code = problem.code if isinstance(problem, GroupRefusal) else NONE
         if code in (REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION):  # others came in between: join again at once

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.client_security import security_settings
 from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError, ConnectError
@@ -40,6 +41,8 @@ _VERSIONS: Final = {
 }
 # As Java's login.refresh.window.factor: the next login takes a new token when this share of its life is over.
 _TOKEN_SHARE: Final = 0.8
+_TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
+# Where it is not set; Java's clients wait for ever then
 _TOKEN_TIMEOUT_S: Final = 10.0
 
 
@@ -66,7 +69,7 @@ def access(java: Mapping[str, str], client_id: str) -> Access:
         bootstrap=parse_addresses(java.get("bootstrap.servers", "localhost:9092")),
         client_id=client_id,
         tls=_context(java, settings) if protocol.endswith("SSL") else None,
-        login=_login(settings) if protocol.startswith("SASL") else None,
+        login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
     )
 
 
@@ -134,10 +137,10 @@ def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
             raise ConfigError(f"ssl.keystore.* can not be used: {err.reason or err}.") from err
 
 
-def _login(settings: Mapping[str, Any]) -> Callable[[], Login]:
+def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], Login]:
     mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).strip().upper()
     if mechanism == "OAUTHBEARER":
-        return _oauth(settings)
+        return _oauth(settings, token_timeout_s)
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         raise ConfigError(
             f"sasl.mechanism={mechanism} is not built in for the worker's group.",
@@ -154,7 +157,15 @@ def _login(settings: Mapping[str, Any]) -> Callable[[], Login]:
     return lambda: ScramLogin(mechanism, username, password)
 
 
-def _oauth(settings: Mapping[str, Any]) -> Callable[[], Login]:
+def _token_timeout_s(java: Mapping[str, str]) -> float:
+    given = java.get(_TOKEN_TIMEOUT)
+    if given is None:
+        return _TOKEN_TIMEOUT_S
+    timeout_ms: int = parse_type(_TOKEN_TIMEOUT, given, ConfigDef.Type.INT)
+    return max(timeout_ms, 1) / 1000
+
+
+def _oauth(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], Login]:
     if settings.get("sasl.oauthbearer.grant.type") or any("oauthbearer.assertion" in key for key in settings):
         raise ConfigError(
             "sasl.oauthbearer.assertion.* and the JwtBearerJwtRetriever are not built in for the worker's group.",
@@ -167,6 +178,7 @@ def _oauth(settings: Mapping[str, Any]) -> Callable[[], Login]:
             settings.get("sasl.oauthbearer.client.id", ""),
             settings.get("sasl.oauthbearer.client.secret", ""),
             settings.get("sasl.oauthbearer.scope"),
+            token_timeout_s,
         ).fetch
     elif subject := settings.get("sasl.oauthbearer.config", "").removeprefix("principal="):
         source = lambda: _unsecured_token(subject)  # noqa: E731 - one expression
@@ -205,6 +217,8 @@ class _Endpoint:
     client_id: str
     secret: str = field(repr=False)
     scope: str | None
+    timeout_s: float
+    """For connecting, and for each answer after it."""
 
     def fetch(self) -> tuple[str, float]:
         """Token and seconds it lives. Errors: Unanswered; ConnectError when the credentials are refused."""
@@ -218,7 +232,7 @@ class _Endpoint:
         if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
             raise ConfigError.invalid("sasl.oauthbearer.token.endpoint.url", self.url, "expected http:// or https://")
         try:
-            with urllib.request.urlopen(request, timeout=_TOKEN_TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:
                 document = json.load(answer)
             return str(document["access_token"]), float(document.get("expires_in", 0))
         except urllib.error.HTTPError as err:
@@ -230,7 +244,9 @@ class _Endpoint:
                     ) from err
                 raise Unanswered(f"{self.url} answers {err.code}") from err
         except (OSError, ValueError, KeyError) as err:
-            raise Unanswered(f"{self.url} gives no token: {err!r}") from err
+            late = isinstance(err, TimeoutError) or isinstance(getattr(err, "reason", None), TimeoutError)
+            why = f"no answer within {self.timeout_s:g} s ({_TOKEN_TIMEOUT})" if late else repr(err)
+            raise Unanswered(f"{self.url} gives no token: {why}") from err
 
 
 def _unsecured_token(subject: str) -> tuple[str, float]:
