@@ -91,7 +91,7 @@ def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reve
     if reveal or not edits:
         return masks
     with suppress(NotFoundError):  # `import` may be about to create the topic
-        masks.learn(reader.configs().snapshot.configs)
+        masks.learn(reader.configs(any_kind=True).snapshot.configs)
     for edit in edits:
         for value in (edit.old.value if edit.old else None, edit.new):
             masks.value(edit.which, edit.key, value)

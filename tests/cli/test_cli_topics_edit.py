@@ -81,7 +81,7 @@ def test_a_dry_run_shows_old_and_new_without_secrets_and_writes_nothing(topics, 
     assert HIDDEN in out
     assert "hush" not in out + err
     assert "other" not in out + err
-    assert "nothing was written" in err
+    assert "nothing was changed" in err
     assert configs(cluster).snapshot.offset == end
     code, out, _ = topics("config", "put", "connector-src", value, "--dry-run", "-o", "json")
     (found,) = json.loads(out)

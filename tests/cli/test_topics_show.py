@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kconnect.direct.access import InternalTopic
+from kconnect.direct.reading import ClusterReader
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import encode_logger_level, encode_session_key
 from kconnect.storage.session_key import SessionKey
@@ -195,6 +196,33 @@ def test_a_topic_of_another_kind_is_told_with_those_that_look_right(topics, clus
     assert "is no config topic" in err
     assert "status.storage.topic" in err
     assert configs in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("connectors", "list", "--direct"),
+        ("connectors", "delete", "src", "--direct", "--yes"),
+        ("offsets", "show", "src", "--direct"),
+        ("topics", "export", "-"),
+        ("topics", "config", "put", "target-state-src", '{"state":"PAUSED"}', "--yes"),
+        ("topics", "config", "delete", "status-connector-src", "--yes"),
+        ("topics", "config", "restore", "src", "--at", "3", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_made_of_a_topic_of_another_kind_nor_written_to_it(
+    cluster, monkeypatch, capsysbinary, tmp_path, command
+):
+    monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with ClusterReader(cluster.access) as reader:
+        before = reader.statuses().seen.records
+        assert run([*command, "--config-topic", cluster.worker["status.storage.topic"]]) == 1
+        out, err = capsysbinary.readouterr()
+        assert out == b""
+        assert b"is no config topic" in err
+        assert reader.statuses().seen.records == before
 
 
 def test_a_topic_that_is_not_there_is_told_with_those_that_look_right(topics, cluster):

@@ -129,6 +129,22 @@ def test_a_dry_run_shows_key_old_and_new_and_writes_nothing(cluster, connect, na
     assert end_of_configs(cluster) == since
 
 
+def test_a_dry_run_shows_also_what_may_not_be_done_and_says_why(cluster, connect, name, monkeypatch):
+    cluster.add_connector(name, SOURCE)
+    cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
+    _, err = connect("offsets", "reset", name, "--direct", "--dry-run")
+    assert f'delete ["{name}",{{"filename":"/in"}}]' in err
+    assert f"As things are: Reset offsets of {name}: refused. Connector {name} must be STOPPED" in err
+    assert "Hint: Stop it first" in err
+    monkeypatch.delenv("KCONNECT_WORKER")
+    topic = ("--config-topic", cluster.access.topic(InternalTopic.CONFIG))
+    where = ("--bootstrap-servers", cluster.worker["bootstrap.servers"], *topic)
+    _, err = connect("topics", "config", "delete", f"connector-{name}", "--dry-run", *where)
+    assert "As things are:" in err
+    assert "--group-id" in err
+    assert snapshot(cluster).contains(name)
+
+
 def test_without_an_answer_nothing_is_written(cluster, connect, name):
     cluster.add_connector(name, SOURCE)
     since = end_of_configs(cluster)

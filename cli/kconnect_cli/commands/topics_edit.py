@@ -72,7 +72,7 @@ def _put(word: str) -> Callable[..., None]:
         which, content = internal_topic(word), _content(value, file)
         access = cluster.access()
         with ClusterReader(access) as reader:
-            plan = put_plan(which, _latest(reader, which), key, content, is_forced=force)
+            plan = put_plan(which, _latest(reader, which, any_kind=force), key, content, is_forced=force)
             carry_out(session, access, reader, plan, dry_run=dry_run, yes=yes, force=force, reveal=show_secrets)
 
     return put
@@ -96,7 +96,7 @@ def _delete(word: str) -> Callable[..., None]:
         which = internal_topic(word)
         access = cluster.access()
         with ClusterReader(access) as reader:
-            plan = delete_plan(which, _latest(reader, which), keys, is_forced=force)
+            plan = delete_plan(which, _latest(reader, which, any_kind=force), keys, is_forced=force)
             carry_out(session, access, reader, plan, dry_run=dry_run, yes=yes, force=force, reveal=show_secrets)
 
     return delete
@@ -134,16 +134,15 @@ def restore(
         )
 
 
-def _latest(reader: ClusterReader, which: InternalTopic) -> Latest:
+def _latest(reader: ClusterReader, which: InternalTopic, *, any_kind: bool) -> Latest:
     from kconnect.direct.access import InternalTopic
-    from kconnect.direct.reading import Latest
 
-    if which is InternalTopic.CONFIG:
-        return reader.configs().latest
-    latest = Latest()
-    for record in reader.records(which):
-        latest.apply(record)
-    return latest
+    match which:
+        case InternalTopic.CONFIG:
+            return reader.configs(any_kind=any_kind).latest
+        case InternalTopic.STATUS:
+            return reader.statuses(any_kind=any_kind).latest
+    return reader.offsets(any_kind=any_kind).latest
 
 
 def _content(value: str | None, file: str | None) -> bytes:

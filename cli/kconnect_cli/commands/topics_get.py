@@ -76,7 +76,7 @@ def _get(
         found = look_up(reader.records(which, bounds), wanted, is_offset=which is InternalTopic.OFFSET)
         masks = masks_of(access, reveal=reveal)
         if which is InternalTopic.CONFIG and not reveal:
-            masks.learn(reader.configs().snapshot.configs)
+            masks.learn(reader.configs(any_kind=True).snapshot.configs)
     record = found.record
     if record is None or record.value is None:
         sentence = f"Topic {topic} has no key {key}"

@@ -49,7 +49,7 @@ def show_records(
 
     masks = masks_of(access, reveal=asked.reveal)
     if which is InternalTopic.CONFIG and not asked.reveal:  # compaction may have left tasks before their connector
-        masks.learn(reader.configs().snapshot.configs)
+        masks.learn(reader.configs(any_kind=True).snapshot.configs)
     if session.output is Format.TABLE:
         write_text(RAW_HEAD)
     records = reader.records(which, follow=Event()) if asked.follow else reader.records(which, asked.bounds)

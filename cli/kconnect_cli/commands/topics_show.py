@@ -110,20 +110,17 @@ def _show(session: CliSession, cluster: ClusterOptions, word: str, asked: Asked)
             show_records(session, access, reader, which, asked)
             return
         view = _READ[word](reader, asked.bounds)
-        _check(session, reader, access, which, view, asked)
+        _check(session, access, which, view, asked)
         _WRITE[word](session, view, asked, access)
         if asked.follow:
             sys.stdout.flush()
             follow_changes(session, reader, which, view, asked)
 
 
-def _check(
-    session: CliSession, reader: ClusterReader, access: ClusterAccess, which: InternalTopic, view: View, asked: Asked
-) -> None:
-    """Errors: DataError for a topic of another kind; NotFoundError for a connector that it does not know."""
+def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, asked: Asked) -> None:
+    """Errors: NotFoundError for a connector that the topic does not know."""
     from kconnect.direct.views import known_connectors
 
-    reader.check_kind(which, view.seen)
     topic = access.topic(which)
     if not view.seen.records:
         session.say(f"Topic {topic} holds no records{' up to there' if asked.bounds != type(asked.bounds)() else ''}.")

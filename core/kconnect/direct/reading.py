@@ -127,7 +127,8 @@ class ClusterReader:
 
     Aborted transactions are left out, and one that is still open is not waited for: what it wrote is not in force.
     Errors of every method: ConfigError for a setting that is missing, NotFoundError when a topic is not there,
-    UnreachableError, TimedOutError, ConnectError for what the broker refuses.
+    UnreachableError, TimedOutError, ConnectError for what the broker refuses. Of those that fold a topic: DataError
+    when it has records, and not one that belongs into this one of the three, unless `any_kind`.
     """
 
     def __init__(self, access: ClusterAccess) -> None:
@@ -135,16 +136,18 @@ class ClusterReader:
         self._admin: KafkaAdmin | None = None
         self._neighbours: Neighbours | None = None
 
-    def configs(self, bounds: Bounds = Bounds()) -> ConfigView:
+    def configs(self, bounds: Bounds = Bounds(), *, any_kind: bool = False) -> ConfigView:
         """The config topic."""
         fold, latest, seen = ConfigFold(), Latest(), Seen()
         for record in self.records(InternalTopic.CONFIG, bounds):
             changes = fold.apply(record)
             latest.apply(record)
             seen.count(record, is_stranger=bool(changes) and type(changes[0]) is Unknown)
+        if not any_kind:
+            self._check_kind(InternalTopic.CONFIG, seen)
         return ConfigView(fold.snapshot(), latest, seen, fold)
 
-    def statuses(self, bounds: Bounds = Bounds()) -> StatusView:
+    def statuses(self, bounds: Bounds = Bounds(), *, any_kind: bool = False) -> StatusView:
         """The status topic."""
         cache, latest, seen = StatusCache(), Latest(), Seen()
         for record in self.records(InternalTopic.STATUS, bounds):
@@ -153,9 +156,11 @@ class ClusterReader:
             latest.apply(record)
             is_stranger = isinstance(event, Ignored) and kind_of(record.key) is not InternalTopic.STATUS
             seen.count(record, is_stranger=is_stranger)
+        if not any_kind:
+            self._check_kind(InternalTopic.STATUS, seen)
         return StatusView(cache, latest, seen)
 
-    def offsets(self, bounds: Bounds = Bounds(), topic: str | None = None) -> OffsetView:
+    def offsets(self, bounds: Bounds = Bounds(), topic: str | None = None, *, any_kind: bool = False) -> OffsetView:
         """The worker's offsets topic, or a connector's own one."""
         cache, latest, seen = OffsetCache(), Latest(), Seen()
         for record in self.records(InternalTopic.OFFSET, bounds, topic=topic):
@@ -163,6 +168,8 @@ class ClusterReader:
                 cache.apply(record.key, record.value, record.timestamp_ms)
             latest.apply(record)
             seen.count(record, is_stranger=isinstance(canonical_key(record.key or b""), bytes))
+        if not any_kind:
+            self._check_kind(InternalTopic.OFFSET, seen, topic)
         return OffsetView(cache, latest, seen)
 
     def records(
@@ -217,11 +224,10 @@ class ClusterReader:
             log.info("The statuses can not be read: %s", error)
             return None
 
-    def check_kind(self, which: InternalTopic, seen: Seen) -> None:
-        """Errors: DataError when a topic has records, and not one that belongs into this one of the three."""
+    def _check_kind(self, which: InternalTopic, seen: Seen, topic: str | None = None) -> None:
         if not seen.records or seen.strangers < seen.records or seen.first_stranger is None:
             return
-        name, key = self._access.topic(which), seen.first_stranger.key
+        name, key = topic or self._access.topic(which), seen.first_stranger.key
         other = kind_of(key)
         looks = f"; it looks like a topic of Connect's, with setting {other.setting}" if other is not None else ""
         raise DataError(
