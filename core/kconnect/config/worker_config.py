@@ -36,6 +36,9 @@ KCONNECT_CONFIG: Final = define_rows(None, KCONNECT)
 
 WITHOUT_EFFECT: Final = frozenset(
     {
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
         "metric.reporters",
         "plugin.discovery",
         "ssl.engine.factory.class",
