@@ -26,7 +26,7 @@ from kit.memory_launcher import MemoryLauncher
 from kit.sample_connectors import Journal, SamplePlugins, fresh_journal
 from kit.waiting import eventually
 
-TIMES = HerderTimes(quiet_ms=10, longest_quiet_ms=100, sync_timeout_ms=1_000, unsync_backoff_ms=200)
+TIMES = HerderTimes(quiet_ms=10, longest_quiet_ms=100, sync_timeout_ms=1_000, unsync_backoff_ms=200, max_delay_ms=0)
 
 
 @dataclass
@@ -87,11 +87,10 @@ class Cluster:
             offsets=offsets,
             membership=membership,
             leader=_Leaders(self),
-            max_delay_ms=0,
             times=times,
             request_timeout_s=5.0,
         )
-        herder = DistributedHerder(_parts(launcher, offsets, self.variables), replace(cluster, **changes))  # type: ignore[arg-type]
+        herder = DistributedHerder(herder_parts(launcher, offsets, self.variables), replace(cluster, **changes))  # type: ignore[arg-type]
         node.append(Node(url, herder, launcher))
         self.nodes.append(node[0])
         for store in (configs, statuses, offsets):
@@ -206,7 +205,9 @@ def memory_cluster(workers: int = 0, *, variables: Variables | None = None, **ch
         cluster.stop()
 
 
-def _parts(launcher: MemoryLauncher, offsets: TopicOffsetStore, variables: Variables) -> HerderParts:
+def herder_parts(launcher: MemoryLauncher, offsets: TopicOffsetStore, variables: Variables) -> HerderParts:
+    """Parts of a herder whose connectors are samples."""
+
     def check(props: Mapping[str, str]) -> None:
         if props.get("bad"):
             raise BadRequestError("Connector configuration is invalid")

@@ -87,7 +87,6 @@ class RestCluster:
             leader=RestLeader(peers, settings.get("inter.worker.signature.algorithm", "HmacSHA256")),
             protocol_version=VERSIONS[settings.get("connect.protocol", "sessioned")],
             verification_algorithms=settings.get("inter.worker.verification.algorithms", "HmacSHA256").split(","),
-            max_delay_ms=0,
             times=TIMES,
             request_timeout_s=10.0,
         )

@@ -23,6 +23,7 @@ from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, Connect
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.exactly_once_checks import check_exactly_once
 from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of, suggest_nearest
+from kconnect.herder.worker_group import check_worker_group
 from kconnect.logs import log_context, mask
 
 __all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]
@@ -110,8 +111,11 @@ class ConnectorValidator:
         if not is_source:
             for key, message in sink_problems(props):
                 values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        if is_source and is_distributed(self.worker):
-            check_exactly_once(connector, given, values, is_on=is_exactly_once(self.worker))
+        if is_distributed(self.worker):
+            if is_source:
+                check_exactly_once(connector, given, values, is_on=is_exactly_once(self.worker))
+            else:
+                check_worker_group(given, values, self.worker.get("group.id", ""))
         for key in [key for key, value in props.items() if value is None]:
             message = "Null value can not be supplied as the configuration value."
             values.setdefault(key, ConfigValue(key)).add_error_message(message)

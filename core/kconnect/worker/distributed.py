@@ -128,7 +128,8 @@ def _others_live(config: DistributedConfig) -> bool:
 
     clients = internal_clients(config.originals, client_id=f"{client_id_base(config)}group")
     try:
-        return bool(describe_group(clients.admin, config.group_id, _ASK_S).members)
+        group = describe_group(clients.admin, config.group_id, _ASK_S)
+        return bool(group.members) and group.protocol_type == PROTOCOL_TYPE  # any other group refuses this worker soon
     except ConnectError as err:
         log.debug("Group %s was not described: %s", config.group_id, err)
         return False
@@ -172,10 +173,10 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
         membership=_membership(config),
         leader=RestLeader(peers, values["inter.worker.signature.algorithm"]),
         protocol_version=VERSIONS[config.connect_protocol.lower()],
-        max_delay_ms=values["scheduled.rebalance.max.delay.ms"],
         times=HerderTimes(
             sync_timeout_ms=values["worker.sync.timeout.ms"],
             unsync_backoff_ms=values["worker.unsync.backoff.ms"],
+            max_delay_ms=values["scheduled.rebalance.max.delay.ms"],
             key_ttl_ms=values["inter.worker.key.ttl.ms"],
             session_timeout_ms=values["session.timeout.ms"],
         ),

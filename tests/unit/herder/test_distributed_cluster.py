@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kconnect.config.variables import Variables
-from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError, TimedOutError, WrongWorkerError
+from kconnect.errors import AlreadyExistsError, NotFoundError, TimedOutError, WrongWorkerError
 from kconnect.herder.state.facts import Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kit.distributed import memory_cluster
@@ -184,14 +184,6 @@ def test_a_worker_that_stops_gives_its_work_back_at_once():
         cluster.followers[0].stop()
         cluster.await_running("fsrc", tasks=2)
         assert len(leader.tasks) == 2
-
-
-def test_a_sink_in_the_group_of_the_workers_is_refused():
-    with memory_cluster(1) as cluster:
-        with pytest.raises(BadRequestError, match="sink connector named cluster conflicts with Connect worker group"):
-            cluster.create("cluster", "sink")
-        with pytest.raises(BadRequestError, match="Consumer group connect-cluster conflicts"):
-            cluster.create("other", "sink", consumer_override_group_id="connect-cluster")
 
 
 def test_a_connector_restarts_where_it_runs_when_the_secret_that_its_config_refers_to_changes(tmp_path):

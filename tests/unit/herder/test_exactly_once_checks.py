@@ -86,6 +86,14 @@ def test_only_a_connector_that_can_ends_its_own_transactions(answer: Any, told: 
     assert errors(Answering(boundaries=ConnectorTransactionBoundaries.SUPPORTED), boundary="connector") == []
 
 
+def test_a_value_that_is_wrong_already_is_not_looked_into() -> None:
+    values = {name: ConfigValue(name, "nonsense") for name in ("exactly.once.support", "transaction.boundary")}
+    for value in values.values():
+        value.add_error_message("Invalid value nonsense")
+    check_exactly_once(Answering(ValueError("asked"), ValueError("asked")), {}, values, is_on=False)
+    assert [value.error_messages for value in values.values()] == [["Invalid value nonsense"]] * 2
+
+
 def test_exactly_once_is_on_for_clusters_that_enabled_it_only() -> None:
     assert is_exactly_once(ENABLED)
     assert not is_exactly_once({**CLUSTER, "exactly.once.source.support": "preparing"})

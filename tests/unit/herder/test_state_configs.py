@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.group import Joining
 from kconnect.herder.state.events import ValuesChanged
@@ -189,6 +191,37 @@ def test_of_two_restart_requests_the_one_with_the_larger_effect_counts():
     for request in (small, large, small):
         member.store.put_restart_request(request)
     assert of(RestartByPlan, member.read()).request == large
+
+
+def test_restart_requests_of_several_connectors_are_carried_out_once_each():
+    member = Member(leads=False)
+    for name in ("a", "b"):
+        member.connector(name)
+    member.settled(["a", "b"])
+    member.step(Joining())
+    for name in ("a", "b", "a"):
+        member.store.put_restart_request(RestartRequested(name, False, False))
+    member.read()
+    assert [told.request.connector for told in member.place() if isinstance(told, RestartByPlan)] == ["a", "b"]
+    assert member.wait(5_000) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "restarted"),
+    [
+        (([], []), None),
+        (([C], []), Work((C,))),
+        (([], [T1]), Work((), (T1,))),
+        (([C], [T0, T1]), Work((C,), (T0, T1))),
+    ],
+    ids=["nothing", "connector", "tasks", "both"],
+)
+def test_a_restart_request_is_for_what_is_here(here, restarted):
+    member = Member(leads=False)
+    member.connector(C, tasks=2)
+    member.settled(*here)
+    member.store.put_restart_request(RestartRequested(C, False, True))
+    assert [told.here for told in member.read()] == ([] if restarted is None else [restarted])
 
 
 def test_a_restart_request_that_meets_a_rebalance_is_carried_out_after_it():

@@ -197,10 +197,13 @@ def test_a_connector_or_task_here_is_restarted_here():
 
 def test_a_follower_sends_the_restart_of_what_is_elsewhere_to_the_leader():
     member = member_with(leads=False, connectors=())
-    for subject, word in ((C, "connector"), (T1, "task")):
+    for subject, told in (
+        (C, "Only the leader can process restart requests."),
+        (T1, "Cannot restart task since it is not assigned to this member"),
+    ):
         error = refusal(member.ask(AskRestart(subject)))
         assert isinstance(error, WrongWorkerError)
-        assert str(error) == f"Cannot restart {word} since it is not assigned to this member"
+        assert (str(error), error.url) == (told, LEADER_URL)
 
 
 def test_the_leader_sends_the_restart_of_what_is_elsewhere_to_its_owner():
@@ -210,6 +213,27 @@ def test_the_leader_sends_the_restart_of_what_is_elsewhere_to_its_owner():
 def test_the_restart_of_what_nobody_has_is_not_found():
     assert str(refusal(member_with().ask(AskRestart("none")))) == "Unknown connector: none"
     assert str(refusal(member_with().ask(AskRestart(TaskId(C, 9))))) == "Unknown task: fsrc-9"
+
+
+def test_the_restart_of_a_task_elsewhere_waits_for_an_expected_rebalance_though_its_connector_is_here():
+    member = member_with()
+    member.connector("new")
+    member.read()
+    assert member.ask(AskRestart(T1)) == []
+    assert kinds(member.ask(AskRestart(C))) == ["Restart"]
+    member.wait(100)
+    member.step(Joining())
+    assert of(Redirect, [*member.place(), *member.step(Claimed())]).subject == T1
+
+
+def test_a_connector_restarted_with_a_config_is_not_restarted_for_the_news_of_it():
+    member = member_with()
+    write = of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))
+    member.connector(C, topic="other")
+    member.written(write)
+    restart = of(Restart, member.ask(AskRestart(C)))
+    assert restart.snapshot.raw_config(C)["topic"] == "other"
+    assert member.read() == []
 
 
 def test_the_restart_of_a_connector_that_is_not_placed_yet_waits_for_that():
@@ -230,13 +254,38 @@ def test_offsets_change_for_a_stopped_connector_without_tasks_only():
     assert isinstance(refusal(member.ask(AskOffsets(C, None))), BadRequestError)
     member.store.remove_task_configs(C)
     member.read()
-    assert of(ModifyOffsets, member.ask(AskOffsets(C, None))).connector == C
+    assert member.ask(AskOffsets(C, None)) == []
+    assert "RequestRejoin" in kinds(member.wait(100))
+    member.step(Joining())
+    assert of(ModifyOffsets, [*member.place(), *member.step(Claimed())]).connector == C
 
 
-def test_fencing_is_for_the_leader_with_what_the_topic_says():
+def test_offsets_wait_for_the_rebalance_that_stops_the_tasks_even_before_its_news_is_read():
     member = member_with()
-    found = of(FenceZombies, member.ask(AskFence(C)))
-    assert found.snapshot.is_pending_fencing(C)
+    write = of(Write, member.ask(AskStop(C)))
+    member.store.remove_task_configs(C)
+    member.target(C, TargetState.STOPPED)
+    assert kinds(member.written(write)) == ["Answer"]
+    assert member.ask(AskOffsets(C, None)) == [], "tasks elsewhere still run, and commit"
+    assert "ModifyOffsets" not in kinds(member.read())
+
+
+def test_offsets_of_one_connector_do_not_wait_for_a_rebalance_of_others():
+    member = member_with(tasks=())
+    member.store.remove_task_configs(C)
+    member.target(C, TargetState.STOPPED)
+    member.read()
+    member.wait(100)
+    member.step(Joining())
+    member.place()
+    member.step(Claimed())
+    member.connector("new")
+    assert member.read() == []
+    assert kinds(member.ask(AskOffsets(C, None))) == ["ModifyOffsets"]
+
+
+def test_the_leader_fences_off_former_tasks_for_who_asks():
+    assert member_with().ask(AskFence(C)) == [FenceZombies(1, C)]
 
 
 def test_a_member_without_a_leader_says_so_to_who_asked_when_it_knows():

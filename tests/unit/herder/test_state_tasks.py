@@ -173,4 +173,35 @@ def test_a_key_that_may_be_written_or_not_has_the_leader_read_the_topic_to_its_e
     write = of(Write, member.wait(60_000))
     assert kinds(member.written(write, ConnectError("timed out"))) == ["CatchUp"]
     assert member.state.facts.phase is Phase.SETTLING
-    assert "Write" in kinds([*member.caught_up(), *member.step(Claimed())])
+    assert member.state.wants_group
+    assert isinstance(of(Write, member.caught_up()).write, NewSessionKey)
+
+
+def test_a_key_that_was_written_after_all_is_not_written_again_and_moves_no_work():
+    member = asked()
+    member.state.facts.times = HerderTimes(key_ttl_ms=60_000)
+    write = of(Write, member.wait(60_000))
+    member.store.put_session_key(SessionKey(b"n" * 32, "HmacSHA256", member.now_ms))
+    assert kinds(member.written(write, ConnectError("timed out"))) == ["CatchUp"]
+    assert member.caught_up() == [], "neither a rebalance, nor a key"
+    assert member.state.facts.phase is Phase.STABLE
+    assert member.state.next_due_ms() == member.now_ms + 60_000
+
+
+def test_a_leader_that_can_not_read_what_it_wrote_leaves_the_group():
+    member = Member(times=HerderTimes(key_ttl_ms=60_000)).settled()
+    write = of(Write, member.wait(60_000))
+    member.written(write, ConnectError("timed out"))
+    assert kinds(member.caught_up("too slow")) == ["LeaveGroup"]
+
+
+def test_a_follower_that_becomes_the_leader_takes_care_of_the_key_and_a_former_leader_no_more():
+    member = Member(leads=False, times=HerderTimes(key_ttl_ms=60_000)).settled()
+    assert member.state.next_due_ms() is None
+    for leader, due_ms in (("me", KEY.created_ms + 60_000), ("other", None)):
+        member._leader = leader
+        member.step(Joining())
+        member.place()
+        member.step(Claimed())
+        assert member.state.next_due_ms() == due_ms
+    assert member.wait(600_000) == []

@@ -82,6 +82,38 @@ def comparable(report: dict[str, Any], offered: set[str]) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.parametrize(
+    ("given", "key", "told"),
+    [
+        ({}, "name", "Consumer group for sink connector named workers conflicts with Connect worker group"),
+        (
+            {"name": "other", "consumer.override.group.id": "connect-workers"},
+            "consumer.override.group.id",
+            "Consumer group connect-workers conflicts with Connect worker group",
+        ),
+        ({"name": "other"}, None, ""),
+        ({"consumer.override.group.id": "other"}, None, ""),
+        ({"connector.class": "FileStreamSource", "topic": "t"}, None, ""),
+    ],
+    ids=["name", "override", "other name", "other group", "source"],
+)
+def test_a_sink_in_the_group_of_the_workers_is_refused_and_the_report_tells_it(
+    given: dict[str, str], key: str | None, told: str
+) -> None:
+    worker = {**WORKER, "group.id": "connect-workers", "offset.storage.topic": "offsets"}
+    validator = ConnectorValidator(PluginRegistry.load(), worker)
+    config = {"name": "workers", "connector.class": "FileStreamSink", "topics": "t", "file": "/tmp/f", **given}
+    found = {
+        info.value.name: info.value.error_messages
+        for info in validator.validate(config).configs
+        if info.value and info.value.error_messages
+    }
+    assert found == ({} if key is None else {key: [f"{told} connect-workers"]})
+    if key is not None:
+        with pytest.raises(InvalidConnectorError, match=told):
+            validator.raise_if_invalid(config)
+
+
 @pytest.mark.parametrize("entry", validations(), ids=lambda entry: entry["request_body"][100:200])
 def test_a_validation_report_is_javas(entry: dict[str, Any], validator: ConnectorValidator) -> None:
     config = {key: None if value is None else str(value) for key, value in body(entry).items()}

@@ -17,16 +17,19 @@ __all__ = ["Answers"]
 
 
 class Answers:
-    """Futures by number. Threads: any. Who comes too late is told nothing."""
+    """Futures by number. States: open -> closed. Threads: any. Who comes too late is told nothing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = count(1)  # guarded by _lock
         self._waiting: dict[int, Future[object]] = {}  # guarded by _lock
+        self._end: ConnectError | None = None  # guarded by _lock; set when closed
 
     def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: Stages) -> object:
         """Post the request and wait. Errors: what it is refused with; TimedOutError, which says what it waits for."""
         with self._lock:
+            if self._end is not None:
+                raise self._end
             number = next(self._numbers)
             future = self._waiting[number] = Future()
         post(Asked(number, request))
@@ -48,8 +51,10 @@ class Answers:
         if future is not None:
             future.set_exception(error)
 
-    def fail_all(self, error: ConnectError) -> None:
+    def close(self, error: ConnectError) -> None:
+        """Nobody answers any more: who waits, or asks from now on, gets this error; of two errors the first one."""
         with self._lock:
+            self._end = self._end or error
             numbers = list(self._waiting)
         for number in numbers:
             self.fail(number, error)

@@ -28,12 +28,11 @@ from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.herder.cluster.thread import HerderThread
 from kconnect.herder.cluster.told import ClusterNames, sentence, utc_time
 from kconnect.herder.cluster.topics import ClusterTopics
-from kconnect.herder.cluster.worker_group import refuse_worker_group
 from kconnect.herder.connector_host import ConnectorHost
 from kconnect.herder.group import Membership
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.measured import worker_readings
-from kconnect.herder.memory_config import patched
+from kconnect.herder.memory_config import patched, require_stopped
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.questions import HerderQuestions
 from kconnect.herder.rebalances import Rebalance
@@ -143,7 +142,7 @@ class DistributedHerder(HerderQuestions):
         self._status.worker_id = worker_id
         self._cluster_id = kafka_cluster_id
         rounds = self._rounds = Rounds(
-            cluster.configs.snapshot, url, cluster.protocol_version, cluster.max_delay_ms, cluster.clock
+            cluster.configs.snapshot, url, cluster.protocol_version, cluster.times.max_delay_ms, cluster.clock
         )
         thread = self._thread = HerderThread(
             self._state, cluster.configs, rounds, self._stages, cluster.clock, self._crashed
@@ -213,7 +212,7 @@ class DistributedHerder(HerderQuestions):
             self._membership.stop(_LEAVE_S)
         work.close(_LEAVE_S)
         self._offsets.close()
-        self._answers.fail_all(ConflictError("Worker is shutting down"))
+        self._answers.close(ConflictError("Worker is shutting down"))
         log.info("Herder stopped")
 
     # -- the group ----------------------------------------------------------------------------------------------------
@@ -238,8 +237,8 @@ class DistributedHerder(HerderQuestions):
 
         Until the group has chosen one it is the setting's.
         """
-        facts = self._state.facts
-        return facts.signs_requests if facts.assignment is not None else self._cluster.protocol_version >= 2
+        signs = self._state.facts.signs_requests
+        return self._cluster.protocol_version >= 2 if signs is None else signs
 
     def rebalances(self) -> list[Rebalance]:
         """The last ones this worker went through, in order."""
@@ -404,6 +403,9 @@ class DistributedHerder(HerderQuestions):
             thread.post(CutOff())
 
     def _modify_offsets(self, name: str, offsets: Sequence[ConnectorOffset] | None) -> str:
+        """Somebody may have resumed the connector on another worker since it was looked at."""
+        self._cluster.configs.refresh(self._cluster.times.sync_timeout_ms / 1000)
+        require_stopped(self._config.get(name))
         self._exactly_once.before_change(name, offsets)
         return self._offsets.modify(name, offsets, self._host, self._parts.times.call_s)
 
@@ -431,13 +433,11 @@ class DistributedHerder(HerderQuestions):
     def _crashed(self, error: BaseException) -> None:
         told = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
         self._failure = told
-        self._answers.fail_all(ConnectError(f"The worker has failed: {told}", hint=told.hint))
+        self._answers.close(ConnectError(f"The worker has failed: {told}", hint=told.hint))
 
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
         """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
         self._checked(name, lambda: self._parts.validate(config))
-        if self._host.kind(config) is ConnectorType.SINK:
-            refuse_worker_group(name, config, self._cluster.group_id)
 
 
 def _nobody(task_id: TaskId) -> None:

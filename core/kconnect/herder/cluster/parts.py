@@ -66,8 +66,6 @@ class ClusterParts:
     """exactly.once.source.support"""
     protocol_version: int = 2
     """See `rounds.VERSIONS`."""
-    max_delay_ms: int = 300_000
-    """scheduled.rebalance.max.delay.ms"""
     times: HerderTimes = field(default_factory=HerderTimes)
     key_form: KeyForm = field(default_factory=KeyForm)
     verification_algorithms: Sequence[str] = ("HmacSHA256",)

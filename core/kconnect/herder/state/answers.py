@@ -19,6 +19,7 @@ from kconnect.errors import (
     NotFoundError,
     WrongWorkerError,
 )
+from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.memory_config import not_stopped
 from kconnect.herder.state.configs import ConfigRules
 from kconnect.herder.state.events import Asked, GivenUp, Written
@@ -106,9 +107,16 @@ class RequestRules:
         facts = self._facts
         if isinstance(request, AskRestart):
             name = request.subject.connector if isinstance(request.subject, TaskId) else request.subject
-            is_here = name in facts.running_connectors or request.subject in facts.running_tasks
+            is_here = request.subject in facts.running_connectors or request.subject in facts.running_tasks
             return self._configs.expects_rebalance and not is_here and facts.snapshot.contains(name)
+        if isinstance(request, AskOffsets) and facts.is_leader and self._runs_on(request.connector):
+            return True
         return facts.is_leader and not facts.may_write
+
+    def _runs_on(self, connector: str) -> bool:
+        """Its tasks are gone from the configs, but the rebalance that stops them is not over: they still commit."""
+        facts = self._facts
+        return facts.snapshot.task_count(connector) == 0 < facts.placed.task_count(connector)
 
     def _decide(self, number: int, request: Request) -> Instruction:
         """Errors: ConnectError, which the asker gets."""
@@ -121,11 +129,11 @@ class RequestRules:
                 self._require_not_stopped(connector, configs)
                 return self._write(number, PutTasks(connector, configs))
             case AskFence(connector):
-                self._require_leader("Only the leader may perform zombie source task fencing.")
+                self._require_leader("Only the leader may perform zombie fencing.")
                 self._require(connector)
-                return FenceZombies(number, connector, self._facts.snapshot)
+                return FenceZombies(number, connector)
             case AskOffsets(connector, offsets):
-                self._require_leader("Only the leader can modify connector offsets")
+                self._require_leader("Only the leader can process external offsets modification requests")
                 self._require(connector)
                 self._require_stopped(connector)
                 return ModifyOffsets(number, connector, offsets)
@@ -136,7 +144,7 @@ class RequestRules:
             case AskPut():
                 return self._put(number, request)
             case AskRemove(connector):
-                self._require_leader()
+                self._require_leader("Only the leader can delete connector configs.")
                 self._require(connector)
                 return self._write(number, RemoveConfig(connector))
             case AskStop(connector):
@@ -163,12 +171,15 @@ class RequestRules:
         if isinstance(subject, TaskId) and facts.snapshot.raw_task_config(subject) is None:
             raise NotFoundError(f"Unknown task: {subject}")
         if subject in facts.running_connectors or subject in facts.running_tasks:
+            here = Work((), (subject,)) if isinstance(subject, TaskId) else Work((subject,))
+            facts.started(here, facts.snapshot)
             return Restart(number, subject, facts.snapshot)
-        if facts.is_leader:
-            return Redirect(number, subject)
-        what = "task" if isinstance(subject, TaskId) else "connector"
-        self._require_leader(f"Cannot restart {what} since it is not assigned to this member")
-        raise AssertionError("a follower requires a leader")
+        self._require_leader(
+            "Cannot restart task since it is not assigned to this member"
+            if isinstance(subject, TaskId)
+            else "Only the leader can process restart requests."
+        )
+        return Redirect(number, subject)
 
     def _write(self, number: int, write: ConfigWrite, *, is_new: bool = False) -> Instruction:
         self._facts.is_writing = True

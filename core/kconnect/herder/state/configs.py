@@ -7,7 +7,7 @@ Differs: Java asks for a rebalance at each change, and answers 409 to what comes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.state.events import ConfigsChanged
@@ -17,6 +17,7 @@ from kconnect.herder.state.restarts import RestartRules
 from kconnect.model import TargetState
 from kconnect.storage.config_topic import LoggerLevelSet, RestartRequested
 from kconnect.storage.snapshot import (
+    NO_OFFSET,
     Change,
     ClusterSnapshot,
     ConnectorRemoved,
@@ -35,7 +36,8 @@ class ConfigRules:
         self._facts = facts
         self._restarts = restarts
         self._held: list[tuple[Change, int]] = []
-        self._reconfigured: set[str] = set()  # their tasks run on with old configs until the group joins
+        # Connectors whose tasks run on with configs from before this offset until the group joins
+        self._reconfigured: dict[str, int] = {}
         self._dirty_offset = -1  # up to here changes call for a rebalance
         self._dirty_since_ms: int | None = None
         self._dirty_last_ms = 0
@@ -59,8 +61,14 @@ class ConfigRules:
         """Act on all that is held."""
         return self._apply(None, self._facts.snapshot) if self._held else []
 
-    def settle(self, offset: int) -> list[Instruction]:
-        """A rebalance has placed the work of the configs at `offset`: what was held up to there comes before it."""
+    @property
+    def has_overtaken(self) -> bool:
+        """Whether changes are held that were placed before they came: the snapshot was quicker than its news."""
+        return bool(self._held) and self._held[0][1] <= self._facts.placed.offset
+
+    def settle(self) -> list[Instruction]:
+        """A rebalance has placed the work of the configs at an offset: what was held up to there comes before it."""
+        offset = self._facts.placed.offset
         told = self._apply(offset, self._facts.placed)
         if self._dirty_offset <= offset:
             self._dirty_since_ms = None
@@ -71,10 +79,10 @@ class ConfigRules:
 
         They start again when the rebalance is over, if they are still this worker's.
         """
-        facts = self._facts
-        work = facts.running(tasks=[task for task in facts.tasks if task.connector in self._reconfigured])
-        self._reconfigured.clear()
-        return self._stop(work, "their configs have changed")
+        facts, reconfigured = self._facts, self._reconfigured
+        stale = [task for task in facts.tasks if facts.runs_older(task, reconfigured.get(task.connector, NO_OFFSET))]
+        reconfigured.clear()
+        return self._stop(Work((), tuple(stale)), "their configs have changed")
 
     @property
     def expects_rebalance(self) -> bool:
@@ -109,35 +117,36 @@ class ConfigRules:
             self._dirty_since_ms = self._facts.now_ms
 
     def _apply(self, up_to: int | None, snapshot: ClusterSnapshot) -> list[Instruction]:
-        ripe = [change for change, offset in self._held if up_to is None or offset <= up_to]
+        ripe = [item for item in self._held if up_to is None or item[1] <= up_to]
         self._held = [] if up_to is None else [item for item in self._held if item[1] > up_to]
-        updated: dict[str, None] = {}
+        updated: dict[str, int] = {}
         targets: dict[str, None] = {}
         told: list[Instruction] = []
-        for change in ripe:
+        for change, offset in ripe:
             match change:
                 case ConnectorUpdated(connector):
-                    updated[connector] = None
+                    updated[connector] = offset
                 case ConnectorRemoved(connector):
                     updated.pop(connector, None)
-                    told += self._stop(self._facts.running_of(connector), "the connector was deleted")
+                    told += self._stop(self._older_of(connector, offset), "the connector was deleted")
                 case TargetStateChanged(connector):
                     targets[connector] = None
                 case TasksUpdated(connector):
-                    self._reconfigured.add(connector)
+                    self._reconfigured[connector] = offset
                 case RestartRequested():
                     self._restarts.want(change)
                 case _:
                     pass
         return [*told, *self._restart_updated(updated, snapshot), *self._set_targets(targets, snapshot)]
 
-    def _restart_updated(self, names: Iterable[str], snapshot: ClusterSnapshot) -> list[Instruction]:
+    def _restart_updated(self, updated: Mapping[str, int], snapshot: ClusterSnapshot) -> list[Instruction]:
         """Connectors here that have another config; those with none any more were deleted after it."""
         facts = self._facts
-        here = [name for name in names if name in facts.running_connectors and snapshot.contains(name)]
-        work = Work(tuple(here))
+        here = [name for name, offset in updated.items() if facts.runs_older(name, offset)]
+        work = Work(tuple(name for name in here if snapshot.contains(name)))
         if not work:
             return []
+        facts.started(work, snapshot)
         return [StopWork(work, "the connector's config has changed"), StartWork(work, snapshot)]
 
     def _set_targets(self, names: Iterable[str], snapshot: ClusterSnapshot) -> list[Instruction]:
@@ -148,6 +157,14 @@ class ConfigRules:
                 tasks = () if state is TargetState.STOPPED else here.tasks  # a commit of no tasks stops these
                 told.append(SetTarget(name, state, Work(here.connectors, tasks)))
         return told
+
+    def _older_of(self, connector: str, offset: int) -> Work:
+        """What runs here of a connector with configs from before an offset."""
+        facts, here = self._facts, self._facts.running_of(connector)
+        return Work(
+            tuple(name for name in here.connectors if facts.runs_older(name, offset)),
+            tuple(task for task in here.tasks if facts.runs_older(task, offset)),
+        )
 
     def _stop(self, work: Work, why: str) -> list[Instruction]:
         if not work:

@@ -22,6 +22,8 @@ class HerderTimes:
     """worker.sync.timeout.ms"""
     unsync_backoff_ms: int = 300_000
     """worker.unsync.backoff.ms"""
+    max_delay_ms: int = 300_000
+    """scheduled.rebalance.max.delay.ms"""
     key_ttl_ms: int = 3_600_000
     """inter.worker.key.ttl.ms"""
     session_timeout_ms: int = 10_000
@@ -40,7 +42,7 @@ class HerderTimes:
 
 
 class Phase(Enum):
-    """Where a member is; `state.py` has the drawing."""
+    """Where a member is; `machine.py` has the drawing."""
 
     NEW = auto()
     UNREAD = auto()
@@ -54,7 +56,7 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class Facts:
-    """Written by the rules of `HerderState.step` alone. Threads: one."""
+    """Written by the rules of `HerderState.step` alone, on one thread. The properties may be read from any."""
 
     times: HerderTimes
     now_ms: int = 0
@@ -70,9 +72,10 @@ class Facts:
     connectors: dict[str, None] = field(default_factory=dict)
     """Connectors assigned to this worker, in order."""
     tasks: dict[TaskId, None] = field(default_factory=dict)
-    running_connectors: set[str] = field(default_factory=set)
-    """Connectors started here and not stopped."""
-    running_tasks: set[TaskId] = field(default_factory=set)
+    running_connectors: dict[str, int] = field(default_factory=dict)
+    """Connectors started here and not stopped, each with the offset of the configs it was started with."""
+    running_tasks: dict[TaskId, int] = field(default_factory=dict)
+    """The same of tasks."""
     is_writing: bool = False
     """A write to the config topic is on its way: the next one is decided with what it made."""
     needs_claim: bool = False
@@ -84,7 +87,8 @@ class Facts:
 
     @property
     def is_leader(self) -> bool:
-        return self.assignment is not None and self.member_id != "" and self.assignment.leader == self.member_id
+        assignment, member_id = self.assignment, self.member_id  # read once: another thread may take them away
+        return assignment is not None and member_id != "" and assignment.leader == member_id
 
     @property
     def may_write(self) -> bool:
@@ -93,16 +97,19 @@ class Facts:
     @property
     def leader_url(self) -> str:
         """Empty while it is not known."""
-        return self.assignment.leader_url if self.assignment is not None else ""
+        assignment = self.assignment
+        return assignment.leader_url if assignment is not None else ""
 
     @property
     def is_eager(self) -> bool:
-        return self.assignment is not None and self.assignment.version == 0
+        assignment = self.assignment
+        return assignment is not None and assignment.version == 0
 
     @property
-    def signs_requests(self) -> bool:
-        """Whether the group's sub-protocol has a session key (KIP-507)."""
-        return self.assignment is not None and self.assignment.version >= 2
+    def signs_requests(self) -> bool | None:
+        """Whether the group's sub-protocol has a session key (KIP-507); None outside of a group."""
+        assignment = self.assignment
+        return None if assignment is None else assignment.version >= 2
 
     @property
     def owned(self) -> Work:
@@ -120,17 +127,25 @@ class Facts:
         tasks = sorted(task for task in self.running_tasks if task.connector == connector)
         return self.running([connector], tasks)
 
+    def runs_older(self, subject: str | TaskId, offset: int) -> bool:
+        """Whether a connector or a task runs here with configs from before an offset."""
+        since = self.running_tasks.get(subject) if isinstance(subject, TaskId) else self.running_connectors.get(subject)
+        return since is not None and since < offset
+
     def all_running(self) -> Work:
         return Work(tuple(sorted(self.running_connectors)), tuple(sorted(self.running_tasks)))
 
     def stopped(self, work: Work) -> None:
         """Note that it is stopped, or about to be."""
-        self.running_connectors.difference_update(work.connectors)
-        self.running_tasks.difference_update(work.tasks)
+        for name in work.connectors:
+            self.running_connectors.pop(name, None)
+        for task in work.tasks:
+            self.running_tasks.pop(task, None)
 
-    def started(self, work: Work) -> None:
-        self.running_connectors.update(work.connectors)
-        self.running_tasks.update(work.tasks)
+    def started(self, work: Work, snapshot: ClusterSnapshot) -> None:
+        """Note that it was started with the configs of this snapshot, or is about to be."""
+        self.running_connectors.update(dict.fromkeys(work.connectors, snapshot.offset))
+        self.running_tasks.update(dict.fromkeys(work.tasks, snapshot.offset))
 
     def task_configs(self, connector: str) -> list[Mapping[str, str]]:
         """The configs of a connector's tasks as they stand in the topic; none while some are missing."""

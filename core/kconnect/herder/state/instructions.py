@@ -197,7 +197,6 @@ class FenceZombies:
 
     id: int
     connector: str
-    snapshot: ClusterSnapshot = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from kconnect.errors import FencedError
 from kconnect.herder.assignment.protocol import Assignment
@@ -59,13 +61,15 @@ from kconnect.herder.state.mismatch import MismatchRules, OwnSettings
 from kconnect.herder.state.restarts import RestartRules
 from kconnect.herder.state.tasks import TaskRules
 from kconnect.herder.state.writes import ForKey, ForRequest, ForTasks
+from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["HerderState"]
 
 log = logging.getLogger(__name__)
 
-# Some minutes of a busy cluster; each entry is a frozen value that was there anyway
+# Some minutes of a busy cluster
 _RING_ENTRIES = 500
+Value = TypeVar("Value")
 
 
 class HerderState:
@@ -83,7 +87,10 @@ class HerderState:
         self._keys = KeyRules(self.facts, key_form or KeyForm())
         self._mismatch = MismatchRules(self.facts, own or OwnSettings())
         self.ring: deque[tuple[Event, tuple[Instruction, ...]]] = deque(maxlen=_RING_ENTRIES)
-        """What happened last, and what was done about it; ticks that called for nothing are left out."""
+        """What happened last, and what was done about it; ticks that called for nothing are left out.
+
+        Of snapshots it holds the offset alone: hundreds of copies of a large cluster's configs would be 100 MB.
+        """
         self.rebalances = Rebalances()
 
     def step(self, event: Event) -> list[Instruction]:
@@ -91,7 +98,7 @@ class HerderState:
         told = [*self._take(event), *self._due()]
         self.rebalances.note(event, told, self.facts.now_ms)
         if told or not isinstance(event, Tick):
-            self.ring.append((event, tuple(told)))
+            self.ring.append((_slim(event), tuple(_slim(instruction) for instruction in told)))
             log.debug("%s -> %s", event, told)
         return told
 
@@ -179,21 +186,33 @@ class HerderState:
             facts.snapshot = event.snapshot
         if isinstance(event.error, FencedError):
             self._membership.fenced()
+        told = self._mismatch.read(facts.snapshot)
         match event.target:
             case ForRequest() as target:
-                return self._requests.written(event, target)
+                told += self._requests.written(event, target)
             case ForTasks(connector):
                 self._tasks.written(event, connector)
-            case ForKey():
+            case ForKey() if event.error is not None and facts.is_leader:
                 # It may have been written all the same: only the end of the topic tells
-                return self._membership.read_again() if event.error is not None and facts.is_leader else []
-        return []
+                told += self._membership.read_again()
+            case _:
+                pass
+        return told
 
     def _due(self) -> list[Instruction]:
         """What time and phase allow now, in the order of Java's tick."""
         facts = self.facts
         if facts.phase is not Phase.STABLE:
             return self._membership.due()
-        told = [*self._configs.due(), *self._keys.due(), *self._requests.due()]
+        told = [*self._membership.overtaken(), *self._configs.due(), *self._keys.due(), *self._requests.due()]
         told += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
         return told
+
+
+def _slim(value: Value) -> Value:
+    """An event or instruction without the configs that go with it."""
+    snapshot = getattr(value, "snapshot", None)
+    if snapshot is None:
+        return value
+    dataclass: Any = value  # they all are
+    return cast(Value, replace(dataclass, snapshot=ClusterSnapshot(offset=snapshot.offset)))

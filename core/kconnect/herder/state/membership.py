@@ -30,6 +30,9 @@ from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["MembershipRules"]
 
+# As Java's BACKOFF_RETRIES
+_BACK_OFFS = 5
+
 
 class MembershipRules:
     """Part of a HerderState. Times are None where nothing is due."""
@@ -40,6 +43,9 @@ class MembershipRules:
         self._read_again_at_ms: int | None = None  # while UNREAD
         self._scheduled_at_ms: int | None = None  # work of lost workers is held back until then
         self._claim_at_ms: int | None = None
+        self._was_eager = False  # what the group spoke last
+        self._failed_reads = 0  # since the configs were read to their end last
+        self._has_settled = False  # the work of the present assignment was started
 
     @property
     def owned_assignment(self) -> Assignment | None:
@@ -86,6 +92,7 @@ class MembershipRules:
         facts, assignment = self._facts, event.assignment
         facts.assignment, facts.generation, facts.member_id = assignment, event.generation, event.member_id
         facts.phase = Phase.SETTLING
+        self._was_eager, self._has_settled = assignment.version == 0, False
         self._scheduled_at_ms = facts.now_ms + assignment.delay_ms if assignment.delay_ms > 0 else None
         told: list[Instruction] = []
         if assignment.version == 0:
@@ -118,23 +125,39 @@ class MembershipRules:
         """
         facts, assignment = self._facts, self._facts.assignment
         if event.problem is not None:
-            return self._stay_away(ConfigTopicUnread(event.problem), "taking too long to read the config topic")
-        self._read_again_at_ms = None
-        if facts.phase is Phase.UNREAD:
-            facts.phase, facts.snapshot = Phase.JOINING, event.snapshot
+            away = ConfigTopicUnread(event.problem)
+            return self._stay_away(away, "taking too long to read the config topic", self._next_back_off_ms())
+        self._read_again_at_ms, self._failed_reads = None, 0
+        if facts.phase is Phase.UNREAD or (facts.phase is Phase.SETTLING and self._has_settled):
+            facts.phase = Phase.JOINING if facts.phase is Phase.UNREAD else Phase.STABLE
+            facts.snapshot = event.snapshot
             return []
         if facts.phase is not Phase.SETTLING:
             return []
         if assignment is not None and event.snapshot.offset < assignment.offset:
             ends = ConfigTopicEnds(event.snapshot.offset, assignment.offset)
-            return [Tell(ends), *self._stay_away(ends, "its config topic is not that of the group")]
+            why = "its config topic is not that of the group"
+            return [Tell(ends), *self._stay_away(ends, why, facts.times.unsync_backoff_ms)]
         return self._settle(event.snapshot)
 
-    def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str) -> list[Instruction]:
+    def _next_back_off_ms(self) -> int:
+        """Where the group holds the work of a lost worker back for it: often enough to be back before that is over.
+
+        Source: DistributedHerder#backoff.
+        """
+        times = self._facts.times
+        if self._was_eager:
+            return times.unsync_backoff_ms
+        tries_left = _BACK_OFFS - self._failed_reads % (_BACK_OFFS + 1)
+        self._failed_reads += 1
+        # A moment at least: a stop has to get in between
+        return max(1, times.max_delay_ms // 10 // tries_left) if tries_left else 1
+
+    def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str, back_off_ms: int) -> list[Instruction]:
         facts = self._facts
         told = self._stop_all(why) if facts.assignment else []
         facts.phase, facts.away = Phase.UNREAD, away
-        self._read_again_at_ms = facts.now_ms + facts.times.unsync_backoff_ms
+        self._read_again_at_ms = facts.now_ms + back_off_ms
         return [*told, LeaveGroup(why)]
 
     def claimed(self, event: Claimed) -> list[Instruction]:
@@ -149,7 +172,10 @@ class MembershipRules:
         self._claim_at_ms = self._facts.now_ms if self._facts.is_leader else None
 
     def read_again(self) -> list[Instruction]:
-        """The configs have to be read to their end before anything else: what they hold is not known for sure."""
+        """The configs have to be read to their end before anything else: what they hold is not known for sure.
+
+        The work goes on as it was handed out.
+        """
         self._facts.phase = Phase.SETTLING
         return [CatchUp(self._facts.times.sync_timeout_ms)]
 
@@ -157,7 +183,7 @@ class MembershipRules:
         """What time has brought."""
         facts, now_ms = self._facts, self._facts.now_ms
         if facts.phase is Phase.UNREAD and self._read_again_at_ms is not None and self._read_again_at_ms <= now_ms:
-            self._read_again_at_ms = now_ms + facts.times.unsync_backoff_ms
+            self._read_again_at_ms = None  # until it is known how that went
             return [CatchUp(facts.times.sync_timeout_ms)]
         if facts.phase is not Phase.STABLE:
             return []
@@ -171,6 +197,10 @@ class MembershipRules:
         elif self._configs.is_rebalance_due():
             told += [*self._configs.stop_reconfigured(), *self._rejoin("connectors or tasks have changed")]
         return told
+
+    def overtaken(self) -> list[Instruction]:
+        """Act on changes that come only now, though the work was placed with them, as if they had come before it."""
+        return self._run_assigned() if self._configs.has_overtaken else []
 
     def next_due_ms(self) -> int | None:
         """When `due` has something to say, as far as time alone decides."""
@@ -194,15 +224,8 @@ class MembershipRules:
             return self._rejoin(f"configs are read up to {snapshot.offset}, work was assigned at {assignment.offset}")
         facts.placed, facts.away = snapshot, None
         facts.settled_rebalances += 1
-        told = self._configs.settle(snapshot.offset)
-        told += self._stop(self._unowned(), "not assigned to this worker")
-        fresh = Work(
-            tuple(name for name in facts.connectors if name not in facts.running_connectors),
-            tuple(task for task in facts.tasks if task not in facts.running_tasks),
-        )
-        if fresh:
-            facts.started(fresh)
-            told.append(StartWork(fresh, snapshot))
+        self._has_settled = True
+        told = self._run_assigned()
         if facts.is_leader:
             told.append(CleanUp(snapshot))
         facts.phase = Phase.STABLE
@@ -210,11 +233,24 @@ class MembershipRules:
             told += self._rejoin("revoked work is free for others")
         return told
 
+    def _run_assigned(self) -> list[Instruction]:
+        """Stop what is not this worker's or has other configs, start what is and does not run."""
+        facts = self._facts
+        told = [*self._configs.settle(), *self._stop(self._unowned(), "not assigned to this worker")]
+        fresh = Work(
+            tuple(name for name in facts.connectors if name not in facts.running_connectors),
+            tuple(task for task in facts.tasks if task not in facts.running_tasks),
+        )
+        if fresh:
+            facts.started(fresh, facts.placed)
+            told.append(StartWork(fresh, facts.placed))
+        return told
+
     def _unowned(self) -> Work:
         facts = self._facts
         return Work(
-            tuple(sorted(facts.running_connectors - facts.connectors.keys())),
-            tuple(sorted(facts.running_tasks - facts.tasks.keys())),
+            tuple(sorted(facts.running_connectors.keys() - facts.connectors.keys())),
+            tuple(sorted(facts.running_tasks.keys() - facts.tasks.keys())),
         )
 
     def _rejoin(self, why: str) -> list[Instruction]:
