@@ -48,6 +48,8 @@ class Journal:
         self.gate = Gate()
         self.task_count: int | None = None
         self.retriable_left = 0
+        self.broken_left = 0
+        """So many times task configs end in an error that nobody calls retriable."""
         self.last: Any = None
         """The instance made last."""
 
@@ -73,6 +75,9 @@ class _Behaviour:
         if call == "task_configs" and JOURNAL.retriable_left > 0:
             JOURNAL.retriable_left -= 1
             raise RetriableError("the source is not ready")
+        if call == "task_configs" and JOURNAL.broken_left > 0:
+            JOURNAL.broken_left -= 1
+            raise OSError("the system is away")
 
     def start(self, props: Mapping[str, str]) -> None:
         JOURNAL.last = self

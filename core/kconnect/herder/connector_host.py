@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from kconnect import redaction
 from kconnect.config.variables import Resolved, has_reference, secret_values
-from kconnect.errors import ConfigError, ConnectError, RetriableError
+from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError
 from kconnect.herder.connector_context import SinkHostContext, SourceHostContext, StoreOffsetReader
 from kconnect.herder.connector_plugins import connector_kind, new_connector
-from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector
+from kconnect.herder.hosted_connector import ConnectorParts, HostedConnector, TaskPlan
 from kconnect.herder.memory_config import ConnectorEntry, complete_task_configs, report_too_many_tasks
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.reloads import Reloads
@@ -107,10 +107,11 @@ class ConnectorHost:
         """Bring the instance to a state; tasks are not touched. Errors: ConnectError; its status tells why."""
         self._hosted[name].transition_to(state)
 
-    def task_configs(self, entry: ConnectorEntry) -> GivenTasks | None:
+    def task_configs(self, entry: ConnectorEntry, *, is_asked_again: bool = False) -> GivenTasks | None:
         """Ask for task configs; None when the connector is not running.
 
-        Errors: RetriableError, to ask again later; another ConnectError has failed the connector.
+        Errors: RetriableError, to ask again later; another ConnectError has failed the connector. With
+        `is_asked_again` whatever the plugin raises is to be asked again, as Java's distributed herder has it.
         """
         hosted = self._hosted[entry.name]
         if not hosted.is_running or entry.target_state is not TargetState.STARTED:
@@ -118,7 +119,7 @@ class ConnectorHost:
             return None
         try:
             limits = replace(entry, config=hosted.resolved.values)
-            plan = hosted.task_plan(limits.max_tasks)
+            plan = self._task_plan(hosted, limits, is_asked_again)
             if len(plan.configs) > limits.max_tasks:
                 report_too_many_tasks(limits, len(plan.configs))
             task_class = self._parts.plugins.java_name(plan.task_class)
@@ -133,6 +134,16 @@ class ConnectorHost:
                 raise
             raise ConnectError(f"Connector {entry.name} failed to give task configs", hint=str(err)) from err
         return GivenTasks(configs, plan.version)
+
+    def _task_plan(self, hosted: HostedConnector, limits: ConnectorEntry, is_asked_again: bool) -> TaskPlan:
+        try:
+            return hosted.task_plan(limits.max_tasks)
+        except (RetriableError, TimedOutError):  # one that hangs would hang again
+            raise
+        except Exception as err:  # a plugin call
+            if not is_asked_again:
+                raise
+            raise RetriableError(f"{type(err).__name__}: {err}") from err
 
     def shut_down(self, name: str) -> None:
         """Stop the instance for good, if there is one. Never raises."""

@@ -37,6 +37,8 @@ class ConnectorEntry:
     task_configs: tuple[StringMap, ...] = field(default=(), repr=False)
     applied_config: StringMap | None = field(default=None, repr=False)
     """The connector config the tasks were started with, or None when there are none."""
+    task_generation: int | None = None
+    """Of the task configs, as this worker counts them; None where nobody counts, or no task ever was."""
 
     @property
     def task_ids(self) -> tuple[TaskId, ...]:

@@ -13,6 +13,7 @@ from kconnect.herder.cluster.fencing import FencingPlan, FencingRounds, fencing_
 from kconnect.model import TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.snapshot import ClusterSnapshot
 from kit.waiting import eventually
 
 
@@ -102,6 +103,47 @@ def test_who_asks_while_a_round_goes_on_shares_it(configs: TopicConfigStore) -> 
     assert broker.fenced == [("c", 2)]
 
 
+def test_rounds_of_different_connectors_go_on_side_by_side_one_for_each(configs: TopicConfigStore) -> None:
+    names = ["a", "b", "c"]
+    for name in names:
+        configs.put_connector_config(name, {"name": name})
+        configs.put_task_configs(name, [{}, {}])
+        configs.put_task_count_record(name, 2)
+        configs.put_task_configs(name, [{}, {}, {}])
+    broker, all_here = Broker(), threading.Barrier(len(names), timeout=10)
+
+    def meet() -> None:
+        all_here.wait()
+
+    broker.then = meet
+    made = rounds(configs, broker)
+    asking = [threading.Thread(target=made.run, args=(name,)) for name in names * 4]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(10)
+    assert sorted(broker.fenced) == [(name, 2) for name in names]
+    assert not configs.snapshot().pending_fencing
+
+
+def test_what_the_broker_refuses_is_told_and_recorded_nowhere(configs: TopicConfigStore) -> None:
+    tasks(configs, 2)
+    configs.put_task_count_record("c", 2)
+    tasks(configs, 3)
+    broker = Broker()
+
+    def refuse() -> None:
+        raise ConnectError("not authorized")
+
+    broker.then = refuse
+    made = rounds(configs, broker)
+    for _ in range(2):
+        with pytest.raises(ConnectError, match="not authorized"):
+            made.run("c")
+    assert len(broker.fenced) == 2, "the next one who asks has it tried again"
+    assert configs.snapshot().is_pending_fencing("c")
+
+
 def test_a_producer_that_comes_back_while_it_is_fenced_is_no_loss_of_leadership(configs: TopicConfigStore) -> None:
     tasks(configs, 2)
     configs.put_task_count_record("c", 2)
@@ -127,7 +169,7 @@ class Starts:
 
     def __init__(self, configs: TopicConfigStore) -> None:
         self.asked = 0
-        self.answers: list[ConnectError] = []
+        self.answers: list[Exception] = []
         self.gate = threading.Event()
         self.gate.set()
         self.started: list[TaskId] = []
@@ -142,8 +184,10 @@ class Starts:
             raise self.answers.pop(0)
         self.configs.put_task_count_record(connector, self.configs.snapshot().task_count(connector))
 
-    def begin(self, ids: Sequence[TaskId]) -> None:
-        self.starts.begin("c", ids, self.started.extend, lambda ids, error: self.failed.append(str(error)))
+    def begin(self, ids: Sequence[TaskId], snapshot: ClusterSnapshot | None = None) -> None:
+        """Start tasks with the configs of a snapshot, by default what was read last."""
+        generation = (snapshot or self.configs.snapshot()).task_config_generation("c")
+        self.starts.begin("c", ids, generation, self.started.extend, lambda ids, error: self.failed.append(str(error)))
 
 
 @pytest.fixture
@@ -191,6 +235,33 @@ def test_a_leader_that_is_just_changing_is_asked_again_and_a_refusal_fails_the_t
     eventually(lambda: starts.failed, 5, "failed")
     assert starts.failed == ["Failed to perform round of zombie fencing: no rights"]
     assert starts.started == IDS
+
+
+def test_a_task_that_starts_with_configs_that_were_replaced_meanwhile_may_not_write(
+    configs: TopicConfigStore, starts: Starts
+) -> None:
+    tasks(configs, 2)
+    then = configs.snapshot()
+    tasks(configs, 3)
+    starts.begin(IDS, then)
+    eventually(lambda: starts.started == IDS, 5, "started")
+    with pytest.raises(ConflictError, match=r"new task configurations \(generation 1\).*\(generation 0\)"):
+        starts.starts.verify(IDS[0])
+
+
+def test_a_round_that_breaks_fails_the_tasks_that_wait_for_it(configs: TopicConfigStore, starts: Starts) -> None:
+    tasks(configs, 2)
+    starts.answers = [ValueError("a bug")]
+    starts.begin(IDS)
+    eventually(lambda: starts.failed, 5, "failed")
+    assert starts.failed == ["Failed to perform round of zombie fencing: ValueError: a bug"]
+    assert starts.started == []
+
+
+def test_a_task_that_is_not_here_may_not_write(configs: TopicConfigStore, starts: Starts) -> None:
+    tasks(configs, 2)
+    with pytest.raises(ConflictError, match="not assigned to this worker any more"):
+        starts.starts.verify(IDS[0])
 
 
 def test_a_task_may_write_while_its_generation_is_the_present_one(configs: TopicConfigStore, starts: Starts) -> None:

@@ -25,6 +25,7 @@ def entry_of(snapshot: ClusterSnapshot, name: str) -> ConnectorEntry | None:
         snapshot.target_state(name) or TargetState.STARTED,
         tuple(tasks),
         None if applied is None else applied.raw,
+        snapshot.task_config_generation(name),
     )
 
 

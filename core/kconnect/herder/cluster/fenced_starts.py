@@ -45,16 +45,20 @@ class FencedStarts:
         self._wanted: dict[TaskId, int] = {}  # the start that counts
         self._generations: dict[TaskId, int | None] = {}  # of the task configs each was started with
 
-    def begin(self, connector: str, ids: Sequence[TaskId], start: StartNow, failed: Failed) -> None:
-        """Fence, then start: unless a stop, or another start, of the task comes first."""
-        snapshot = self._configs.snapshot()
+    def begin(
+        self, connector: str, ids: Sequence[TaskId], generation: int | None, start: StartNow, failed: Failed
+    ) -> None:
+        """Fence, then start: unless a stop, or another start, of the task comes first.
+
+        `generation`: of the task configs that they start with, which may not be the last ones that were read.
+        """
         with self._lock:
             self._starts += 1
             number = self._starts
             for task_id in ids:
                 self._wanted[task_id] = number
-                self._generations[task_id] = snapshot.task_config_generation(connector)
-        if not snapshot.is_pending_fencing(connector):
+                self._generations[task_id] = generation
+        if not self._configs.snapshot().is_pending_fencing(connector):
             self._hand_over(ids, number, start)
         else:
             self._pool.submit(self._fence_and_start, connector, ids, number, start, failed)
@@ -97,10 +101,15 @@ class FencedStarts:
         except ConnectError as error:
             told = ConnectError(f"Failed to perform round of zombie fencing: {error}", hint=error.hint)
             log.error("Tasks of connector %s do not start: %s", connector, told)
-            if present := self._still_wanted(ids, number):
-                failed(present, told)
-        except Exception:  # the top of a thread
+            self._tell_failed(ids, number, told, failed)
+        except Exception as error:  # the top of a thread
             log.exception("Tasks of connector %s could not be started", connector)
+            told = ConnectError(f"Failed to perform round of zombie fencing: {type(error).__name__}: {error}")
+            self._tell_failed(ids, number, told, failed)
+
+    def _tell_failed(self, ids: Sequence[TaskId], number: int, error: ConnectError, failed: Failed) -> None:
+        if present := self._still_wanted(ids, number):
+            failed(present, error)
 
     def _fence(self, connector: str, ids: Sequence[TaskId], number: int) -> bool:
         """False when no task waits for it any more. Leaders come and go: asked again until the time is over."""

@@ -9,10 +9,9 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 
 from kconnect.config.variables import has_reference
-from kconnect.errors import ConnectError, NotFoundError, RetriableError
+from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.config import entry_of
 from kconnect.herder.cluster.fenced_starts import FencedStarts
@@ -25,6 +24,7 @@ from kconnect.herder.orders import Orders
 from kconnect.herder.state.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven, ValuesChanged
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
+from kconnect.redaction import redact
 from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["LocalWork"]
@@ -69,8 +69,10 @@ class LocalWork:
         self._fenced_starts = fenced_starts  # of source tasks that deliver exactly once
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="herder-work")
         self._lock = threading.Lock()
-        self._wanted: dict[str, int] = {}  # guarded by _lock: the start that counts, by connector
+        self._wanted: dict[str, int] = {}  # guarded by _lock: the start or stop that counts, by connector
         self._starts = 0  # guarded by _lock
+        self._targets: dict[str, TargetState] = {}  # what is wanted of connectors, as it was told last
+        self._is_closed = False
         self._versions: dict[str, str | None] = {}  # of task classes' connectors, by connector.class
 
     # -- orders of the herder's thread --------------------------------------------------------------------------------
@@ -82,18 +84,19 @@ class LocalWork:
             if entry is None:
                 log.warning("Connector %s is assigned to this worker, but its config is gone", name)
                 continue
-            self._start_connector_soon(entry)
+            self._start_soon(entry)
         for name, ids in _by_connector(work.tasks).items():
             self._start_tasks(entry_of(snapshot, name), ids)
 
     def stop(self, work: Work) -> None:
         """Stop connectors and tasks, all at once, and wait; what does not stop in time is left behind."""
-        for name in work.connectors:
-            self._next_start(name)
-        stops = [self._pool.submit(self._stop_connector, name) for name in work.connectors]
+        stops = [self._in_pool(self._stop_connector, name, self._next_start(name)) for name in work.connectors]
         if work.tasks:
-            stops.append(self._pool.submit(self._stop_tasks, work.tasks))
-        _, late = wait(stops, self._stop_s + _STOP_MARGIN_S)
+            stops.append(self._in_pool(self._stop_tasks, work.tasks))
+        over, late = wait(stops, self._stop_s + _STOP_MARGIN_S)
+        for stop in over:
+            if (error := stop.exception()) is not None:
+                log.error("Connectors or tasks could not be stopped", exc_info=error)
         if late:
             log.warning("%d connectors or sets of tasks are still stopping after %g s", len(late), self._stop_s)
         for name in {*work.connectors, *(task_id.connector for task_id in work.tasks)}:
@@ -112,19 +115,7 @@ class LocalWork:
 
     def restart_connector(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None]) -> None:
         """Stop and start it in the pool; `done` is told how it ended."""
-        number = self._next_start(entry.name)
-
-        def restart() -> None:
-            error: ConnectError | None = None
-            try:
-                with self._orders.of(entry.name):
-                    self._host.shut_down(entry.name)
-                self._start_connector(entry, number)
-            except ConnectError as err:
-                error = err
-            done(error)
-
-        self._pool.submit(restart)
+        self._start_soon(entry, done)
 
     def restart_task(self, entry: ConnectorEntry, task_id: TaskId, state: RunState = RunState.UNASSIGNED) -> None:
         self._stop_tasks([task_id])
@@ -133,19 +124,22 @@ class LocalWork:
     def restart_parts(self, entry: ConnectorEntry, *, connector: bool, tasks: Collection[TaskId]) -> None:
         """Restart some of what is here; all of it shows as RESTARTING first."""
         if connector:
-            self._next_start(entry.name)
-            stopping = self._pool.submit(self._stop_connector, entry.name)
+            stopping = self._in_pool(self._stop_connector, entry.name, self._next_start(entry.name))
         if tasks:
             self._stop_tasks(tasks)
         if connector:
             wait([stopping], self._stop_s + _STOP_MARGIN_S)
             self._status.set_restarting(entry.name)
-            self._start_connector_soon(entry)
+            self._start_soon(entry)
         if tasks:
             self._start_tasks(entry, list(tasks), RunState.RESTARTING)
 
     def set_target(self, name: str, state: TargetState, here: Work) -> None:
-        """Pause, resume or stop what is here; a connector that is started now is asked for task configs."""
+        """Pause, resume or stop what is here; a connector that is started now is asked for task configs.
+
+        What is still to be started, behind other orders or a round of fencing, begins in that state.
+        """
+        self._targets[name] = state
         if here.tasks:
             self._launcher.set_target_state(here.tasks, state)
         if name in here.connectors:
@@ -153,44 +147,67 @@ class LocalWork:
 
     def ask_task_configs(self, entry: ConnectorEntry) -> None:
         """Ask a connector here; gives TaskConfigsGiven or TaskConfigsFailed."""
-        self._submit(entry.name, lambda: self._give_task_configs(entry))
+        self._in_pool(self._give_task_configs, entry)
 
     def close(self, timeout_s: float) -> None:
         """Stop all that is left. Idempotent."""
         self._host.close_reloads(timeout_s)
         self._orders.close(timeout_s)
         self._host.shut_down_all()
+        self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         if self._fenced_starts is not None:
             self._fenced_starts.close()
 
     # -- in the pool --------------------------------------------------------------------------------------------------
 
-    def _start_connector_soon(self, entry: ConnectorEntry) -> None:
+    def _in_pool(self, action: Callable[..., None], *args: object) -> Future[None]:
+        """Errors: none. What comes after the close is not done any more: a stop of the worker may overtake a start."""
+        try:
+            return self._pool.submit(action, *args)
+        except RuntimeError:
+            if not self._is_closed:
+                raise
+            log.debug("An order of a herder that has stopped is not carried out")
+            ended: Future[None] = Future()
+            ended.set_result(None)
+            return ended
+
+    def _start_soon(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None] = lambda _: None) -> None:
+        """Stop what runs of it, then start it. `done` is told how that ended."""
+        self._targets[entry.name] = entry.target_state
         number = self._next_start(entry.name)
+        self._in_pool(lambda: done(self._try_start(entry, number)))
 
-        def start() -> None:
-            try:
-                self._start_connector(entry, number)
-            except ConnectError as err:
-                log.error("Connector %s could not be started: %s", entry.name, err)
-
-        self._pool.submit(start)
+    def _try_start(self, entry: ConnectorEntry, number: int) -> ConnectorError:
+        """Gives what went wrong; the connector's status tells it as well."""
+        try:
+            self._start_connector(entry, number)
+        except ConnectError as err:
+            log.error("Connector %s could not be started: %s", entry.name, err)
+            return err
+        except Exception as err:  # top of a thread
+            log.exception("Connector %s could not be started", entry.name)
+            self._status.set_connector(entry.name, RunState.FAILED, redact(trace_of(err)))
+            return ConnectError(f"Connector {entry.name} could not be started: {type(err).__name__}: {err}")
+        return None
 
     def _start_connector(self, entry: ConnectorEntry, number: int) -> None:
         with self._orders.of(entry.name):
-            with self._lock:
-                if self._wanted.get(entry.name) != number:
-                    return
+            if not self._counts(entry.name, number):
+                return
             self._host.shut_down(entry.name)
-            self._host.start(entry)
-        if entry.target_state is TargetState.STARTED:
+            target = self._target(entry)
+            self._host.start(entry.with_target(target))
+        if target is TargetState.STARTED:
             self._post(Reconfigure(entry.name))
 
-    def _stop_connector(self, name: str) -> None:
+    def _stop_connector(self, name: str, number: int) -> None:
+        """One that comes late, behind an order that hung, must not stop what was started since."""
         try:
             with self._orders.of(name):
-                self._host.shut_down(name)
+                if self._counts(name, number):
+                    self._host.shut_down(name)
         except ConnectError as err:
             log.error("Connector %s could not be stopped: %s", name, err)
 
@@ -206,35 +223,38 @@ class LocalWork:
             self._post(Reconfigure(name))
 
     def _give_task_configs(self, entry: ConnectorEntry) -> None:
+        """However it ends it is told: the herder does not ask again before."""
         name = entry.name
         try:
-            given = self._host.task_configs(entry) if self._host.find(name) is not None else None
-        except RetriableError as err:
-            log.warning("Connector %s gave no task configs and is asked again: %s", name, err)
-            self._post(TaskConfigsFailed(name, str(err)))
-        except ConnectError as err:
-            log.error("Tasks of connector %s can not be updated: %s", name, err)
-            self._post(TaskConfigsFailed(name, str(err), is_final=True))
+            with self._orders.of(name):
+                hosted = self._host.find(name)
+                given = None if hosted is None else self._host.task_configs(entry, is_asked_again=True)
+        except Exception as err:  # top of a thread; what a plugin raises comes as a ConnectError
+            hosted = self._host.find(name)
+            is_final = hosted is None or not hosted.is_running  # gone, or it has failed; else it was only busy
+            what = "can not be updated" if is_final else "are asked for again"
+            trace = err.__cause__ if isinstance(err, ConnectError) else err
+            log.error("Connector %s gave no task configs, its tasks %s: %s", name, what, err, exc_info=trace)
+            self._post(TaskConfigsFailed(name, str(err), is_final))
+            return
+        if given is None:
+            self._post(TaskConfigsFailed(name, "it is not running", is_final=True))
         else:
-            if given is None:
-                self._post(TaskConfigsFailed(name, "it is not running", is_final=True))
-            else:
-                self._post(TaskConfigsGiven(name, given.configs, entry.config))
+            self._post(TaskConfigsGiven(name, given.configs, entry.config))
 
     def _submit(self, name: str, action: Callable[[], None]) -> Future[None]:
         """Do something in the connector's turn."""
 
         def run() -> None:
-            with suppress(NotFoundError):
-                try:
-                    with self._orders.of(name):
-                        action()
-                except ConnectError as err:
-                    log.error("An order of connector %s failed: %s", name, err)
-                except Exception:  # top of a thread
-                    log.exception("An order of connector %s failed", name)
+            try:
+                with self._orders.of(name):
+                    action()
+            except ConnectError as err:
+                log.error("An order of connector %s failed: %s", name, err)
+            except Exception:  # top of a thread
+                log.exception("An order of connector %s failed", name)
 
-        return self._pool.submit(run)
+        return self._in_pool(run)
 
     # -- tasks --------------------------------------------------------------------------------------------------------
 
@@ -245,6 +265,7 @@ class LocalWork:
         if entry is None or not present:
             log.warning("Tasks %s are assigned to this worker, but their configs are gone", list(ids))
             return
+        self._targets[entry.name] = entry.target_state
         starts = self._fenced_starts
         if starts is None or self._host.kind(entry.config) is not ConnectorType.SOURCE:
             self._start_now(entry, present, state)
@@ -252,15 +273,21 @@ class LocalWork:
         starts.begin(
             entry.name,
             present,
+            entry.task_generation,
             lambda ids: self._start_now(entry, ids, state),
             lambda ids, error: self._fail(ids, error),
         )
 
     def _start_now(self, entry: ConnectorEntry, present: Sequence[TaskId], state: RunState) -> None:
+        target = self._target(entry)
         try:
             if any(has_reference(value) for value in entry.config.values()):
-                wait([self._pool.submit(self._note_tasks, entry)], _NOTE_S)
-            self._tasks.start(entry, present, self._host.kind(entry.config), self._version(entry), state)
+                wait([self._in_pool(self._note_tasks, entry)], _NOTE_S)
+            told = entry.with_target(target)
+            self._tasks.start(told, present, self._host.kind(entry.config), self._version(entry), state)
+            now = self._target(entry)
+            if now is not target and now is not TargetState.STOPPED:  # told meanwhile, when nobody had the tasks yet
+                self._launcher.set_target_state(present, now)
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s can not be started", entry.name)
             self._fail(present, err)
@@ -278,7 +305,7 @@ class LocalWork:
 
     def _fail(self, ids: Sequence[TaskId], error: Exception) -> None:
         for task_id in ids:
-            self._status.fail_task(task_id, trace_of(error))
+            self._status.fail_task(task_id, redact(trace_of(error)))
 
     def _stop_tasks(self, ids: Collection[TaskId]) -> None:
         if self._fenced_starts is not None:
@@ -297,8 +324,16 @@ class LocalWork:
                 self._versions[name] = None
         return self._versions[name]
 
+    def _target(self, entry: ConnectorEntry) -> TargetState:
+        return self._targets.get(entry.name, entry.target_state)
+
+    def _counts(self, name: str, number: int) -> bool:
+        """Whether no other start or stop of the connector was asked for since."""
+        with self._lock:
+            return self._wanted.get(name) == number
+
     def _next_start(self, name: str) -> int:
-        """The number of the connector's next start, which makes all before it count no more."""
+        """The number of the connector's next start or stop, which makes all before it count no more."""
         with self._lock:
             self._starts += 1
             self._wanted[name] = self._starts

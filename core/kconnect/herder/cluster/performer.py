@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
+from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.answers import Answers
 from kconnect.herder.cluster.config import entry_of
+from kconnect.herder.cluster.config_writes import carry_out, described
 from kconnect.herder.cluster.local_work import LocalWork
 from kconnect.herder.cluster.parts import ClusterParts
 from kconnect.herder.cluster.rounds import Rounds
@@ -23,7 +25,6 @@ from kconnect.herder.cluster.told import ClusterNames, sentence
 from kconnect.herder.group import Membership
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.restart import restart_plan
-from kconnect.herder.sessions import new_key
 from kconnect.herder.state.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
 from kconnect.herder.state.findings import ConfigTopicEnds
 from kconnect.herder.state.instructions import (
@@ -52,17 +53,8 @@ from kconnect.herder.state.instructions import (
     WithholdStops,
     Write,
 )
-from kconnect.herder.state.writes import (
-    ConfigWrite,
-    ForRequest,
-    NewSessionKey,
-    PutConfig,
-    PutRestart,
-    PutTasks,
-    RemoveConfig,
-    StopTasks,
-)
-from kconnect.model import ConnectorOffset, ConnectorType, TargetState, TaskId
+from kconnect.herder.state.writes import ForRequest
+from kconnect.model import ConnectorOffset, ConnectorType, TaskId
 
 __all__ = ["Hands", "Performer"]
 
@@ -177,7 +169,7 @@ class Performer:
                 while configs.snapshot().offset < offset and clock.monotonic() < deadline:
                     clock.wait(self._closed, _READ_AGAIN_S)
                     configs.refresh(max(_READ_AGAIN_S, deadline - clock.monotonic()))
-            except (TimedOutError, ConnectError) as err:
+            except ConnectError as err:
                 log.warning("The config topic was not read to its end: %s", err)
                 problem = str(err)
         return CaughtUp(configs.snapshot(), problem)
@@ -192,32 +184,14 @@ class Performer:
         return Claimed()
 
     def _write(self, instruction: Write) -> Written:
-        configs, error = self._hands.cluster.configs, None
-        with self._hands.stages.stage(f"writing to the config topic: {_described(instruction.write)}"):
+        cluster, error = self._hands.cluster, None
+        with self._hands.stages.stage(f"writing to the config topic: {described(instruction.write)}"):
             try:
-                self._store(instruction.write)
+                carry_out(instruction.write, cluster.configs, cluster.key_form, cluster.times.sync_timeout_ms / 1000)
             except ConnectError as err:
                 log.warning("A write to the config topic failed: %s", err)
                 error = err
-        return Written(instruction.target, configs.snapshot(), error)
-
-    def _store(self, write: ConfigWrite) -> None:
-        configs = self._hands.cluster.configs
-        match write:
-            case PutConfig(connector, config, target_state):
-                configs.put_connector_config(connector, config, target_state)
-            case RemoveConfig(connector):
-                configs.remove_connector_config(connector)
-            case PutTasks(connector, task_configs):
-                configs.put_task_configs(connector, task_configs)
-            case StopTasks(connector):
-                configs.remove_task_configs(connector)
-                configs.put_target_state(connector, TargetState.STOPPED)
-                configs.refresh(self._hands.cluster.times.sync_timeout_ms / 1000)
-            case PutRestart(request):
-                configs.put_restart_request(request)
-            case NewSessionKey(created_ms):
-                configs.put_session_key(new_key(self._hands.cluster.key_form, created_ms))
+        return Written(instruction.target, cluster.configs.snapshot(), error)
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
@@ -230,7 +204,7 @@ class Performer:
                 with hands.stages.stage(f"starting {len(work.connectors)} connectors and {len(work.tasks)} tasks"):
                     hands.work.start(work, snapshot)
             case StopWork(work, why):
-                self._stop(work.connectors, work.tasks, told, why)
+                self._stop(work, why)
             case SetTarget(connector, state, here):
                 hands.work.set_target(connector, state, here)
             case RestartByPlan():
@@ -242,10 +216,10 @@ class Performer:
             case AskTaskConfigs(connector, config):
                 hands.work.ask_task_configs(ConnectorEntry(connector, config))
 
-    def _stop(self, connectors: tuple[str, ...], tasks: tuple[TaskId, ...], told: StopWork, why: str) -> None:
-        log.info("Stopping %d connectors and %d tasks: %s", len(connectors), len(tasks), why)
-        with self._hands.stages.stage(f"stopping {len(connectors)} connectors and {len(tasks)} tasks"):
-            self._hands.work.stop(told.work)
+    def _stop(self, work: Work, why: str) -> None:
+        log.info("Stopping %d connectors and %d tasks: %s", len(work.connectors), len(work.tasks), why)
+        with self._hands.stages.stage(f"stopping {len(work.connectors)} connectors and {len(work.tasks)} tasks"):
+            self._hands.work.stop(work)
         with self._hands.stages.stage("writing the statuses of stopped connectors and tasks"):
             try:
                 self._hands.cluster.statuses.flush(_FLUSH_S)
@@ -354,19 +328,3 @@ class Performer:
             log.error("The leader did not take the tasks of connector %s: %s", told.connector, err)
             problem = str(err)
         hands.post(TaskConfigsForwarded(told.connector, problem))
-
-
-def _described(write: ConfigWrite) -> str:
-    match write:
-        case PutConfig(connector):
-            return f"the config of connector {connector}"
-        case RemoveConfig(connector):
-            return f"the removal of connector {connector}"
-        case PutTasks(connector):
-            return f"the task configs of connector {connector}"
-        case StopTasks(connector):
-            return f"the stop of connector {connector}"
-        case PutRestart(request):
-            return f"a restart request for connector {request.connector}"
-        case NewSessionKey():
-            return "a new session key"

@@ -1,0 +1,105 @@
+"""The work of one worker of a cluster, without its herder's thread: the test gives the orders and reads what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from kconnect.config.variables import Variables
+from kconnect.herder.cluster.fenced_starts import FencedStarts
+from kconnect.herder.cluster.local_work import LocalWork
+from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.connector_host import ConnectorHost
+from kconnect.herder.connector_plugins import ConnectorPlugins
+from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.state.events import Event
+from kconnect.herder.task_runs import TaskRuns
+from kconnect.model import RunState
+from kconnect.storage.config_store import TopicConfigStore
+from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.snapshot import ClusterSnapshot
+from kconnect.storage.status_store import TopicStatusStore
+from kconnect.storage.topic_offsets import TopicOffsetStore
+from kit.distributed import herder_parts
+from kit.memory_launcher import MemoryLauncher
+from kit.sample_connectors import Journal, fresh_journal
+
+
+class _Reports:
+    """LauncherEvents of which only states count here."""
+
+    def __init__(self, status: ClusterStatus) -> None:
+        self._status = status
+
+    def task_status(self, task_id, run, state, trace) -> None:
+        self._status.report_task(task_id, run, state, trace)
+
+
+@dataclass
+class Desk:
+    """LocalWork with what it acts on, all of it in memory."""
+
+    work: LocalWork
+    configs: TopicConfigStore
+    status: ClusterStatus
+    statuses: TopicStatusStore
+    launcher: MemoryLauncher
+    journal: Journal
+    events: list[Event] = field(default_factory=list)
+    """What came of the orders."""
+
+    def connector(self, name: str, tasks: int = 0, **config: str) -> ClusterSnapshot:
+        """Write a connector, and that many tasks, to the topic."""
+        props = {"name": name, "connector.class": "source", **{key.replace("_", "."): config[key] for key in config}}
+        self.configs.put_connector_config(name, props)
+        self.configs.put_task_configs(name, [{"n": str(number)} for number in range(tasks)])
+        return self.configs.snapshot()
+
+    def state(self, name: str) -> RunState | None:
+        known = self.statuses.status(name)
+        return None if known is None else known.state
+
+
+@contextmanager
+def desk(
+    *,
+    call_s: float = 5.0,
+    times: PluginTimes | None = None,
+    plugins: ConnectorPlugins | None = None,
+    ask_leader: Callable[[TopicConfigStore, str], None] | None = None,
+) -> Iterator[Desk]:
+    """`ask_leader`: tasks are exactly-once ones, and wait for this to fence off former ones."""
+    journal, launcher = fresh_journal(), MemoryLauncher()
+    configs = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
+    statuses = TopicStatusStore(MemoryLog(MemoryTopic("statuses")))
+    offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets")))
+    status = ClusterStatus(statuses)
+    events: list[Event] = []
+    parts = herder_parts(launcher, offsets, Variables())
+    parts = replace(parts, times=times or parts.times, plugins=plugins or parts.plugins)
+    host = ConnectorHost(parts, status, request_tasks=lambda _: None, look_again=lambda _: None)
+    starts = None
+    if ask_leader is not None:
+        ask = ask_leader
+        starts = FencedStarts(configs, lambda connector: ask(configs, connector), timeout_s=5)
+    work = LocalWork(
+        host,
+        TaskRuns(launcher, status, parts.worker_config, parts.times.stop_s),
+        status,
+        launcher,
+        call_s=call_s,
+        stop_s=parts.times.stop_s,
+        post=events.append,
+        fenced_starts=starts,
+    )
+    for store in (configs, statuses, offsets):
+        store.start()
+    launcher.start(_Reports(status))  # type: ignore[arg-type] # all that these tests need
+    try:
+        yield Desk(work, configs, status, statuses, launcher, journal, events)
+    finally:
+        journal.gate.open()
+        work.close(5)
+        for store in (configs, statuses, offsets):
+            store.stop()

@@ -1,0 +1,169 @@
+"""The work of one worker of a cluster: orders that overtake each other, wait for a plugin, or come too late."""
+
+from __future__ import annotations
+
+import threading
+
+from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.cluster.config import entry_of
+from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.state.events import Reconfigure, TaskConfigsFailed, TaskConfigsGiven
+from kconnect.model import RunState, TargetState, TaskId
+from kit.local_work import desk
+from kit.sample_connectors import SamplePlugins
+from kit.waiting import eventually
+
+C, T0 = "fsrc", TaskId("fsrc", 0)
+HERE = Work((C,), (T0,))
+
+
+def test_a_started_connector_is_to_be_asked_for_tasks_and_a_paused_or_failed_one_is_not():
+    with desk() as at:
+        at.connector("paused")
+        at.configs.put_target_state("paused", TargetState.PAUSED)
+        at.connector("failing", raise_in="start")
+        at.work.start(Work((C, "paused", "failing")), at.connector(C))
+        eventually(lambda: at.events == [Reconfigure(C)], 5, "asked for")
+        states = {"paused": RunState.PAUSED, "failing": RunState.FAILED, C: RunState.RUNNING}
+        eventually(lambda: {name: at.state(name) for name in states} == states, 5, "all have started")
+        assert at.events == [Reconfigure(C)]
+
+
+def test_a_start_that_hangs_holds_up_neither_the_order_nor_other_connectors():
+    with desk() as at:
+        at.connector("hanging", hang_in="start")
+        at.work.start(Work(("hanging", C)), at.connector(C))
+        eventually(lambda: at.state(C) is RunState.RUNNING, 5, "the other one runs")
+        assert at.state("hanging") is None
+        at.journal.gate.open()
+        eventually(lambda: at.state("hanging") is RunState.RUNNING, 5, "it runs as well")
+
+
+def test_a_stop_overtakes_a_start_that_waits():
+    with desk() as at:
+        snapshot = at.connector(C, hang_in="start")
+        at.work.start(Work((C,)), snapshot)
+        eventually(lambda: "start" in at.journal.calls, 5, "it hangs")
+        at.work.start(Work((C,)), snapshot)
+        stopping = threading.Thread(target=at.work.stop, args=(Work((C,)),))
+        stopping.start()
+        at.journal.gate.open()
+        stopping.join(10)
+        eventually(lambda: at.state(C) is RunState.UNASSIGNED, 5, "stopped")
+        assert at.journal.calls.count("start") == 1
+
+
+def test_a_stop_that_comes_late_does_not_stop_what_was_started_since():
+    with desk(times=PluginTimes(call_s=5, stop_s=0.05)) as at:
+        snapshot = at.connector(C, hang_in="task_configs")
+        at.work.start(Work((C,)), snapshot)
+        eventually(lambda: at.state(C) is RunState.RUNNING, 5, "it runs")
+        entry = entry_of(snapshot, C)
+        assert entry is not None
+        at.work.ask_task_configs(entry)
+        eventually(lambda: "task_configs" in at.journal.calls, 5, "it hangs")
+        at.work.stop(Work((C,)))  # has to wait for its turn longer than a stop may take
+        at.work.start(Work((C,)), snapshot)
+        at.journal.gate.open()
+        eventually(lambda: at.journal.calls.count("start") == 2, 5, "started again")
+        at.work.set_target(C, TargetState.PAUSED, Work((C,)))
+        eventually(lambda: at.state(C) is RunState.PAUSED, 5, "it is there to be paused")
+
+
+def test_tasks_paused_while_former_ones_are_fenced_off_begin_paused():
+    gate = threading.Event()
+
+    def fence(configs, connector):
+        assert gate.wait(10)
+        configs.put_task_count_record(connector, 1)
+
+    with desk(ask_leader=fence) as at:
+        at.work.start(HERE, at.connector(C, tasks=1))
+        at.work.set_target(C, TargetState.PAUSED, HERE)
+        assert not at.launcher.tasks
+        gate.set()
+        eventually(lambda: at.launcher.targets.get(T0) is TargetState.PAUSED, 5, "it begins")
+        eventually(lambda: at.state(C) is RunState.PAUSED, 5, "so does its connector")
+        assert [spec.target_state for spec in at.launcher.starts] == [TargetState.PAUSED]
+
+
+def test_a_later_start_begins_in_the_state_of_its_own_configs():
+    with desk() as at:
+        snapshot = at.connector(C, tasks=1)
+        at.work.start(HERE, snapshot)
+        at.work.set_target(C, TargetState.PAUSED, HERE)
+        eventually(lambda: at.state(C) is RunState.PAUSED, 5, "paused")
+        at.work.stop(HERE)
+        at.work.start(HERE, snapshot)
+        eventually(lambda: at.state(C) is RunState.RUNNING, 5, "it was resumed while it ran elsewhere")
+        assert at.launcher.targets[T0] is TargetState.STARTED
+
+
+def test_a_connector_whose_task_configs_break_is_asked_again_and_keeps_running():
+    with desk() as at:
+        snapshot = at.connector(C)
+        at.work.start(Work((C,)), snapshot)
+        eventually(lambda: at.events == [Reconfigure(C)], 5, "it runs")
+        at.events.clear()
+        at.journal.broken_left = 1
+        entry = entry_of(snapshot, C)
+        assert entry is not None
+        at.work.ask_task_configs(entry)
+        eventually(lambda: at.events == [TaskConfigsFailed(C, "OSError: the system is away")], 5, "told")
+        assert at.state(C) is RunState.RUNNING
+        at.work.ask_task_configs(entry)
+        eventually(lambda: isinstance(at.events[-1], TaskConfigsGiven), 5, "the next time it works")
+
+
+def test_more_tasks_than_allowed_fail_the_connector_and_are_final():
+    with desk() as at:
+        snapshot = at.connector(C)
+        at.work.start(Work((C,)), snapshot)
+        eventually(lambda: at.events == [Reconfigure(C)], 5, "it runs")
+        at.journal.task_count = 2
+        entry = entry_of(snapshot, C)
+        assert entry is not None
+        at.work.ask_task_configs(entry)
+        eventually(lambda: len(at.events) == 2, 5, "told")
+        assert isinstance(at.events[-1], TaskConfigsFailed)
+        assert at.events[-1].is_final
+        assert at.state(C) is RunState.FAILED
+
+
+def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given_nothing():
+    with desk(call_s=0.05) as at:
+        snapshot = at.connector(C, hang_in="start")
+        at.work.start(Work((C,)), snapshot)
+        eventually(lambda: "start" in at.journal.calls, 5, "it hangs")
+        entry = entry_of(snapshot, C)
+        assert entry is not None
+        at.work.ask_task_configs(entry)
+        eventually(lambda: at.events, 5, "who waits for an answer would never ask again")
+        (told,) = at.events
+        assert isinstance(told, TaskConfigsFailed)
+        assert "Another request for connector fsrc has been running for 0.05 s" in told.why
+
+
+def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_restarted_it():
+    class Broken(SamplePlugins):
+        def connector_class(self, name):
+            raise ValueError(f"a bug with {name}")
+
+    told = []
+    with desk(plugins=Broken()) as at:
+        entry = entry_of(at.connector(C), C)
+        assert entry is not None
+        at.work.restart_connector(entry, told.append)
+        eventually(lambda: told, 5, "told")
+        assert str(told[0]) == "Connector fsrc could not be started: ValueError: a bug with source"
+        assert at.state(C) is RunState.FAILED
+
+
+def test_orders_that_come_after_the_end_are_not_carried_out():
+    with desk() as at:
+        snapshot = at.connector(C)
+        at.work.close(1)
+        at.work.start(Work((C,)), snapshot)
+        at.work.stop(Work((C,)))
+        at.work.set_target(C, TargetState.PAUSED, Work((C,)))
+        assert at.journal.calls == []
