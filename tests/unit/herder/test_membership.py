@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 
 import pytest
 
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, decode_metadata
 from kconnect.herder.membership.errors import error_name, final_error
-from kconnect.herder.membership.heartbeats import Rhythm, must_stop_at
+from kconnect.herder.membership.heartbeats import Rhythm, must_stop_at, next_beat_at
 from kconnect.herder.membership.member import offered_protocols
 from kit.golden import load
 
@@ -52,6 +53,36 @@ def test_a_member_gives_up_before_the_broker_can_and_outlives_a_missed_heartbeat
 
     assert must_stop_at(last_answered, rhythm) <= broker_gives_up_at - 2
     assert must_stop_at(last_answered, rhythm) > last_answered + 2 * rhythm.interval_s
+
+
+def test_heartbeats_after_a_round_come_early_then_as_often_as_set_or_a_little_more():
+    beats = beats_of(Rhythm(session_s=10.0, interval_s=3.0, rebalance_s=60.0), joined_at=100.0, count=8)
+
+    assert beats == pytest.approx([100.25, 100.75, 101.75, 102.55, 105.1, 107.65, 110.2, 112.75])
+
+
+def test_one_heartbeat_falls_just_after_the_session_of_a_member_killed_after_the_same_beat():
+    for session_s, interval_s in ((10.0, 3.0), (6.0, 1.0), (30.0, 10.0), (9.0, 3.0), (10.0, 9.0)):
+        beats = beats_of(Rhythm(session_s, interval_s, rebalance_s=60.0), joined_at=0.0, count=60)
+        pauses = [after - before for before, after in pairwise(beats)]
+
+        assert max(pauses) <= interval_s + 1e-9
+        for last_of_killed in beats[4:20]:
+            seen_at = next(beat for beat in beats if beat > last_of_killed + session_s)
+            assert seen_at - (last_of_killed + session_s) == pytest.approx(0.2)
+
+
+def test_early_heartbeats_are_no_rarer_than_the_interval():
+    beats = beats_of(Rhythm(session_s=6.0, interval_s=0.5, rebalance_s=60.0), joined_at=0.0, count=5)
+
+    assert beats == pytest.approx([0.25, 0.477, 0.75, 0.954, 1.431], abs=1e-3)
+
+
+def beats_of(rhythm: Rhythm, joined_at: float, count: int) -> list[float]:
+    beats = [joined_at]
+    while len(beats) <= count:
+        beats.append(next_beat_at(joined_at, beats[-1], rhythm))
+    return beats[1:]
 
 
 @pytest.mark.parametrize(
