@@ -1,10 +1,10 @@
-"""What is measured: each case runs one worker once and gives its figures."""
+"""What is measured: each case runs one worker, or one cluster, once and gives its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import commands, moving, starting, waiting
+from bench import clusters, commands, moving, starting, waiting
 from bench.ground import Figures, Ground
 
 __all__ = ["CASES", "ONLY_OURS"]
@@ -23,7 +23,11 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "idle-1000": waiting.idle_1000,
     "config-start": starting.config_start,
     "commands": commands.commands,
+    "cluster-up": clusters.cluster_up,
+    "cluster-creates": clusters.cluster_creates,
+    "cluster-join": clusters.cluster_join,
+    "cluster-list": clusters.cluster_list,
 }
 
-ONLY_OURS = frozenset({"python-source", "two-sources"})
-"""Cases that Java Connect can not run."""
+ONLY_OURS = frozenset({"python-source", "two-sources", "cluster-list"})
+"""Cases that Java Connect can not run, or takes ten minutes for."""

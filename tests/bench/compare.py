@@ -39,13 +39,25 @@ _FIGURES = {
     "stop_s": ("stopped after s", "{:.1f}", False),
     "ready_s": ("ready on 100,000 config records, s", "{:.2f}", False),
     "ready_empty_s": ("ready on an empty config topic, s", "{:.2f}", False),
-    "store_start_s": ("the config store's own part, s", "{:.2f}", False),
+    "store_start_s": ("of that the config store's start, s", "{:.2f}", False),
     "help_ms": ("`connect --help`, ms", "{:,.0f}", False),
     "connectors_list_ms": ("`connectors list`, ms", "{:,.0f}", False),
     "connectors_show_ms": ("`connectors show`, ms", "{:,.0f}", False),
     "config_get_ms": ("`config get`, ms", "{:,.0f}", False),
     "offsets_show_ms": ("`offsets show`, ms", "{:,.0f}", False),
     "pause_ms": ("`connectors pause`, ms", "{:,.0f}", False),
+    "up_s": ("three workers up and in the group, s", "{:.2f}", False),
+    "up_cpu_s": ("CPU s of the three until then", "{:.1f}", False),
+    "creates_per_s": ("connectors created a second", "{:.1f}", True),
+    "conflicts": ("creates answered with 409", "{:,.0f}", False),
+    "create_cpu_ms": ("CPU ms a connector, of all workers", "{:.0f}", False),
+    "settled_s": ("all RUNNING after the last create, s", "{:.2f}", False),
+    "worker_pss_mb": ("memory (PSS) of a worker, MB", "{:,.0f}", False),
+    "moved_on_s": ("all RUNNING elsewhere after kill -9, s", "{:.1f}", False),
+    "moved": ("tasks that move", "{:,.0f}", False),
+    "gap_ms": ("longest gap of tasks that stay, ms", "{:,.0f}", False),
+    "quiet_gap_ms": ("the same while nobody joins, ms", "{:,.0f}", False),
+    "moved_gap_ms": ("longest gap of tasks that move, ms", "{:,.0f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 
@@ -73,7 +85,8 @@ def table(document: Mapping[str, Any], against: Mapping[str, Any] | None = None)
     for case, figure in dict.fromkeys([*other, *ours]):
         title, form, more_is_better = _FIGURES[figure]
         here, there = ours.get((case, figure), []), other.get((case, figure), [])
-        ratio = f"{statistics.median(here) / statistics.median(there):.2f}" if here and there else "-"
+        divisor = statistics.median(there) if there else 0.0
+        ratio = f"{statistics.median(here) / divisor:.2f}" if here and divisor else "-"
         better = " (more is better)" if more_is_better else ""
         rows.append(f"| {case} | {title}{better} | {_text(there, form)} | {_text(here, form)} | {ratio} |")
     machine, settings = document["machine"], document["settings"]

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import psutil
 
-__all__ = ["ProcessTree", "Sample", "cpu_us_per_record", "sample_until", "steady_rate"]
+__all__ = ["ProcessTree", "Sample", "cpu_us_per_record", "longest_gap_ms", "sample_until", "steady_rate"]
 
 # Finding new processes walks all of /proc: 3 ms. Reading times of known ones is 20 us each.
 _DISCOVER_EVERY_S = 0.25
@@ -101,6 +101,12 @@ def cpu_us_per_record(samples: Sequence[Sample]) -> float:
     first = max((index for index, sample in enumerate(samples) if sample.records == 0), default=0)
     moved = samples[-1].records - samples[first].records
     return (samples[-1].cpu_s - samples[first].cpu_s) * 1e6 / moved
+
+
+def longest_gap_ms(times_ms: Sequence[int], begin_ms: int, end_ms: int) -> int:
+    """The longest time without a record within a span; `times_ms` in order. Without any it is the whole span."""
+    inside = [time_ms for time_ms in times_ms if begin_ms < time_ms < end_ms]
+    return max(after - before for before, after in pairwise([begin_ms, *inside, end_ms]))
 
 
 def _time_at(samples: Sequence[Sample], records: float) -> float:

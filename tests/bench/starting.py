@@ -1,8 +1,8 @@
 """What a worker's memory costs at its start: the config topic read by Java's worker, by our store, by our command.
 
-Java is timed from the start of its process until GET /health says that it is healthy (GET /connectors answers before
-all is read); ours from the start of a process that starts a config store to its end, with no REST server and no group.
-Both also with an empty topic, so that what the records cost can be told from what a start costs.
+Both are whole workers, timed from the start of the process until GET /health says that they are healthy (Java answers
+GET /connectors before all is read). Both also with an empty topic, so that what the records cost can be told from what
+a start costs; beside it the part of our config store, in a process with no REST server and no group.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from confluent_kafka import Producer
 
 from bench.ground import START_S, Figures, Ground
 from kit.cli import connect_command
+from kit.distributed_worker import Distributed
 from kit.java_connect import JavaConnect, write_properties
 from kit.topics import create_topic, delete_topic
 from kit.waiting import eventually
 
-__all__ = ["config_start"]
+__all__ = ["config_start", "is_healthy"]
 
 _RECORDS = 100_000
 _CONNECTORS, _TASKS = 1_000, 4
@@ -49,11 +50,10 @@ def config_start(side: str, ground: Ground) -> Figures:
                 "ready_empty_s": _java_ready_s(ground, f"{name}-0", topics["empty"]),
             }
         _fill(ground.bootstrap, topics["live"], _history(with_deletes=False))
-        ready_s, start_s = _our_ready_s(ground, topics["full"], _RECORDS)
         return {
-            "ready_s": ready_s,
-            "ready_empty_s": _our_ready_s(ground, topics["empty"], -1)[0],
-            "store_start_s": start_s,
+            "store_start_s": _store_start_s(ground, topics["full"]),  # first: a worker adds a session key
+            "ready_s": _our_ready_s(ground, f"{name}-1", topics["full"]),
+            "ready_empty_s": _our_ready_s(ground, f"{name}-0", topics["empty"]),
             "show_s": _show_s(ground, topics["live"]),
         }
     finally:
@@ -132,7 +132,7 @@ def _java_ready_s(ground: Ground, name: str, topic: str) -> float:
     began = time.monotonic()
     worker.start(ready=False)
     try:
-        eventually(lambda: _is_healthy(worker.url), START_S, "Java is healthy", pause_s=0.01)
+        eventually(lambda: is_healthy(worker.url), START_S, "Java is healthy", pause_s=0.01)
         taken = time.monotonic() - began
         if left := worker.request("GET", "/connectors")[1]:
             raise RuntimeError(f"{len(left)} connectors where all were deleted")
@@ -143,7 +143,8 @@ def _java_ready_s(ground: Ground, name: str, topic: str) -> float:
             delete_topic(ground.bootstrap, f"{name}-{kind}")
 
 
-def _is_healthy(url: str) -> bool:
+def is_healthy(url: str) -> bool:
+    """Whether a worker says so; Java's waits some seconds for its herder before it answers."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=START_S) as answer:
             return bool(answer.status == 200)
@@ -151,20 +152,32 @@ def _is_healthy(url: str) -> bool:
         return False
 
 
-def _our_ready_s(ground: Ground, topic: str, next_offset: int) -> tuple[float, float]:
-    """Of the whole process until it has ended, and of the store's start in it. An empty topic has next offset -1."""
+def _our_ready_s(ground: Ground, name: str, topic: str) -> float:
+    with Distributed(ground.folder / name, ground.bootstrap, name, {"config.storage.topic": topic}) as worker:
+        began = time.monotonic()
+        worker.start(START_S)
+        taken = time.monotonic() - began
+        with worker.client() as client:
+            if left := client.connectors():
+                raise RuntimeError(f"{len(left)} connectors where all were deleted")
+        worker.stop()
+    for kind in ("offset", "status"):
+        delete_topic(ground.bootstrap, f"{name}-{kind}")
+    return taken
+
+
+def _store_start_s(ground: Ground, topic: str) -> float:
+    """Of the store's start on all records, in a process of its own."""
     file = write_properties(ground.folder / f"{topic}.properties", _settings(ground, topic, topic))
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, str(_OPENER), str(file)], capture_output=True, text=True, timeout=START_S, check=False
     )
-    taken = time.monotonic() - began
     if done.returncode:
         raise RuntimeError(f"the store did not start:\n{done.stderr}")
     told = json.loads(done.stdout)
-    if told["connectors"] or told["offset"] != next_offset:
-        raise RuntimeError(f"next offset {next_offset}, no connector left: not {told}")
-    return taken, float(told["start_s"])
+    if told["connectors"] or told["offset"] != _RECORDS:
+        raise RuntimeError(f"next offset {_RECORDS}, no connector left: not {told}")
+    return float(told["start_s"])
 
 
 def _show_s(ground: Ground, topic: str) -> float:

@@ -74,7 +74,9 @@ class JavaConnect:
         worker: Mapping[str, str] | None = None,
         connectors: Sequence[Mapping[str, str]] = (),
         jvm_options: Sequence[str] = JVM_OPTIONS,
+        jars: Sequence[Path] = (),
     ) -> None:
+        """`jars` are on the class path, where Connect looks for `org.apache.kafka.connect` classes of no plugin."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = free_port()
@@ -83,6 +85,7 @@ class JavaConnect:
         self.log = folder / "java-connect.log"
         self._mode = mode
         self._jvm_options = tuple(jvm_options)
+        self._jars = tuple(jars)
         self._worker = self._settings(bootstrap) | dict(worker or {})
         self._connectors = list(connectors)
         self._process: subprocess.Popen[bytes] | None = None
@@ -131,7 +134,7 @@ class JavaConnect:
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={log_settings}",
             "-cp",
-            os.pathsep.join(str(jar) for jar in jars if not jar.name.startswith(_PLUGINS)),
+            os.pathsep.join(str(jar) for jar in (*jars, *self._jars) if not jar.name.startswith(_PLUGINS)),
             _MAIN[self._mode],
             *(str(file) for file in files),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.compare import table
-from bench.meter import Sample, cpu_us_per_record, steady_rate
+from bench.meter import Sample, cpu_us_per_record, longest_gap_ms, steady_rate
 
 
 def test_the_steady_rate_is_that_of_the_middle_of_the_run() -> None:
@@ -23,6 +23,15 @@ def test_cpu_counts_from_the_last_sample_without_records() -> None:
     samples = [Sample(0, 0, 1.0), Sample(1, 0, 3.0), Sample(2, 500_000, 4.0), Sample(3, 1_000_000, 5.0)]
 
     assert cpu_us_per_record(samples) == pytest.approx(2.0)
+
+
+def test_the_longest_gap_counts_silence_at_both_ends_of_the_span() -> None:
+    times_ms = [5, 100, 120, 170, 180, 400]
+
+    assert longest_gap_ms(times_ms, 100, 200) == 50
+    assert longest_gap_ms(times_ms, 50, 130) == 50
+    assert longest_gap_ms(times_ms, 175, 399) == 219
+    assert longest_gap_ms(times_ms, 200, 300) == 100
 
 
 def test_the_table_has_medians_spread_and_ratio() -> None:
