@@ -14,6 +14,7 @@ from kconnect.client.peers import Peers
 from kconnect.config import DistributedConfig
 from kconnect.config.client_config import internal_clients
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
+from kconnect.herder.assignment.protocol import PROTOCOL_TYPE
 from kconnect.herder.cluster.distributed import DistributedHerder
 from kconnect.herder.cluster.leader_client import RestLeader
 from kconnect.herder.cluster.parts import ClusterParts, GroupQuestions

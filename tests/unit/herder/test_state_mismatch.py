@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.herder.cluster.told import ClusterNames, sentence
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.state.events import Started
+from kconnect.herder.state.events import Started, Written
 from kconnect.herder.state.facts import HerderTimes
 from kconnect.herder.state.findings import (
     ConfigTopicEnds,
@@ -18,6 +18,7 @@ from kconnect.herder.state.findings import (
     WrittenByOther,
 )
 from kconnect.herder.state.instructions import Instruction, Tell
+from kconnect.herder.state.writes import ForRequest
 from kconnect.model import TargetState
 from kconnect.storage.config_topic import encode_logger_level, encode_target_state
 from kconnect.storage.session_key import SessionKey
@@ -142,6 +143,14 @@ def test_task_counts_tell_a_worker_without_exactly_once_support_that_others_have
     assert findings(member.read()) == ([ExactlyOnceElsewhere(("c",))] if is_told else [])
     member.store.put_task_count_record("c", 2)
     assert findings(member.read()) == [], "once for each connector"
+
+
+def test_a_leader_that_counts_tasks_for_another_worker_tells_it_with_the_write():
+    member = leader()
+    member.connector("c", tasks=1)
+    member.read()
+    member.store.put_task_count_record("c", 1)
+    assert findings(member.step(Written(ForRequest(1), member.snapshot))) == [ExactlyOnceElsewhere(("c",))]
 
 
 def test_task_counts_of_deleted_and_of_stopped_connectors_tell_nothing():

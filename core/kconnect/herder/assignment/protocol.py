@@ -17,6 +17,7 @@ from kconnect.model import TaskId
 
 __all__ = [
     "PROTOCOL_NAMES",
+    "PROTOCOL_TYPE",
     "Assignment",
     "MemberState",
     "Work",
@@ -27,6 +28,8 @@ __all__ = [
     "owned_work",
 ]
 
+PROTOCOL_TYPE = "connect"
+"""What a group of workers is to the broker; that of consumers is `consumer`."""
 PROTOCOL_NAMES = {0: "default", 1: "compatible", 2: "sessioned"}
 """Names of the sub-protocols on the wire; the setting `connect.protocol` calls the first one `eager`."""
 NO_ERROR, CONFIG_MISMATCH = 0, 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import PROTOCOL_TYPE
 from kconnect.herder.membership.connection import BrokerConnection
 from kconnect.herder.membership.coordinator import Coordinator
 from kconnect.herder.membership.errors import (
@@ -28,7 +29,6 @@ from kconnect.metrics import GroupMeter
 
 __all__ = ["Attempt", "Ticket"]
 
-PROTOCOL_TYPE: Final = "connect"
 # The broker answers when the rebalance timeout is over at the latest.
 # Source: AbstractCoordinator, JOIN_GROUP_TIMEOUT_LAPSE
 _LAPSE_S: Final = 5.0

@@ -61,7 +61,7 @@ class MismatchRules:
         self._exactly_once: set[str] = set()
 
     def read(self, snapshot: ClusterSnapshot) -> list[Instruction]:
-        """What the configs themselves show, whoever wrote them."""
+        """What the configs themselves show, whoever wrote them; task counts are no news for a herder by themselves."""
         found: list[Finding] = []
         key, now_ms = snapshot.session_key, self._facts.now_ms
         if key is not None and key.created_ms != self._key_ms:
@@ -95,7 +95,8 @@ class MismatchRules:
         if not self._facts.is_leader:
             self._suspect = None
         before, self._version = self._version, event.assignment.version
-        return [Tell(ProtocolDowngraded(before, self._version))] if before >= _SIGNED > self._version else []
+        told = self.read(event.snapshot)
+        return [*told, Tell(ProtocolDowngraded(before, self._version))] if before >= _SIGNED > self._version else told
 
     def due(self) -> list[Instruction]:
         """Tell of a stranger once it is sure that this worker led all the time: it is still the same member, in a later
