@@ -29,7 +29,7 @@ READ_WRITE_TIMEOUT_S = 30.0
 """For one write and its way back, as in Java (READ_WRITE_TOTAL_TIMEOUT_MS)."""
 
 CONFIG_TOPIC_CONFIG = "config.storage.topic"
-# Records on their way: more than one write has, with tasks of a large connector; what never came back goes first
+# Records on their way, beside those of the present write; what never came back goes first
 _MOST_ON_THE_WAY = 2_000
 
 Listener = Callable[[Change], None]
@@ -203,7 +203,7 @@ class TopicConfigStore:
         with self._lock:
             for entry in entries:
                 self._on_the_way[entry] = self._on_the_way.get(entry, 0) + 1
-            while len(self._on_the_way) > _MOST_ON_THE_WAY:
+            while len(self._on_the_way) > max(_MOST_ON_THE_WAY, len(entries)):
                 del self._on_the_way[next(iter(self._on_the_way))]
 
     def claim_write_privileges(self) -> None:

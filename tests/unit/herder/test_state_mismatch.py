@@ -64,10 +64,24 @@ def test_a_leader_that_had_lost_its_group_suspects_nobody():
     assert findings(member.wait(20_000)) == []
 
 
+def test_a_leader_that_left_for_its_configs_suspects_nobody():
+    member = leader()
+    member.another_writes("theirs")
+    member.read()
+    member.step(Joining())
+    member.place(offset=member.snapshot.offset + 1)
+    member.caught_up("too slow")
+    member.wait(300_000)
+    member.caught_up()
+    member.place(["theirs"])
+    assert findings(member.wait(20_000)) == []
+
+
 def test_what_this_leader_writes_itself_is_nobody_elses():
     member = leader()
     member.connector("mine", tasks=3)
     member.connector("mine", tasks=3)
+    member.connector("large", tasks=2_500)
     member.store.put_task_count_record("mine", 3)
     member.store.put_session_key(KEY)
     member.read()

@@ -161,7 +161,10 @@ class HerderState:
                 self._mismatch.lost()
                 return self._membership.cut_off(event)
             case CaughtUp():
-                return self._membership.catch_up(event)
+                told = self._membership.catch_up(event)
+                if self.facts.phase is Phase.UNREAD:
+                    self._mismatch.lost()
+                return told
             case Claimed():
                 return self._membership.claimed(event)
 
