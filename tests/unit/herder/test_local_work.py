@@ -94,8 +94,9 @@ def test_a_later_start_begins_in_the_state_of_its_own_configs():
         at.work.set_target(C, TargetState.PAUSED, HERE)
         eventually(lambda: at.state(C) is RunState.PAUSED, 5, "paused")
         at.work.stop(HERE)
-        at.work.start(HERE, snapshot)
+        at.work.start(Work((C,)), snapshot)
         eventually(lambda: at.state(C) is RunState.RUNNING, 5, "it was resumed while it ran elsewhere")
+        at.work.start(Work((), (T0,)), snapshot)
         assert at.launcher.targets[T0] is TargetState.STARTED
 
 

@@ -159,6 +159,34 @@ def test_an_override_that_the_policy_forbids_is_an_error() -> None:
     assert forbidden in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("policy", "forbidden"),
+    [
+        ("All", set()),
+        ("Principal", {"acks", "bootstrap.servers"}),
+        ("Allowlist", {"bootstrap.servers", "sasl.mechanism"}),
+        ("None", {"acks", "bootstrap.servers", "sasl.mechanism"}),
+        ("org.apache.kafka.connect.connector.policy.PrincipalConnectorClientConfigOverridePolicy", {"acks"}),
+    ],
+)
+def test_each_policy_forbids_what_javas_does(policy: str, forbidden: set[str]) -> None:
+    worker = {
+        **WORKER,
+        "connector.client.config.override.policy": policy,
+        "connector.client.config.override.allowlist": "acks,linger.ms",
+    }
+    given = {"acks": "1", "bootstrap.servers": "b:2", "sasl.mechanism": "PLAIN"}
+    config = {f"producer.override.{key}": value for key, value in given.items()}
+    infos = ConnectorValidator(PluginRegistry.load(), worker).validate(
+        {"connector.class": "FileStreamSource", "name": "v", "topic": "t", **config}
+    )
+    refused = {info.value.name for info in infos.configs if info.value and info.value.error_messages}
+    assert refused & config.keys() >= {f"producer.override.{key}" for key in forbidden}
+    assert len(refused) == infos.error_count
+    if "." not in policy:
+        assert refused == {f"producer.override.{key}" for key in forbidden}
+
+
 def test_an_override_that_is_no_number_is_an_error_of_that_setting(validator: ConnectorValidator) -> None:
     config = {
         "connector.class": "FileStreamSink",

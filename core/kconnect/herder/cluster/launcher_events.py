@@ -45,7 +45,9 @@ class ClusterEvents:
         self._reconfigure(connector)
 
     def topic_used(self, task_id: TaskId, topic: str) -> None:
-        self._topics.used(task_id, topic, self._clock.time_ms())
+        """Of a connector without tasks here it comes too late: its topics may have been forgotten since."""
+        if self._status.runs(task_id.connector):
+            self._topics.used(task_id, topic, self._clock.time_ms())
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         return read_source_offsets(self._offsets_of(connector), connector, partitions)
