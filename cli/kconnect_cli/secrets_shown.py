@@ -1,13 +1,14 @@
 """Secrets in configs: masked wherever they would be printed, and kept as they are where a mask comes back.
 
-A value is a secret when its key names one, or when the plugin's own table says that it is of type PASSWORD.
+A value is a secret when its key names one, or when the table of the connector, or of a transform, predicate or
+converter that its config names, says that it is of type PASSWORD.
 `${file:..}` and the like only say where a secret is, and are shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,7 +27,7 @@ _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
 class Masker:
-    """Masks configs of one worker's connectors; asks it for the table of each connector class once."""
+    """Masks configs of one worker's connectors; asks it for the table of each plugin once."""
 
     def __init__(self, session: CliSession, *, reveal: bool = False) -> None:
         self._session = session
@@ -37,23 +38,25 @@ class Masker:
         """A copy that may be shown."""
         if self._reveal:
             return dict(config)
-        passwords = self._passwords_of(config.get("connector.class", ""))
+        from kconnect.config.named_plugins import named_plugins
+
+        passwords = {f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords_of(name)}
         return {key: self._shown(key, value, passwords) for key, value in config.items()}
 
-    def _shown(self, key: str, value: str, passwords: frozenset[str]) -> str:
+    def _shown(self, key: str, value: str, passwords: Collection[str]) -> str:
         secret = key in passwords or is_secret(key)
         return HIDDEN if secret and value and not _REFERENCE.fullmatch(value.strip()) else value
 
     def _passwords_of(self, plugin: str) -> frozenset[str]:
         """Keys of type PASSWORD; none when the worker does not have the plugin (any more)."""
-        if plugin and plugin not in self._passwords:
+        if plugin not in self._passwords:
             try:
                 table = self._session.reader.plugin_config(plugin)
                 found = frozenset(str(row["name"]) for row in table if row.get("type") == "PASSWORD")
             except (NotFoundError, BadRequestError):
                 found = frozenset()
             self._passwords[plugin] = found
-        return self._passwords.get(plugin, frozenset())
+        return self._passwords[plugin]
 
 
 def unmasked(name: str, config: Mapping[str, str], live: Mapping[str, str] | None, where: str) -> dict[str, str]:

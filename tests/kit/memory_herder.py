@@ -253,7 +253,7 @@ class MemoryHerder:
 
     def plugin_config(self, plugin, version=None):
         self._called("plugin_config", plugin)
-        if plugin not in ("FileStreamSource", "FileStreamSink"):
+        if plugin not in ("FileStreamSource", "FileStreamSink", "Seal$Value"):
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return PLUGIN_TABLE.sorted_keys()
 

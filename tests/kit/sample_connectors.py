@@ -145,6 +145,9 @@ class SamplePlugins:
     def java_name(self, plugin_class: type) -> str:
         return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
 
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
+        return frozenset({"pin"})
+
     def describe(self) -> list[PluginDescription]:
         return [
             PluginDescription("kit.SampleSource", "source", "4.3.0"),

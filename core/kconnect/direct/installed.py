@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from kconnect.api import Connector, SinkConnector, SourceConnector
@@ -43,9 +43,9 @@ class InstalledConnectors:
                 return kind
         return None
 
-    def password_keys(self, name: str) -> Collection[str]:
-        """Settings that the class types as PASSWORD; none when it is not here."""
-        return self._registry.password_keys(name)
+    def password_keys(self, config: Mapping[str, str]) -> Collection[str]:
+        """Settings of a config that are of type PASSWORD, as far as the plugins it names are here."""
+        return self._registry.password_keys(config)
 
     @cached_property
     def _registry(self) -> PluginRegistry:

@@ -15,38 +15,37 @@ from kconnect.storage.config_topic import CONNECTOR, SESSION_KEY, TASK, read_key
 
 __all__ = ["Masks"]
 
-_CLASS = "connector.class"
-
 
 class Masks:
     """Hides secrets: settings whose names say so, those that the connector's own table types as PASSWORD, session keys.
 
-    `passwords_of` gives the PASSWORD settings of a connector class, none for one that is not installed here. `reveal`:
+    `passwords_of` gives the PASSWORD settings of a config, as far as the plugins it names are installed here. `reveal`:
     nothing is hidden, for who asked for secrets. `${file:..}` only says where a secret is, and is shown.
-    Configs of tasks need not name the connector's class, so classes are remembered by connector, all that it ever had:
-    of a connector whose class was changed, older records are shown as well.
+    Configs of tasks need not name the connector's class, so what is a password is remembered by connector, of all
+    classes it ever had: of a connector whose class was changed, older records are shown as well.
     Threads: one.
     """
 
-    def __init__(self, passwords_of: Callable[[str], Collection[str]] | None = None, *, reveal: bool = False) -> None:
+    def __init__(
+        self, passwords_of: Callable[[Mapping[str, str]], Collection[str]] | None = None, *, reveal: bool = False
+    ) -> None:
         self.reveal = reveal
         self._passwords_of = passwords_of
-        self._found: dict[str, frozenset[str]] = {}
-        self._classes: dict[str, set[str]] = {}
+        self._passwords: dict[str, set[str]] = {}
 
     def learn(self, configs: Mapping[str, Mapping[str, str]]) -> None:
-        """Remember the classes of connectors, whose tasks may be shown before them."""
+        """Remember what is a password of connectors, whose tasks may be shown before them."""
+        if self._passwords_of is None:
+            return
         for connector, config in configs.items():
-            name = config.get(_CLASS)
-            if isinstance(name, str) and name.strip():
-                self._classes.setdefault(connector, set()).add(name.strip())
+            self._passwords.setdefault(connector, set()).update(self._passwords_of(config))
 
     def settings(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
         """A copy of a config, of the connector or a task of it, that may be shown."""
         if self.reveal:
             return dict(config)
         self.learn({connector: config})
-        passwords = self._passwords(connector)
+        passwords = self._passwords.get(connector, ())
         return {key: HIDDEN if _is_hidden(key, value, passwords) else value for key, value in config.items()}
 
     def value(self, which: InternalTopic, key: bytes | None, value: bytes | None) -> bytes | None:
@@ -74,16 +73,6 @@ class Masks:
             masked = self.settings(connector_of(which, key) or "", found)
             return value if masked == found else _compact({**body, field: masked})
         return HIDDEN.encode()
-
-    def _passwords(self, connector: str) -> Collection[str]:
-        if self._passwords_of is None:
-            return frozenset()
-        passwords: set[str] = set()
-        for name in self._classes.get(connector, ()):
-            if name not in self._found:
-                self._found[name] = frozenset(self._passwords_of(name))
-            passwords |= self._found[name]
-        return passwords
 
 
 def _compact(body: object) -> bytes:

@@ -81,6 +81,7 @@ class ConnectorHost:
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
         # configs that tasks here were started with, as written and with values
         self._tasks_have: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
+        self._passwords: dict[str, frozenset[str]] = {}  # settings of that type, since the last start
         self._changed_to: dict[str, Mapping[str, str]] = {}  # touched by the thread of `_reloads`, and when forgotten
 
     def find(self, name: str) -> HostedConnector | None:
@@ -100,7 +101,7 @@ class ConnectorHost:
             self._parts.times,
         )
         self._status.expect_connector(name)
-        hosted = self._hosted[name] = HostedConnector(parts, lambda: self.resolved(entry))
+        hosted = self._hosted[name] = HostedConnector(parts, lambda: self.resolved(entry, is_starting=True))
         hosted.transition_to(entry.target_state)
 
     def transition(self, name: str, state: TargetState) -> None:
@@ -155,6 +156,7 @@ class ConnectorHost:
         """Forget what the config of a connector that is gone from here referred to."""
         self._tasks_have.pop(name, None)
         self._changed_to.pop(name, None)
+        self._passwords.pop(name, None)
         self._reloads.schedule(name, None)
         redaction.forget(f"connector {name}")
 
@@ -168,10 +170,16 @@ class ConnectorHost:
             for hosted in list(self._hosted.values()):
                 pool.submit(hosted.shut_down)
 
-    def resolved(self, entry: ConnectorEntry) -> Resolved:
-        """The config with its references replaced, to be looked at again if a provider says so. Errors: ConfigError."""
+    def resolved(self, entry: ConnectorEntry, *, is_starting: bool = False) -> Resolved:
+        """The config with its references replaced, to be looked at again if a provider says so. Errors: ConfigError.
+
+        With `is_starting` plugins are asked which of their settings are passwords: only where they may hang.
+        """
         resolved = self._parts.variables.resolve(entry.config, f"connector {entry.name}")
-        secrets = {*secret_values(resolved.values), *resolved.references}
+        if is_starting:
+            self._passwords[entry.name] = self._parts.plugins.password_keys(resolved.values)
+        passwords = self._passwords.get(entry.name, frozenset())
+        secrets = {*secret_values(resolved.values, passwords), *resolved.references}
         redaction.remember(f"connector {entry.name}", secrets)
         restarts = (resolved.values.get("config.action.reload") or "restart").strip().lower() == "restart"
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)

@@ -28,6 +28,10 @@ class ConnectorPlugins(Protocol):
         """The name REST shows for a class: Java's for what we ship, else `module.Class`."""
         ...
 
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
+        """Settings of type PASSWORD, by the tables of the plugins that a config names."""
+        ...
+
 
 def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> ConnectorType:
     """Source or sink; UNKNOWN when the class can not be found. Source: AbstractHerder#connectorType."""

@@ -53,6 +53,8 @@ class PluginFinder(Protocol):
         """Plugins of these kinds that an unknown name may have meant."""
         ...
 
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]: ...
+
 
 def enriched(
     base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]

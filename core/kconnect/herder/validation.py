@@ -78,18 +78,17 @@ class ConnectorValidator:
     def _validate_by_values(self, props: Mapping[str, str | None]) -> ConfigInfos:
         given: Mapping[str, Any] = props  # None passes through
         resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
-        if not resolved.references:
-            return self._validate(props)
         owner = f"validation of {props.get('name')}"
-        redaction.remember(owner, {*secret_values(resolved.values), *resolved.references})
+        passwords = self.plugins.password_keys(resolved.values)
+        redaction.remember(owner, {*secret_values(resolved.values, passwords), *resolved.references})
         try:
-            infos = self._validate(resolved.values)
+            infos = self._validate(resolved.values if resolved.references else props)
         except ConnectError as err:
             told = resolved.shown(str(err))
             raise (BadRequestError(told, hint=err.hint) if told != str(err) else err) from err
         finally:
             redaction.forget(owner)
-        return with_references(infos, props, resolved.shown)
+        return with_references(infos, props, resolved.shown) if resolved.references else infos
 
     def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead.

@@ -30,7 +30,7 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
         task = variables.resolve(spec.task_config, f"task {spec.id}")
     finally:
         variables.close()
-    passwords = plugins.password_keys(connector.values.get("connector.class", ""))
+    passwords = plugins.password_keys(connector.values)
     redaction.remember(
         f"task {spec.id}",
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -21,6 +21,7 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
+from kconnect.config.named_plugins import named_plugins
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
@@ -95,6 +96,7 @@ class PluginRegistry:
         self._folders = folders
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
         self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock round a plugin's import
+        self._password_keys: dict[tuple[str, str], frozenset[str]] = {}  # by kind and name, likewise
 
     @classmethod
     def load(cls, plugin_path: str | None = None, *, tells_skipped: bool = True) -> PluginRegistry:
@@ -112,13 +114,32 @@ class PluginRegistry:
         found: type[Connector] = self._class(name, Connector)
         return found
 
-    def password_keys(self, name: str) -> frozenset[str]:
-        """Settings that the table of a `connector.class` types as PASSWORD: their names need not say so.
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
+        """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so.
 
-        None when the class is not there or can not tell: whoever runs it is told then.
+        Plugins are the connector, its transforms, predicates and converters. Their tables are asked for once; one that
+        is not there or can not tell has none: whoever runs it is told then.
         """
+        return frozenset(
+            f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords(prefix, name)
+        )
+
+    def _passwords(self, prefix: str, name: str) -> frozenset[str]:
+        kind = prefix.partition(".")[0]
+        found = self._password_keys.get((kind, name))
+        if found is None:
+            found = self._password_keys[kind, name] = self._typed_password(kind, name)
+        return found
+
+    def _typed_password(self, kind: str, name: str) -> frozenset[str]:
+        finders: dict[str, Callable[[str], type[Any]]] = {
+            "": self.connector_class,
+            "transforms": self.transformation,
+            "predicates": self.predicate,
+            "header": self.header_converter,
+        }
         try:
-            table = self.connector_class(name)().config()
+            table = finders.get(kind, self.converter)(name)().config()
         except ConfigError:
             return frozenset()
         except Exception as err:  # a plugin call

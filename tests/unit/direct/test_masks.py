@@ -19,7 +19,7 @@ from kconnect.storage.session_key import SessionKey
 CONFIG = InternalTopic.CONFIG
 SECRET = {"connector.class": "X", "db.password": "hunter2", "other.password": "${file:/run/db:pw}"}
 PLUGIN = """
-from kconnect.api import ConfigDef, SinkConnector
+from kconnect.api import ConfigDef, SinkConnector, Transformation
 
 
 class VaultSink(SinkConnector):
@@ -36,12 +36,20 @@ class VaultSink(SinkConnector):
 class Mute(VaultSink):
     def config(self):
         raise RuntimeError("not today")
+
+
+class Cipher(Transformation):
+    def config(self):
+        return ConfigDef().define("spice", ConfigDef.Type.PASSWORD)
+
+    def configure(self, props): ...
+    def apply(self, record): return record
 """
 
 
-def typed(name: str) -> set[str]:
+def typed(config: dict[str, str]) -> set[str]:
     """What two classes say of their settings."""
-    return {"Vault": {"pin"}, "Safe": {"code"}}.get(name, set())
+    return {"Vault": {"pin"}, "Safe": {"code"}}.get(config.get("connector.class", ""), set())
 
 
 @pytest.mark.parametrize("written", [encode_connector("x", SECRET), encode_task(TaskId("x", 0), SECRET)])
@@ -88,7 +96,7 @@ def test_what_the_class_types_as_password_is_masked_in_the_connector_and_its_tas
 
 def test_tasks_before_their_connector_are_masked_when_its_class_was_learnt():
     masks = Masks(typed)
-    masks.learn({"x": {"connector.class": " Vault "}})
+    masks.learn({"x": {"connector.class": "Vault"}})
     key, value = encode_task(TaskId("x", 3), {"pin": "1234"})
     assert b"1234" not in masks.value(CONFIG, key, value)
 
@@ -115,11 +123,12 @@ def test_classes_that_are_installed_here_or_in_plugin_path_tell_their_passwords(
     installed = InstalledConnectors(str(tmp_path))
     monkeypatch.setattr("sys.path", [*sys.path])  # put back at the end, without the folder
     assert installed.connector_type("VaultSink") is ConnectorType.SINK
-    assert set(installed.password_keys("VaultSink")) == {"pin"}
-    assert "connection.password" in installed.password_keys("SqlSink")
+    assert set(installed.password_keys({"connector.class": "VaultSink"})) == {"pin"}
+    assert "connection.password" in installed.password_keys({"connector.class": "SqlSink"})
     for unknown in ("io.debezium.connector.mysql.MySqlConnector", "vault_of_masks.Mute", ""):
-        assert not installed.password_keys(unknown)
-    config = {"connector.class": "vault_of_masks.VaultSink", "pin": "1234"}
+        assert not installed.password_keys({"connector.class": unknown})
+    chain = {"transforms": "a, b", "transforms.a.type": "vault_of_masks.Cipher", "transforms.b.type": "none"}
+    config = {"connector.class": "vault_of_masks.VaultSink", "pin": "1234", "transforms.a.spice": "salt", **chain}
     masks = masks_of(ClusterAccess({"plugin.path": str(tmp_path)}))
-    assert masks.settings("v", config)["pin"] == HIDDEN
+    assert masks.settings("v", config) == {**config, "pin": HIDDEN, "transforms.a.spice": HIDDEN}
     assert masks_of(ClusterAccess({}), reveal=True).settings("v", config)["pin"] == "1234"

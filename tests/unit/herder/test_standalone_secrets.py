@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kconnect import redaction
 from kconnect.api import ConfigData
 from kconnect.config.providers import FileConfigProvider
 from kconnect.config.variables import Variables
@@ -95,6 +96,17 @@ def test_a_trace_hides_what_was_found(bench: Bench, secrets: Path) -> None:
     trace = bench.herder.connector_status("fsrc").connector.trace or ""
     assert "RuntimeError: [hidden]" in trace
     assert "no start today" not in trace
+
+
+def test_a_trace_hides_what_the_plugins_type_as_password(bench: Bench) -> None:
+    with pytest.raises(ConnectError):
+        bench.create(pin="no start today", raise_in="start")
+
+    trace = bench.herder.connector_status("fsrc").connector.trace or ""
+    assert "RuntimeError: [hidden]" in trace
+    assert "no start today" not in trace
+    bench.herder.delete_connector("fsrc")
+    assert redaction.redact("no start today") == "no start today", "nothing is hidden of who is gone"
 
 
 def test_a_changed_secret_restarts_connector_and_tasks(watching: Bench, secrets: Path) -> None:
