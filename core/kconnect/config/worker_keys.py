@@ -398,10 +398,12 @@ KCONNECT: Final[Rows] = (
     (
         "kconnect.offsets.request.timeout.ms",
         LONG,
-        30000,
+        # Longer than what a killed task left open: transaction.timeout.ms, 60 s, and the 10 s within which brokers look
+        90000,
         Range.at_least(1),
         LOW,
-        "How long a task waits for the worker to read or store source offsets.",
+        "How long a task waits for the worker to read or store source offsets. With exactly-once support a read waits "
+        "for all open transactions, so raise it with transaction.timeout.ms.",
     ),
     (
         "kconnect.bootstrap.timeout.ms",

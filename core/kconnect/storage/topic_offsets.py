@@ -103,7 +103,9 @@ class TopicOffsetStore:
     """
 
     def __init__(self, records: RecordLog, *, read_timeout_s: float = 60.0, write_timeout_s: float = 5.0) -> None:
-        """`read_timeout_s` is default.api.timeout.ms of the consumer, `write_timeout_s` offset.flush.timeout.ms."""
+        """`read_timeout_s` is default.api.timeout.ms of the consumer; with transactions it has to outlast
+        those that killed ones left open. `write_timeout_s` is offset.flush.timeout.ms.
+        """
         self._records = records
         self._read_timeout_s = read_timeout_s
         self.write_timeout_s = write_timeout_s

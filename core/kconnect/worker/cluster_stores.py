@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from kconnect.kafka.admin import KafkaAdmin
     from kconnect.kafka.log import CompactedLog
 
-__all__ = ["ClusterStores", "client_id_base"]
+__all__ = ["ClusterStores", "client_id_base", "offset_read_timeout_s"]
 
 log = logging.getLogger(__name__)
+
+# Of the time that a task waits for its offsets; the rest is the way there and back
+_SHARE_OF_READ = 0.9
 
 
 def client_id_base(config: DistributedConfig) -> str:
@@ -64,7 +67,11 @@ class ClusterStores:
 
         def offsets_of(topic: str) -> TopicOffsetStore:
             log_of_topic = topic_log(topic, offsets.log, offsets.isolation_level)
-            return TopicOffsetStore(log_of_topic, write_timeout_s=config.offset_flush_timeout_ms / 1000)
+            return TopicOffsetStore(
+                log_of_topic,
+                read_timeout_s=offset_read_timeout_s(config),
+                write_timeout_s=config.offset_flush_timeout_ms / 1000,
+            )
 
         self._offsets_of = offsets_of
         self.offsets = self._offsets_of(offsets.topic)
@@ -102,6 +109,13 @@ class ClusterStores:
     def stop(self) -> None:
         """Idempotent."""
         self._stack.close()
+
+
+def offset_read_timeout_s(config: DistributedConfig) -> float:
+    """How long a read of source offsets waits for the end of their topic: a little less than the task that asked for
+    it, so that the task hears why it took so long.
+    """
+    return _SHARE_OF_READ * config.kconnect.offsets_request_timeout_ms / 1000
 
 
 def _topic_log(
