@@ -100,6 +100,23 @@ class ChaosCluster:
 
         eventually(running, within_s, "connectors and tasks RUNNING", pause_s=0.5)
 
+    def await_moving(self, within_s: float) -> None:
+        """Wait until each task of the source has committed something since the call.
+
+        A status may be one that a killed worker left behind; numbers that go on are not.
+        """
+        before = self.committed(within_s)
+
+        def moving() -> bool:
+            for service in self.services:
+                service.keep_up()
+            now = self.committed(2.0)
+            still = [task for task in range(self.shape.source_tasks) if now.get(task, -1) <= before.get(task, -1)]
+            assert not still, f"source tasks {still} have committed nothing since {before}"
+            return True
+
+        eventually(moving, within_s, "all source tasks commit", pause_s=0.3)
+
     def stop_source(self, within_s: float) -> None:
         """Stop it, and wait until all its tasks have ended."""
         self.ask("PUT", f"/connectors/{SOURCE}/stop", within_s=within_s)

@@ -56,7 +56,7 @@ class Outcome:
     restarts: int
     rebalances: int
     recovered_s: float
-    """From the last harm's end until everything was RUNNING."""
+    """From the end of all harm until everything was RUNNING and every source task had committed something more."""
     account: Account
 
     @property
@@ -96,7 +96,7 @@ class Outcome:
             ("lost by the sink", found.sink_lost),
             ("twice by the sink", found.sink_duplicates),
             ("longest gap", f"{found.longest_gap_s:.1f} s; of one task {found.longest_task_gap_s:.1f} s"),
-            ("all RUNNING again after", f"{self.recovered_s:.1f} s"),
+            ("all at work again after", f"{self.recovered_s:.1f} s"),
             ("seed", self.plan.seed),
         ]
         return "".join(f"{title:<26}{value}\n" for title, value in rows) + "".join(f"! {e}\n" for e in found.examples)
@@ -111,8 +111,9 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) ->
         _harm(plan, harm)
         ended = time.monotonic()
         cluster.await_running(plan.recover_s)
+        cluster.await_moving(plan.recover_s)
         recovered_s = time.monotonic() - ended
-        say(f"all RUNNING after {recovered_s:.1f} s; quiet for {plan.quiet_s:g} s")
+        say(f"all RUNNING, and every source task commits, after {recovered_s:.1f} s; quiet for {plan.quiet_s:g} s")
         threading.Event().wait(plan.quiet_s)  # the quiet itself: the stream goes on
         cluster.stop_source(plan.recover_s)
         records = delivered(cluster.broker.bootstrap, TOPIC, committed_only=shape.exactly_once)
@@ -133,14 +134,16 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) ->
 
 
 def _harm(plan: Plan, harm: Harm) -> None:
+    """All deeds of the plan. Its clock stands still while a broker restarts: a slow machine gets no less of them."""
     pause = threading.Event()
-    began = time.monotonic()
     deeds = drawn(plan.seed, plan.duration_s, plan.every_s, plan.kinds)
+    began = time.monotonic()
     try:
         while (now_s := time.monotonic() - began) < plan.duration_s:
             harm.tend()
             if deeds and deeds[0].at_s <= now_s:
                 harm.do(deeds.pop(0))
+                began += time.monotonic() - began - now_s
             pause.wait(_TEND_S)
     finally:
         harm.end()
