@@ -6,19 +6,13 @@ import io
 import sys
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from kconnect.devbroker import DevBroker
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.reading import ClusterReader
 from kconnect_cli.app import run
+from kit.guarded_broker import AUTHORIZER, add_rules
 from kit.ports import free_port
 from kit.written_cluster import WrittenCluster
 
@@ -29,21 +23,14 @@ PAUSED = '{"state":"PAUSED","state.v2":"PAUSED"}'
 
 @pytest.fixture
 def guarded(tmp_path):
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
+    settings = {**AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     with DevBroker(free_port(), tmp_path / "guarded", settings=settings) as broker:
         yield broker
 
 
 def only_allow(broker, kind, name, principal):
     """Reading, by this principal: a resource with one rule is closed for all the rest."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 2})
-    literal = ResourcePatternType.LITERAL
-    rule = AclBinding(kind, name, literal, principal, "*", AclOperation.READ, AclPermissionType.ALLOW)
-    for done in admin.create_acls([rule]).values():
-        done.result(20)
+    add_rules(broker.bootstrap, kind, name, principal, AclOperation.READ)
 
 
 def test_what_may_not_be_written_or_described_is_named(guarded, tmp_path, monkeypatch, capsys):

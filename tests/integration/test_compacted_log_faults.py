@@ -7,14 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
@@ -26,53 +19,30 @@ from kconnect.kafka import (
     LogSpec,
     ensure_internal_topic,
 )
-from kit.ports import free_port
+from kit.guarded_broker import add_rules, guarded_broker
 from kit.topics import create_topic
 
 pytestmark = pytest.mark.broker
 
 _WITHIN_S = 60.0
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory) -> Iterator[tuple[DevBroker, dict[str, str]]]:
     """A broker where the user `reader` may do what he is granted, and others all; and his login."""
-    port = free_port()
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_PLAIN} required user_reader="secret";',
-    }
-    folder = tmp_path_factory.mktemp("guarded") / "data"
-    login = {
-        "bootstrap.servers": f"127.0.0.1:{port}",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "reader",
-        "sasl.password": "secret",
-    }
-    with DevBroker(free_port(), folder, settings=settings, listeners={"SASL_PLAINTEXT": port}) as running:
+    with guarded_broker(tmp_path_factory.mktemp("guarded") / "data", "reader", "secret") as (running, port):
+        login = {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "reader",
+            "sasl.password": "secret",
+        }
         yield running, login
 
 
 def grant(broker: DevBroker, topic: str, *operations: AclOperation) -> None:
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    bindings = [
-        AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            "User:reader",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for operation in operations
-    ]
-    for done in client.create_acls(bindings).values():
-        done.result(20)
+    add_rules(broker.bootstrap, ResourceType.TOPIC, topic, "User:reader", *operations)
 
 
 def spec_of(topic: str, partitions: int = 3) -> InternalTopicSpec:

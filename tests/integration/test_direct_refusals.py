@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 
-from kconnect.devbroker import DevBroker
 from kconnect_cli.app import run
-from kit.ports import free_port
+from kit.guarded_broker import add_rules, guarded_broker
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -26,33 +18,15 @@ _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     """A cluster on a broker where `reader` may read the config topic only; gives it and the port that wants a login."""
-    port, listener = free_port(), "listener.name.sasl_plaintext."
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-        f"{listener}sasl.enabled.mechanisms": "PLAIN",
-        f"{listener}plain.sasl.jaas.config": f'{_PLAIN} required user_{USER}="{PASSWORD}";',
-    }
     folder = tmp_path_factory.mktemp("guarded")
     with (
-        DevBroker(free_port(), folder / "data", settings=settings, listeners={"SASL_PLAINTEXT": port}) as broker,
+        guarded_broker(folder / "data", USER, PASSWORD) as (broker, port),
         WrittenCluster(broker.bootstrap, folder) as cluster,
     ):
         cluster.add_connector("src", {"connector.class": "FileStreamSource"})
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        allowed = AclOperation.READ, AclOperation.DESCRIBE
         topic = cluster.worker["config.storage.topic"]
-        for operation in (AclOperation.READ, AclOperation.DESCRIBE):
-            binding = AclBinding(
-                ResourceType.TOPIC,
-                topic,
-                ResourcePatternType.LITERAL,
-                f"User:{USER}",
-                "*",
-                operation,
-                AclPermissionType.ALLOW,
-            )
-            for done in admin.create_acls([binding]).values():
-                done.result(20)
+        add_rules(broker.bootstrap, ResourceType.TOPIC, topic, f"User:{USER}", *allowed)
         yield cluster, f"127.0.0.1:{port}"
 
 

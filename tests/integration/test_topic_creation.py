@@ -9,19 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 
 from kconnect.api import SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.kafka import KafkaAdmin, TopicInfo
 from kconnect.model import RunState
+from kit.guarded_broker import AUTHORIZER, add_rules
 from kit.pipeline_host import RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.ports import free_port
 from kit.topics import consume_values, create_topic, delete_topic, topic_for
@@ -145,7 +139,7 @@ def test_where_topics_may_not_be_created_a_missing_or_deleted_one_fails_the_task
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        **AUTHORIZER,
         "allow.everyone.if.no.acl.found": "true",
         "auto.create.topics.enable": "false",
     }
@@ -192,15 +186,6 @@ def topic_deleted_under_a_source(host: PipelineHost, bootstrap: str, topic: str)
 
 def deny_creation(bootstrap: str) -> None:
     """Everybody may do everything but create topics."""
-    resources = [(ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "*")]
-    rules = [
-        AclBinding(kind, name, ResourcePatternType.LITERAL, "User:*", "*", operation, permission)
-        for kind, name in resources
-        for operation, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.CREATE, AclPermissionType.DENY),
-        )
-    ]
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # must live until the answer is there
-    for done in admin.create_acls(rules).values():
-        done.result(20)
+    for kind, name in ((ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "*")):
+        add_rules(bootstrap, kind, name, "User:*", AclOperation.ALL)
+        add_rules(bootstrap, kind, name, "User:*", AclOperation.CREATE, permission=AclPermissionType.DENY)
