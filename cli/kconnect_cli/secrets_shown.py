@@ -38,7 +38,7 @@ class Masker:
         """A copy that may be shown."""
         if self._reveal:
             return dict(config)
-        from kconnect.config.named_plugins import named_plugins
+        from kconnect.model import named_plugins
 
         passwords = {f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords_of(name)}
         return {key: self._shown(key, value, passwords) for key, value in config.items()}

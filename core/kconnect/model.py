@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "TaskSpec",
     "TaskState",
     "TopicPartition",
+    "named_plugins",
     "offsets_from_json",
     "offsets_to_json",
 ]
@@ -270,3 +271,24 @@ def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
     if status.trace:
         body["trace"] = status.trace
     return body
+
+
+def named_plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The plugins that a connector's config names: the prefix of their settings, and the name of the class.
+
+    `("", "FileStreamSource")`, `("transforms.wrap.", "HoistField$Value")`. Nothing is looked up, and a wrong config
+    gives what can be made of it.
+    """
+    yield from _named("", config.get("connector.class"))
+    for kind in ("transforms", "predicates"):
+        listed: object = config.get(kind)  # text, unless somebody wrote the record by hand
+        for alias in dict.fromkeys(listed.split(",") if isinstance(listed, str) else ()):
+            prefix = f"{kind}.{alias.strip()}."
+            yield from _named(prefix, config.get(f"{prefix}type"))
+    for key in ("key.converter", "value.converter", "header.converter"):
+        yield from _named(f"{key}.", config.get(key))
+
+
+def _named(prefix: str, name: object) -> Iterator[tuple[str, str]]:
+    if isinstance(name, str) and name.strip():
+        yield prefix, name.strip()

@@ -21,8 +21,8 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
-from kconnect.config.named_plugins import named_plugins
 from kconnect.errors import ConfigError, ConfigProblem
+from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 

@@ -1,0 +1,35 @@
+"""Which plugins a connector's config names."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.model import named_plugins
+
+
+def test_the_plugins_of_a_config_come_with_the_prefix_of_their_settings():
+    config = {
+        "connector.class": " FileStreamSource ",
+        "transforms": "wrap, mask,wrap",
+        "transforms.wrap.type": "HoistField$Value",
+        "transforms.mask.type": "MaskField$Value",
+        "transforms.other.type": "Unused",
+        "predicates": "old",
+        "predicates.old.type": "RecordIsTombstone",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    }
+    assert list(named_plugins(config)) == [
+        ("", "FileStreamSource"),
+        ("transforms.wrap.", "HoistField$Value"),
+        ("transforms.mask.", "MaskField$Value"),
+        ("predicates.old.", "RecordIsTombstone"),
+        ("value.converter.", "org.apache.kafka.connect.json.JsonConverter"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"connector.class": ""}, {"transforms": ","}, {"transforms": "a"}, {"transforms": 5, "connector.class": [1]}],
+)
+def test_a_config_that_names_none_has_none(config):
+    assert list(named_plugins(config)) == []
