@@ -14,7 +14,7 @@ from kconnect.kafka import CompactedLog, KafkaAdmin, KafkaExclusiveWriter, LogSp
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import ConfigStore, Listener, TopicConfigStore
-from kconnect.storage.config_topic import LoggerLevelSet, RestartRequested, SessionKeySet
+from kconnect.storage.config_topic import ForeignRecord, LoggerLevelSet, RestartRequested, SessionKeySet
 from kconnect.storage.record_log import ExclusiveWriter, MemoryLog, MemoryTopic, MemoryWriter, RecordLog
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ConnectorRemoved, ConnectorUpdated, TargetStateChanged, TasksUpdated
@@ -199,6 +199,26 @@ def test_a_new_leader_takes_the_right_to_write_from_the_old_one(cluster):
     old.claim_write_privileges()
     old.put_task_configs("c", [{"by": "old again"}])
     assert (old.snapshot().connectors, old.snapshot().task_count("c")) == (("c", "d"), 1)
+
+
+def test_a_store_knows_which_record_of_a_leader_s_it_has_not_written(cluster):
+    ours, theirs = cluster.leader(), cluster.worker()
+    ours.put_connector_config("c", CONFIG, TargetState.PAUSED)
+    ours.put_task_configs("c", [{"n": "0"}, {"n": "1"}])
+    ours.put_session_key(SessionKey(b"k" * 32, "HmacSHA256", 1))
+    theirs.refresh(WITHIN_S)
+    assert theirs.foreign is not None
+    assert theirs.foreign.key == "session-key"
+    theirs.put_target_state("c", TargetState.STARTED)
+    theirs.put_logger_level("root", "DEBUG")
+    ours.refresh(WITHIN_S)
+    assert ours.foreign is None, "its own, and what any worker may write"
+    theirs.claim_write_privileges()
+    theirs.put_connector_config("d", CONFIG)
+    ours.refresh(WITHIN_S)
+    assert ours.foreign == ForeignRecord("connector-d", ours.snapshot().offset - 1)
+    late = cluster.worker()
+    assert late.foreign is None, "what was there when it started is of whoever led before"
 
 
 def _without_exclusive_writers_all_may_write(cluster: Cluster) -> None:
