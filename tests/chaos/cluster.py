@@ -23,8 +23,10 @@ from kit.spark_cluster import SparkCluster
 from kit.topics import create_topic
 from kit.waiting import eventually
 
-__all__ = ["ChaosCluster", "Shape"]
+__all__ = ["BROKER_START_S", "ChaosCluster", "Shape"]
 
+# 2 s alone on 2 cores; it took more than a minute beside 50 others
+BROKER_START_S = 180.0
 SOURCE, SINK, TOPIC = "chaos-source", "chaos-sink", "chaos-numbers"
 # Of each worker
 SLOTS = 2
@@ -58,7 +60,8 @@ class ChaosCluster:
         self._stack = ExitStack()
 
     def __enter__(self) -> ChaosCluster:
-        self._stack.enter_context(self.broker)
+        self.broker.start(BROKER_START_S)
+        self._stack.callback(self.broker.stop)
         if self.spark is not None:
             self._stack.enter_context(self.spark)
         return self
