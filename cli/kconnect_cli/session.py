@@ -175,15 +175,17 @@ class CliSession:
         typer.echo(text, err=True)
 
     def complain(self, error: BaseException) -> int:
-        """One red sentence, one hint line, the trace with --verbose. Gives the exit code."""
+        """One red sentence, one hint line, the trace with --verbose; without secrets. Gives the exit code."""
+        from kconnect.redaction import redact
+
         sentence, hint, code = explain(error)
-        typer.secho(sentence, fg="red", err=True)
+        typer.secho(redact(sentence), fg="red", err=True)
         if hint:
-            typer.echo(f"Hint: {hint}", err=True)
+            typer.echo(f"Hint: {redact(hint)}", err=True)
         if self.verbose:
             import traceback
 
-            typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            typer.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
         return code
 
     def confirm(self, question: str, *, yes: bool) -> None:

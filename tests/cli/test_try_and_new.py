@@ -132,6 +132,60 @@ def test_secrets_are_resolved_and_stay_references_on_the_screen(tmp_path: Path, 
     assert "s3cr3t-name" not in done.stdout + done.stderr
 
 
+_LEAKY = """
+from kconnect.api import ConfigDef, SinkConnector, SinkTask
+
+
+class LeakyTask(SinkTask):
+    def start(self, props):
+        self.props = props
+        if props["fails.in"] == "start":
+            raise ValueError(f"no login with {props['pin']} and {props['name.of.file']}")
+
+    def put(self, records):
+        raise ValueError(f"no put with {self.props['pin']} and {self.props['name.of.file']}")
+
+    def stop(self): ...
+
+
+class LeakySink(SinkConnector):
+    def config(self):
+        return ConfigDef().define("pin", ConfigDef.Type.PASSWORD)
+
+    def start(self, props):
+        self.props = dict(props)
+
+    def stop(self): ...
+    def task_class(self): return LeakyTask
+    def task_configs(self, max_tasks): return [self.props]
+"""
+
+
+@pytest.mark.parametrize("fails_in", ["start", "put"])
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_errors_of_a_plugin_show_neither_passwords_nor_what_was_referred_to(
+    tmp_path: Path, home: Path, fails_in: str, output: str
+) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "leaky_of_try.py").write_text(_LEAKY)
+    (tmp_path / "worker.properties").write_text(
+        "bootstrap.servers=nowhere:1\nkey.converter=StringConverter\nvalue.converter=StringConverter\n"
+        "config.providers=env\nconfig.providers.env.class=EnvVarConfigProvider\n"
+    )
+    config = {"connector.class": "leaky_of_try.LeakySink", "topics": "t", "pin": "hunter-2", "fails.in": fails_in}
+    config["name.of.file"] = "${env:FILE_NAME}"
+    connector = tmp_path / "s.properties"
+    connector.write_text("name=leaky\n" + "".join(f"{key}={value}\n" for key, value in config.items()))
+    words = ("try", str(connector), "--worker", str(tmp_path / "worker.properties"), "--input", "-", "-o", output)
+    plugins = ("--plugin-path", str(tmp_path / "plugins"), "--verbose")
+    done = cli_run(*words, *plugins, home=home, stdin="a\n", env={"FILE_NAME": "s3cr3t-name"}, expect=1)
+    told = done.stdout + done.stderr
+    assert "ValueError: no " in told
+    assert "[hidden]" in told
+    assert "hunter-2" not in told
+    assert "s3cr3t-name" not in told
+
+
 def test_calls_that_can_not_work_are_told(source: str, sink: str, home: Path, tmp_path: Path) -> None:
     assert "--input" in cli_run("try", sink, home=home, expect=2).stderr
     assert "is a source" in cli_run("try", source, "--input", "x", home=home, expect=2).stderr

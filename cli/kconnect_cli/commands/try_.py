@@ -64,8 +64,10 @@ def try_(
     A source gives records: connector, each transform, bytes. A sink takes those of --input: bytes, converters, each
     transform, put. It really reads and really writes; no offset is kept. Exit code 1 when a record fails.
     """
+    from kconnect import redaction
     from kconnect.config import default_standalone_properties, read_properties
-    from kconnect.config.variables import Variables
+    from kconnect.config.variables import Variables, secret_values
+    from kconnect.plugins import PluginRegistry
     from kconnect.testing.trial import is_source, try_sink, try_source
 
     session = session_of(ctx)
@@ -77,6 +79,8 @@ def try_(
     try:
         resolved = variables.resolve(read_connector_file(file).config, f"connector file {file}")
         config = dict(resolved.values)
+        passwords = PluginRegistry.load(properties.get("plugin.path")).password_keys(config)
+        redaction.remember("try", {*secret_values(config, passwords), *resolved.references})
         screen = _Screen(session, resolved)
         with signals_raise():
             if is_source(config, properties.get("plugin.path")):
@@ -104,7 +108,7 @@ class _Screen:
         if tried.failure is not None and not tried.failure.tolerated:
             self._failed = tried
         if self._session.output is Format.TABLE:
-            write_text(self._resolved.shown(_page(tried)))
+            write_text(self._shown(_page(tried)))
         elif self._session.output is Format.NAME:
             write_text(f"{tried.outcome}\n")
         else:
@@ -113,16 +117,21 @@ class _Screen:
     def end(self, count: int, limit: int, timeout_s: float) -> None:
         """The rest of the output. Errors: ConnectError that names the record and the stage that failed."""
         if self._session.output in (Format.JSON, Format.YAML):
-            text = self._resolved.shown(json.dumps(self._rows))
+            text = self._shown(json.dumps(self._rows))
             write_object(json.loads(text), self._session.output)
         if self._failed is not None and self._failed.failure is not None:
             failure = self._failed.failure
             raise ConnectError(
-                self._resolved.shown(f"Record {self._failed.number}: {failure}"),
+                self._shown(f"Record {self._failed.number}: {failure}"),
                 hint="errors.tolerance=all in the connector's file goes on behind it.",
             ) from failure.error
         more = "" if count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
         self._session.say(f"{count} record{'' if count == 1 else 's'}{more}")
+
+    def _shown(self, text: str) -> str:
+        from kconnect.redaction import redact
+
+        return redact(self._resolved.shown(text))
 
 
 def _row(tried: TriedRecord) -> dict[str, Any]:
