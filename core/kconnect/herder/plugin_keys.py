@@ -48,6 +48,7 @@ class PluginFinder(Protocol):
     def header_converter(self, name: str) -> type[Any]: ...
     def transformation(self, name: str) -> type[Any]: ...
     def predicate(self, name: str) -> type[Any]: ...
+    def any_plugin(self, name: str) -> type[Any]: ...
     def describe(self) -> Sequence[PluginLike]: ...
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Plugins of these kinds that an unknown name may have meant."""
@@ -68,21 +69,12 @@ def enriched(
 
 def any_plugin(plugins: PluginFinder, name: str) -> type[Any]:
     """The class of any kind that a name means, as Java loads any class first. Errors: ConfigError."""
-    finders = (
-        plugins.converter,
-        plugins.transformation,
-        plugins.predicate,
-        plugins.header_converter,
-        plugins.connector_class,
-    )
-    for find in finders:
-        try:
-            return find(name)
-        except (ConfigError, NotFoundError) as err:
-            problem = err
-    if _inner_classes(plugins, name):
-        return type
-    raise problem
+    try:
+        return plugins.any_plugin(name)
+    except (ConfigError, NotFoundError):
+        if _inner_classes(plugins, name):
+            return type
+        raise
 
 
 def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | None], plugins: PluginFinder) -> None:

@@ -96,6 +96,7 @@ class PluginRegistry:
         self._folders = folders
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
         self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock round a plugin's import
+        self._any: dict[str, type] = {}  # by name, whatever its kind, likewise
         self._password_keys: dict[tuple[str, str], frozenset[str]] = {}  # by kind and name, likewise
 
     @classmethod
@@ -169,14 +170,33 @@ class PluginRegistry:
         found: type[Predicate] = self._class(name, Predicate)
         return found
 
+    def any_plugin(self, name: str) -> type[Any]:
+        """The class of any kind that a name means, as Java loads any class first. Errors: ConfigError.
+
+        Remembered: each kind that does not have it costs a look through all plugins, and each validation asks for all
+        classes that its config names.
+        """
+        found = self._any.get(name)
+        if found is None:
+            found = self._any[name] = self._of_any_kind(name)
+        return found
+
+    def _of_any_kind(self, name: str) -> type[Any]:
+        finders = (self.converter, self.transformation, self.predicate, self.header_converter, self.connector_class)
+        for find in finders:
+            try:
+                return find(name)
+            except ConfigError as err:
+                problem = err
+        raise problem
+
     def describe(self) -> list[PluginInfo]:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
 
         Shape: a class of two kinds comes twice. Imports every plugin; one that fails is logged and left out.
         Source: ConnectorPluginsResource.
         """
-        order = list(PluginType)
-        return sorted(self._all, key=lambda info: (order.index(PluginType(info.type)), info.class_name))
+        return list(self._in_order)
 
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
@@ -230,6 +250,11 @@ class PluginRegistry:
     @cached_property
     def _folder_classes(self) -> list[tuple[type, str]]:
         return [(found, str(root.location)) for found, root in self._folders.classes() if any(_kinds(found))]
+
+    @cached_property
+    def _in_order(self) -> list[PluginInfo]:
+        order = list(PluginType)
+        return sorted(self._all, key=lambda info: (order.index(PluginType(info.type)), info.class_name))
 
     @cached_property
     def _all(self) -> list[PluginInfo]:
