@@ -86,6 +86,18 @@ def test_reading_to_the_end_includes_what_was_sent_without_waiting(ground):
     assert places == {(record.partition, record.offset) for record in given}
 
 
+def test_reading_past_a_place_gives_its_record_and_what_is_before_it_in_the_partition(ground):
+    log, other, given = ground.log(), ground.log(), []
+    log.start(given.append)
+    other.start(lambda record: None)
+    for number in range(20):
+        other.send(b"key-%d" % number, b"before").result(_WITHIN_S)
+        place = log.send(b"key-%d" % number, b"%d" % number).result(_WITHIN_S)
+        log.read_past(place, _WITHIN_S)
+        of_the_partition = [record.offset for record in given if record.partition == place.partition]
+        assert of_the_partition[: place.offset + 1] == list(range(place.offset + 1))
+
+
 def test_any_number_of_threads_may_read_to_the_end(ground):
     log, given, seen = ground.log(), [], []
     log.start(given.append)

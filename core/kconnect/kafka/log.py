@@ -125,7 +125,18 @@ class CompactedLog:
                 f"What was sent to topic {self.topic} was not acknowledged within {timeout_s:g} s "
                 f"({self._spec.read_setting}){_because(self._sender.last_error)}"
             )
-        ends = self._believable_ends(deadline, timeout_s)
+        self._await(self._believable_ends(deadline, timeout_s), deadline, timeout_s)
+
+    def read_past(self, position: LogPosition, timeout_s: float) -> None:
+        """Return when the record at a place that `send` gave went to the callback: no broker is asked where that is.
+
+        Errors: as read_to_end.
+        """
+        if threading.current_thread() is self._thread:
+            raise ConnectError(f"The callback of the log of {self.topic} may not wait for that log's records")
+        self._await({position.partition: position.offset + 1}, time.monotonic() + timeout_s, timeout_s)
+
+    def _await(self, ends: Mapping[int, int], deadline: float, timeout_s: float) -> None:
         with self._progress:
             while self._is_before(ends):
                 left_s = deadline - time.monotonic()

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConfigError, ConfigProblem, ConflictError, ConnectError, FencedError, TimedOutError
-from kconnect.model import LogRecord, TargetState, TaskId
+from kconnect.model import LogPosition, LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_topic import ForeignRecord, Malformed, RestartRequested, StringMap, Tombstone, Unknown
 from kconnect.storage.java_order import hash_map_order
@@ -270,7 +270,10 @@ class TopicConfigStore:
         self._write_unprivileged("logger level", config_topic.encode_logger_level(logger, level))
 
     def _write(self, what: str, groups: Sequence[Sequence[Entry]], *, is_read_first: bool = False) -> None:
-        """Write each group as a whole and read it back before the next one, all within one deadline."""
+        """Write each group as a whole and read it back before the next one, all within one deadline.
+
+        Differs: Java asks the broker for the topic's end after each group; the place of the last record is known here.
+        """
         if self._writer is not None and not self._has_claim:
             raise ConflictError(
                 f"Cannot write {what} to topic {self._log.topic} without claiming write privileges first",
@@ -282,24 +285,31 @@ class TopicConfigStore:
                 self._log.read_to_end(deadline.left_s())
             for group in groups:
                 if group:
-                    self._send_privileged(group, deadline)
-                    self._log.read_to_end(deadline.left_s())
+                    before = self.snapshot().offset
+                    last = self._send_privileged(group, deadline)
+                    # A transaction's marker comes after its records. A place that was read before is that of another
+                    # record: the topic was cut off, and only its end tells when it is read anew
+                    if last is None or last.offset < before:
+                        self._log.read_to_end(deadline.left_s())
+                    else:
+                        self._log.read_past(last, deadline.left_s())
         except FencedError:
             raise
         except (ConnectError, TimeoutError) as error:
             raise self._failed(what, error) from error
 
-    def _send_privileged(self, entries: Sequence[Entry], deadline: _Deadline) -> None:
+    def _send_privileged(self, entries: Sequence[Entry], deadline: _Deadline) -> LogPosition | None:
+        """Gives the place of the last record, None when it was a transaction."""
         self._expect(entries)
         if self._writer is None:
-            for sent in [self._log.send(key, value) for key, value in entries]:
-                sent.result(deadline.left_s())
-            return
+            sent = [self._log.send(key, value) for key, value in entries]
+            return [one.result(deadline.left_s()) for one in sent][-1]
         try:
             self._writer.write(entries, deadline.left_s())
         except ConnectError as error:  # who may write now is unknown: only a new claim tells
             self._let_go()
             raise FencedError(f"Failed to perform fencable send to topic {self._log.topic}: {error}") from error
+        return None
 
     def _write_unprivileged(self, what: str, entry: Entry) -> None:
         try:

@@ -43,6 +43,10 @@ class RecordLog(Protocol):
         """Return when all that was in the topic at the call was given to the callback. Errors: TimedOutError."""
         ...
 
+    def read_past(self, position: LogPosition, timeout_s: float) -> None:
+        """Return when the record at a place that `send` gave was given to the callback. Errors: TimedOutError."""
+        ...
+
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
         """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
         ...
@@ -142,6 +146,9 @@ class MemoryLog:
 
     def read_to_end(self, timeout_s: float) -> None:
         self.catch_up()
+
+    def read_past(self, position: LogPosition, timeout_s: float) -> None:
+        self.read_to_end(timeout_s)
 
     def catch_up(self) -> None:
         """Give the callback what it has not seen."""
