@@ -122,6 +122,22 @@ def test_a_deadline_names_its_setting_when_no_broker_answers():
         ensure_internal_topic(admin, spec)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda admin: admin.describe_topics(["t"], 0.5),
+        lambda admin: admin.topic_configs("t", 0.5),
+        lambda admin: admin.group_offsets("g", 0.5),
+    ],
+)
+def test_a_request_that_is_not_answered_names_the_setting_of_its_time(ask):
+    with (
+        KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test", timeout_setting="--timeout") as admin,
+        pytest.raises(TimedOutError, match=r"no answer within 0\.5 s \(--timeout\)"),
+    ):
+        ask(admin)
+
+
 def test_a_log_can_be_started_on_a_topic_made_a_moment_ago(broker, admin, request):
     client = {"bootstrap.servers": broker.bootstrap}
     _, offsets, _ = specs_of("topic-defaults-rf1", topic_for(request))

@@ -319,6 +319,7 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
         again = host.start_sink(name, SINK, topics=topic)
         host.await_count(again, "records_put", 1)
         host.stop(again)
-        delete_group_offsets({"bootstrap.servers": broker.bootstrap}, f"connect-{name}", [place], 10)
+        settings = {"bootstrap.servers": broker.bootstrap}
+        delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
         assert group_offsets(broker, name) == {}
     assert taken == ["a", "b", "b"]

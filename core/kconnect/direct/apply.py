@@ -192,7 +192,7 @@ def _write_group(access: ClusterAccess, edit: GroupEdit) -> None:
 
     wanted = {at: offset for at, offset in edit.new.items() if offset is not None}
     removed = [at for at, offset in edit.new.items() if offset is None]
-    with kafka_group_offsets(access.worker, access.timeout_s)(edit.config) as groups:
+    with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting=_TIMEOUT_SETTING)(edit.config) as groups:
         if edit.is_deleted:
             groups.delete_group(edit.group)
         if wanted:

@@ -124,7 +124,7 @@ def _groups(
     if beside is not None:
         for name, found in beside.groups.items():
             wanted[name] = (found.group, known.get(name, {}))
-    factory = kafka_group_offsets(access.worker, access.timeout_s)
+    factory = kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")
     groups = {}
     for name, (group, config) in wanted.items():
         with factory(config) as client:

@@ -114,7 +114,7 @@ def read_offsets_now(
     from kconnect.kafka.groups import describe_group
 
     group = consumer_group_of(info.name, config)
-    with kafka_group_offsets(access.worker, access.timeout_s)(config) as groups:
+    with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(config) as groups:
         offsets = groups.list_offsets(group)
     if topics is None:
         return GroupNow(group, offsets, config)

@@ -242,7 +242,7 @@ class ClusterReader:
         if self._admin is None:
             from kconnect.kafka.admin import KafkaAdmin
 
-            self._admin = KafkaAdmin(self._access.clients().admin, "connect")
+            self._admin = KafkaAdmin(self._access.clients().admin, "connect", timeout_setting=_TIMEOUT_SETTING)
         return self._admin
 
     def close(self) -> None:

@@ -32,9 +32,14 @@ _HAS_MEMBERS: Final = frozenset({68, 86})
 
 
 def delete_group_offsets(
-    settings: Mapping[str, str], group: str, partitions: Collection[TopicPartition], timeout_s: float
+    settings: Mapping[str, str],
+    group: str,
+    partitions: Collection[TopicPartition],
+    timeout_s: float,
+    *,
+    timeout_setting: str,
 ) -> None:
-    """Forget these partitions' offsets. `settings` are Java's, of an admin client.
+    """Forget these partitions' offsets. `settings` are Java's, of an admin client; `timeout_setting` is for messages.
 
     A group, a topic or an offset that is not there is fine.
     Errors: ConflictError when members read the topics; ConnectError, TimedOutError, UnreachableError.
@@ -46,7 +51,13 @@ def delete_group_offsets(
         by_topic.setdefault(at.topic, []).append(at.partition)
     doing = f"The offsets of consumer group {group!r} can not be deleted"
     coordinator = Coordinator(access(settings, settings.get("client.id", "kconnect-admin")), group, timeout_s)
-    answer = _asked(coordinator, OffsetDelete(group, by_topic), timeout_s, doing)
+    try:
+        answer = _asked(coordinator, OffsetDelete(group, by_topic), timeout_s, doing)
+    except (Unanswered, GroupRefusal) as err:
+        raise UnreachableError(
+            f"{doing} within {timeout_s:g} s ({timeout_setting}): {err}",
+            hint="Check bootstrap.servers and security.protocol, and that the broker runs.",
+        ) from err
     if answer.error and answer.error != _NO_GROUP:
         raise _error(doing, answer.error)
     for (topic, number), error in answer.errors.items():
@@ -74,10 +85,7 @@ def _asked(coordinator: Coordinator, request: OffsetDelete, timeout_s: float, do
                 raise _error(doing, err.code) from err
             problem = err
         if time.monotonic() + _PAUSE_S > deadline:
-            raise UnreachableError(
-                f"{doing} within {timeout_s:g} s: {problem}",
-                hint="Check bootstrap.servers and security.protocol, and that the broker runs.",
-            ) from problem
+            raise problem
         time.sleep(_PAUSE_S)
 
 

@@ -22,11 +22,12 @@ log = logging.getLogger(__name__)
 class _KafkaGroups:
     """Implements `GroupOffsets`; each call may take `timeout_s`."""
 
-    def __init__(self, admin: KafkaAdmin, settings: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(self, admin: KafkaAdmin, settings: Mapping[str, str], timeout_s: float, timeout_setting: str) -> None:
         """`settings`: those of the admin client, in Java's names."""
         self._admin = admin
         self._settings = settings
         self._timeout_s = timeout_s
+        self._timeout_setting = timeout_setting
 
     def list_offsets(self, group: str) -> dict[TopicPartition, int]:
         return self._admin.group_offsets(group, self._timeout_s)
@@ -37,32 +38,36 @@ class _KafkaGroups:
     def delete_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
         from kconnect.herder.group_offset_delete import delete_group_offsets
 
-        delete_group_offsets(self._settings, group, partitions, self._timeout_s)
+        delete_group_offsets(self._settings, group, partitions, self._timeout_s, timeout_setting=self._timeout_setting)
 
     def delete_group(self, group: str) -> None:
         self._admin.delete_group(group, self._timeout_s)
 
 
-def kafka_group_offsets(worker_props: Mapping[str, str], timeout_s: float) -> GroupOffsetsFactory:
-    """Opens a client for each command, with the connector's `admin.override.` settings."""
+def kafka_group_offsets(
+    worker_props: Mapping[str, str], timeout_s: float, *, timeout_setting: str
+) -> GroupOffsetsFactory:
+    """Opens a client for each command, with the connector's `admin.override.` settings.
+
+    Each call of it may take `timeout_s`, which `timeout_setting` sets, as its errors tell.
+    """
 
     def opened(connector_config: Mapping[str, str]) -> AbstractContextManager[_KafkaGroups]:
-        return _open(worker_props, connector_config, timeout_s)
+        return _open(worker_props, connector_config, timeout_s, timeout_setting)
 
     return opened
 
 
 @contextmanager
 def _open(
-    worker_props: Mapping[str, str], connector_config: Mapping[str, str], timeout_s: float
+    worker_props: Mapping[str, str], connector_config: Mapping[str, str], timeout_s: float, timeout_setting: str
 ) -> Iterator[_KafkaGroups]:
-    from kconnect.kafka.admin import (
-        KafkaAdmin,
-    )  # here: the Kafka client loads when a sink's offsets are first asked for
+    from kconnect.kafka.admin import KafkaAdmin  # here: it loads when a sink's offsets are first asked for
 
     name = f"connector-worker-adminclient-{connector_config.get('name', '')}"
     settings, warnings = admin_config(worker_props, connector_config, client_id=name)
     for warning in warnings:
         log.warning("%s", warning)
-    with KafkaAdmin(settings, name) as admin:
-        yield _KafkaGroups(admin, admin_settings(worker_props, connector_config, client_id=name), timeout_s)
+    javas = admin_settings(worker_props, connector_config, client_id=name)
+    with KafkaAdmin(settings, name, timeout_setting=timeout_setting) as admin:
+        yield _KafkaGroups(admin, javas, timeout_s, timeout_setting)

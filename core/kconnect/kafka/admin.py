@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -37,6 +38,7 @@ from kconnect.errors import (
     TimedOutError,
 )
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
+from kconnect.kafka.coordinator_turns import asked_in_turns
 from kconnect.kafka.retriable import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
@@ -68,8 +70,10 @@ def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
 class KafkaAdmin:
     """An admin client. Threads: any. Errors: ConnectError and its branches; each call ends by its `timeout_s`."""
 
-    def __init__(self, config: Mapping[str, Any], name: str) -> None:
+    def __init__(self, config: Mapping[str, Any], name: str, *, timeout_setting: str = "") -> None:
+        """`timeout_setting`: what the calls' `timeout_s` is set with, for messages."""
         self._config = dict(config)
+        self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
         self._log = ClientLog(log, f"Admin client of {name}")
         self._client: AdminClient = admin_client(config, self._log)
 
@@ -153,10 +157,13 @@ class KafkaAdmin:
     def group_offsets(self, group: str, timeout_s: float) -> dict[TopicPartition, int]:
         """Committed offsets of a group, empty for a group that is not there."""
         request = [ConsumerGroupTopicPartitions(group)]
-        futures = self._client.list_consumer_group_offsets(request, request_timeout=timeout_s)
         doing = f"The offsets of consumer group {group!r} can not be read"
+
+        def ask(turn_s: float) -> Future[Any]:
+            return self._client.list_consumer_group_offsets(request, request_timeout=turn_s)[group]
+
         try:
-            answer = self._result(futures[group], doing, timeout_s)
+            answer = self._of_coordinator(ask, doing, timeout_s)
         except NotFoundError:
             return {}
         return {
@@ -174,20 +181,25 @@ class KafkaAdmin:
         if not offsets:
             return
         parts = [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
-        futures = self._client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, parts)], request_timeout=timeout_s
-        )
+        request = [ConsumerGroupTopicPartitions(group, parts)]
         doing = f"The offsets of consumer group {group!r} can not be altered"
-        answer = self._result(futures[group], doing, timeout_s)
+
+        def ask(turn_s: float) -> Future[Any]:
+            return self._client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
+
+        answer = self._of_coordinator(ask, doing, timeout_s)
         for part in answer.topic_partitions:
             if part.error is not None:
                 raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
 
     def delete_group(self, group: str, timeout_s: float) -> None:
         """Delete a group with all its offsets. Errors: ConflictError when it has members. Not there is fine."""
-        futures = self._client.delete_consumer_groups([group], request_timeout=timeout_s)
+
+        def ask(turn_s: float) -> Future[Any]:
+            return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
+
         try:
-            self._result(futures[group], f"Consumer group {group!r} can not be deleted", timeout_s)
+            self._of_coordinator(ask, f"Consumer group {group!r} can not be deleted", timeout_s)
         except NotFoundError:
             return
 
@@ -242,14 +254,30 @@ class KafkaAdmin:
                 raise
         return found
 
+    def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float) -> Any:  # as below
+        with self._told(doing, timeout_s):
+            return asked_in_turns(ask, timeout_s)
+
     def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
-        try:
+        with self._told(doing, timeout_s):
             return future.result(timeout_s + _SLACK_S)
+
+    @contextmanager
+    def _told(self, doing: str, timeout_s: float) -> Iterator[None]:
+        try:
+            yield
         except KafkaException as error:
-            raise _sorted_error(doing, error.args[0]) from error
+            reason: KafkaError = error.args[0]
+            if reason.code() == KafkaError._TIMED_OUT:  # of the client; a broker's REQUEST_TIMED_OUT is an answer
+                raise self._late(doing, timeout_s, reason.str()) from error
+            raise _sorted_error(doing, reason) from error
         except FutureTimeoutError as error:
-            why = f" ({self._log.last_error})" if self._log.last_error else ""
-            raise TimedOutError(f"{doing}: no answer within {timeout_s:.0f} s{why}") from error
+            raise self._late(doing, timeout_s, "the client did not end it") from error
+
+    def _late(self, doing: str, timeout_s: float, why: str) -> TimedOutError:
+        return TimedOutError(
+            f"{doing}: no answer within {timeout_s:g} s{self._in_setting}: {self._log.last_error or why}"
+        )
 
 
 def _sorted_error(doing: str, error: KafkaError) -> ConnectError:

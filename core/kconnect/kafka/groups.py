@@ -17,13 +17,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
+from kconnect.kafka.coordinator_turns import asked_in_turns
 
 __all__ = ["GroupDescription", "GroupMember", "describe_group", "describe_groups"]
 
 log = logging.getLogger(__name__)
 
-# The client answers by its own deadline; ours, a little later, is for the case that it does not.
-_SLACK_S: Final = 2.0
 _TIMEOUT_SETTING: Final = "--timeout"  # only commands ask for groups
 _AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 
@@ -103,14 +102,15 @@ def _raise_if_hidden(config: Mapping[str, Any], group: str, timeout_s: float, do
     Errors: ConnectError for missing rights, and for whatever else keeps the group from being described.
     """
     client = admin_client(config, ClientLog(log, f"Admin client of group {group}"))
-    future = client.describe_consumer_groups([group], request_timeout=timeout_s)[group]
     try:
-        future.result(timeout_s + _SLACK_S)
+        asked_in_turns(
+            lambda turn_s: client.describe_consumer_groups([group], request_timeout=turn_s)[group], timeout_s
+        )
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise connect_error(doing, error.args[0]) from error
     except FutureTimeoutError as error:
-        raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s") from error
+        raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s ({_TIMEOUT_SETTING})") from error
 
 
 def _described(item: Any) -> GroupDescription:

@@ -17,8 +17,6 @@ __all__ = ["InternalTopicSpec", "cleanup_refusal", "ensure_internal_topic", "par
 
 log = logging.getLogger(__name__)
 
-# One request for a topic; Java's request.timeout.ms for admin clients.
-_REQUEST_S: Final = 30.0
 # A broker that can not place replicas is told of at once and then in this time; Java tells ten times a second.
 _TELL_EVERY_S: Final = 10.0
 
@@ -42,6 +40,8 @@ class InternalTopicSpec:
     """Sentences on settings that have no effect; told when the topic is ensured."""
     timeout_s: float = 60.0
     """How long creation is tried: default.api.timeout.ms."""
+    request_timeout_s: float = 30.0
+    """How long one request for it may take: request.timeout.ms."""
     backoff_s: float = 0.1
     """The pause between two attempts: retry.backoff.ms."""
 
@@ -108,7 +108,7 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
     while True:
         left_s = deadline - time.monotonic()
         try:
-            admin.create_topic(topic, min(max(left_s, spec.backoff_s), _REQUEST_S))
+            admin.create_topic(topic, min(max(left_s, spec.backoff_s), spec.request_timeout_s))
         except AlreadyExistsError:
             return False
         except ConnectError as error:
@@ -143,10 +143,12 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
 def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
     """Whether the topic could be looked at; one made a moment ago, maybe by another worker, is not known everywhere."""
     try:
-        policy = admin.topic_configs(spec.topic, _REQUEST_S).get("cleanup.policy", "")
-        found = admin.describe_topics([spec.topic], _REQUEST_S).get(spec.topic)
+        policy = admin.topic_configs(spec.topic, spec.request_timeout_s).get("cleanup.policy", "")
+        found = admin.describe_topics([spec.topic], spec.request_timeout_s).get(spec.topic)
     except NotFoundError:
         return False
+    except TimedOutError as error:
+        raise TimedOutError(f"{error} (request.timeout.ms)") from error
     except ConnectError as error:
         if _code(error) not in _NOT_ALLOWED:
             raise

@@ -48,6 +48,7 @@ def _spec(config: DistributedConfig, prefix: str, purpose: str, partitions: int 
         must_have_one_partition=partitions == 1,
         ignored=tuple(_ignored(prefix, given, is_single=partitions == 1)),
         timeout_s=_ms(config.originals, "default.api.timeout.ms", 60_000) / 1000,
+        request_timeout_s=_ms(config.originals, "request.timeout.ms", 30_000) / 1000,  # of Java's admin client
         backoff_s=_ms(config.originals, "retry.backoff.ms", 100) / 1000,
     )
 

@@ -303,7 +303,11 @@ def herder_parts(
         plugins=plugins,
         launcher=launcher,
         offsets=offsets,
-        groups=kafka_group_offsets(config.originals, config.kconnect.request_timeout_ms / 1000),
+        groups=kafka_group_offsets(
+            config.originals,
+            config.kconnect.request_timeout_ms / 1000,
+            timeout_setting="kconnect.request.timeout.ms",
+        ),
         validate=validator.raise_if_invalid,
         explain=validator.validate,
         plugin_config=partial(plugin_config_keys, plugins),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 
 import pytest
 
 from kconnect.errors import ConfigError
+from kconnect.herder.membership.errors import Unanswered
 from kconnect.herder.membership.security import access, parse_addresses
 from kit.certificates import Authority
 
@@ -51,9 +53,22 @@ def test_an_unsecured_token_is_made_for_test_clusters():
     assert found.login().first().startswith(b"n,,\x01auth=Bearer eyJhbGciOiAibm9uZSJ9.")
 
 
+OAUTH = 'x.OAuthBearerLoginModule required clientId="me" clientSecret="s3cret";'
+
+
+def test_a_token_endpoint_that_says_nothing_is_given_up_in_the_time_of_the_setting():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = {"sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{silent.getsockname()[1]}/token"}
+        found = access(sasl("OAUTHBEARER", OAUTH, **endpoint, **{"sasl.login.read.timeout.ms": "50"}), "me")
+        with pytest.raises(Unanswered, match=r"no answer within 0\.05 s \(sasl\.login\.read\.timeout\.ms\)") as told:
+            found.login().first()
+    assert "s3cret" not in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
+        (sasl("OAUTHBEARER", OAUTH, **{"sasl.login.read.timeout.ms": "soon"}), r"sasl\.login\.read\.timeout\.ms"),
         ({"security.protocol": "TLS"}, r"security\.protocol"),
         ({"security.protocol": "SASL_SSL"}, "GSSAPI"),
         (sasl("GSSAPI"), "GSSAPI"),

@@ -1,0 +1,70 @@
+"""Requests to the coordinator of a group, sent anew while there is none yet, or it is not ready."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+
+__all__ = ["asked_in_turns"]
+
+# A broker makes the topic of groups' offsets in a second, a busy one in ten; a later turn has the time for both
+_FIRST_TURN_S: Final = 2.0
+_PAUSE_S: Final = 0.1
+# The client answers by its own deadline; ours, a little later, is for the case that it does not.
+_SLACK_S: Final = 2.0
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+
+
+def asked_in_turns(ask: Callable[[float], Future[Any]], timeout_s: float) -> Any:  # what the client's futures hold
+    """What a group's coordinator answers. `ask` sends the request, with its deadline; doing it twice must be fine.
+
+    The client looks for the coordinator three times within a second. Where the broker has none by then, as while it
+    makes the topic of groups' offsets for the first group of all, the request stays unsent until its deadline; and a
+    coordinator that still loads its groups is not asked again (librdkafka 2.16), as Java's client does. So it is asked
+    in turns, a late one with twice the time of the one before. Errors: KafkaException, TimeoutError of the last turn.
+    """
+    deadline, turn_s = time.monotonic() + timeout_s, _FIRST_TURN_S
+    while True:
+        given_s = max(min(turn_s, deadline - time.monotonic()), _PAUSE_S)
+        is_late = False
+        try:
+            answer = ask(given_s).result(given_s + _SLACK_S)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code not in _PASSING or _is_over(deadline):
+                raise
+            is_late = code == KafkaError._TIMED_OUT
+        except FutureTimeoutError:
+            if _is_over(deadline):
+                raise
+            is_late = True
+        else:
+            if not _is_put_off(answer) or _is_over(deadline):
+                return answer
+        if is_late:
+            turn_s *= 2
+        else:
+            time.sleep(_PAUSE_S)
+
+
+def _is_over(deadline: float) -> bool:
+    return time.monotonic() + _PAUSE_S >= deadline
+
+
+def _is_put_off(answer: object) -> bool:
+    """Whether some partition is refused because the coordinator is not ready."""
+    if not isinstance(answer, ConsumerGroupTopicPartitions):
+        return False
+    return any(part.error is not None and part.error.code() in _PASSING for part in answer.topic_partitions or ())
