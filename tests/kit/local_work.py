@@ -67,6 +67,7 @@ def desk(
     call_s: float = 5.0,
     times: PluginTimes | None = None,
     plugins: ConnectorPlugins | None = None,
+    variables: Variables | None = None,
     ask_leader: Callable[[TopicConfigStore, str], None] | None = None,
 ) -> Iterator[Desk]:
     """`ask_leader`: tasks are exactly-once ones, and wait for this to fence off former ones."""
@@ -76,7 +77,7 @@ def desk(
     offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets")))
     status = ClusterStatus(statuses)
     events: list[Event] = []
-    parts = herder_parts(launcher, offsets, Variables())
+    parts = herder_parts(launcher, offsets, variables or Variables())
     parts = replace(parts, times=times or parts.times, plugins=plugins or parts.plugins)
     host = ConnectorHost(parts, status, request_tasks=lambda _: None, look_again=lambda _: None)
     starts = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from kconnect.api.config_provider import ConfigData, ConfigProvider
+from kconnect.config.variables import Variables
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.config import entry_of
 from kconnect.herder.hosted_connector import PluginTimes
@@ -143,6 +145,31 @@ def test_a_connector_that_is_busy_for_too_long_to_be_asked_is_told_to_have_given
         (told,) = at.events
         assert isinstance(told, TaskConfigsFailed)
         assert "Another request for connector fsrc has been running for 0.05 s" in told.why
+
+
+def test_providers_that_take_their_time_hold_up_a_rebalance_once_not_once_for_each_connector():
+    gate, asked = threading.Event(), list[str]()
+
+    class Slow(ConfigProvider):
+        def get(self, path, keys):
+            asked.append(path)
+            gate.wait(20)
+            return ConfigData(dict.fromkeys(keys, "x"))
+
+    names = [f"c{number}" for number in range(4)]
+    with desk(variables=Variables({"slow": Slow()})) as at:
+        for name in names:
+            at.connector(name, tasks=1, file=f"${{slow:{name}:word}}")
+        starting = threading.Thread(
+            target=at.work.start,
+            args=(Work((), tuple(TaskId(name, 0) for name in names)), at.configs.snapshot()),
+        )
+        starting.start()
+        eventually(lambda: at.launcher.starts, 10, "it waits for providers no longer than a while")
+        assert sorted(asked) == names
+        gate.set()
+        starting.join(10)
+        assert {spec.id.connector for spec in at.launcher.starts} == set(names)
 
 
 def test_an_error_that_nobody_expects_fails_the_connector_and_is_told_to_who_restarted_it():

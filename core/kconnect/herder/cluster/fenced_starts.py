@@ -38,7 +38,7 @@ class FencedStarts:
         self._configs = configs
         self._ask_leader = ask_leader
         self._timeout_s = timeout_s
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="herder-fence")
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="fenced-start")
         self._is_closed = threading.Event()
         self._lock = threading.Lock()  # held while tasks are handed over, so that a stop comes before it or after
         self._starts = 0  # guarded by _lock, as what follows

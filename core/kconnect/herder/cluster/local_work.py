@@ -85,8 +85,11 @@ class LocalWork:
                 log.warning("Connector %s is assigned to this worker, but its config is gone", name)
                 continue
             self._start_soon(entry)
-        for name, ids in _by_connector(work.tasks).items():
-            self._start_tasks(entry_of(snapshot, name), ids)
+        tasks = _by_connector(work.tasks)
+        entries = {name: entry_of(snapshot, name) for name in tasks}
+        self._note(entries.values())
+        for name, ids in tasks.items():
+            self._start_tasks(entries[name], ids)
 
     def stop(self, work: Work) -> None:
         """Stop connectors and tasks, all at once, and wait; what does not stop in time is left behind."""
@@ -119,6 +122,7 @@ class LocalWork:
 
     def restart_task(self, entry: ConnectorEntry, task_id: TaskId, state: RunState = RunState.UNASSIGNED) -> None:
         self._stop_tasks([task_id])
+        self._note([entry])
         self._start_tasks(entry, [task_id], state)
 
     def restart_parts(self, entry: ConnectorEntry, *, connector: bool, tasks: Collection[TaskId]) -> None:
@@ -132,6 +136,7 @@ class LocalWork:
             self._status.set_restarting(entry.name)
             self._start_soon(entry)
         if tasks:
+            self._note([entry])
             self._start_tasks(entry, list(tasks), RunState.RESTARTING)
 
     def set_target(self, name: str, state: TargetState, here: Work) -> None:
@@ -281,8 +286,6 @@ class LocalWork:
     def _start_now(self, entry: ConnectorEntry, present: Sequence[TaskId], state: RunState) -> None:
         target = self._target(entry)
         try:
-            if any(has_reference(value) for value in entry.config.values()):
-                wait([self._in_pool(self._note_tasks, entry)], _NOTE_S)
             told = entry.with_target(target)
             self._tasks.start(told, present, self._host.kind(entry.config), self._version(entry), state)
             now = self._target(entry)
@@ -291,6 +294,12 @@ class LocalWork:
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s can not be started", entry.name)
             self._fail(present, err)
+
+    def _note(self, entries: Iterable[ConnectorEntry | None]) -> None:
+        """Note what the tasks of all these connectors start with, in one wait: the group waits for this thread."""
+        present = [entry for entry in entries if entry is not None]
+        referring = [entry for entry in present if any(has_reference(value) for value in entry.config.values())]
+        wait([self._in_pool(self._note_tasks, entry) for entry in referring], _NOTE_S)
 
     def _note_tasks(self, entry: ConnectorEntry) -> None:
         """In the pool: a config provider may take its time."""

@@ -97,7 +97,7 @@ class Performer:
     def __init__(self, hands: Hands) -> None:
         self._hands = hands
         self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
-        self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="herder-round")
+        self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="fencing-round")
         self._closed = threading.Event()
 
     def perform(self, instruction: Instruction) -> Event | None:
