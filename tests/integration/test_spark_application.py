@@ -13,11 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+import kconnect
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.archive import _checksum
 from kconnect.spark.session import SparkApplication
 from kit.launchers import SeenEvents, await_slots, journal_spec
+from kit.spark_cluster import bare_interpreter
 from kit.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -142,6 +144,33 @@ def test_settings_spark_refuses_are_told_with_its_reason(settings, part):
 
     assert part in failure
     assert "spark.*" in failure
+
+
+# What a Python of the next minor version tells of itself; Spark's worker looks at this before anything else
+_OTHER_VERSION = """
+import collections, sys
+fields = collections.namedtuple("version_info", "major minor micro releaselevel serial")
+sys.version_info = fields(sys.version_info.major, sys.version_info.minor + 1, 0, "final", 0)
+"""
+
+
+def test_another_minor_version_of_python_is_one_sentence_with_both_versions(tmp_path):
+    """There is but one Python on this machine: the executors' is this one, and says that it is another."""
+    python = bare_interpreter(tmp_path / "other")
+    (packages,) = (tmp_path / "other" / "lib").glob("*/site-packages")
+    (packages / "sitecustomize.py").write_text(_OTHER_VERSION)
+    (packages / "kconnect.pth").write_text(f"{Path(kconnect.__file__).parents[1]}\n")
+    launcher = SparkLauncher(SparkSettings.parse({"spark.master": "local[1]", "spark.pyspark.python": str(python)}))
+    launcher.start(SeenEvents())
+    try:
+        failure = eventually(launcher.failure, 120, "the reason why no slot starts")
+    finally:
+        launcher.stop(5.0)
+
+    mine, other = (f"{sys.version_info.major}.{sys.version_info.minor + more}" for more in (0, 1))
+    assert failure.startswith("Slots can not start: ")
+    assert f"Python in worker has different version: {other} than that in driver: {mine}" in failure
+    assert "\n" not in failure
 
 
 def test_a_broken_class_archive_does_not_break_the_start(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from types import TracebackType
 import psutil
 
 from kconnect.client import ConnectClient
+from kconnect.errors import NotFoundError
 from kconnect.model import RunState
 from kit.cli import cli_env, connect_command
 from kit.ports import free_port
@@ -66,6 +67,15 @@ class Standalone:
 
     def start(self, within_s: float = 60.0, *, running: bool = True) -> Standalone:
         """Start, and wait until REST is healthy and every task is RUNNING."""
+        self.launch()
+        eventually(self._healthy, within_s, "the worker answers /health")
+        if running:
+            for name in self._names:
+                self.await_task(name, RunState.RUNNING, within_s)
+        return self
+
+    def launch(self) -> None:
+        """Start it, and wait for nothing."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
@@ -78,11 +88,6 @@ class Standalone:
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C of the test's goes where the test sends it
             )
-        eventually(self._healthy, within_s, "the worker answers /health")
-        if running:
-            for name in self._names:
-                self.await_task(name, RunState.RUNNING, within_s)
-        return self
 
     def _healthy(self) -> bool:
         assert self.process is not None
@@ -101,7 +106,10 @@ class Standalone:
 
         def seen() -> bool:
             with self.client() as client:
-                status = client.connector_status(name)
+                try:
+                    status = client.connector_status(name)
+                except NotFoundError as err:  # of a connector that was created just now
+                    raise AssertionError(f"{err}") from err
             assert status.tasks, f"{name} has no task: {status}\n{self.log_text()[-2000:]}"
             assert status.tasks[0].state == state, f"{status}\n{self.log_text()[-2000:]}"
             return True

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from kconnect.errors import ConnectError
-from kconnect.spark.executors import Executor, executors_of, freest
+from kconnect.spark.executors import Executor, Homes, Running, executors_of
 
 __all__ = ["ClusterView", "slot_group"]
 
@@ -22,7 +22,7 @@ class ClusterView:
     def __init__(self, context: Any) -> None:
         self._context = context
         self._lock = threading.Lock()  # guards the homes; Spark is asked outside of it
-        self._homes: dict[int, str] = {}
+        self._homes = Homes()
 
     @property
     def is_ended(self) -> bool:
@@ -40,7 +40,7 @@ class ClusterView:
             raise ConnectError(f"Spark does not tell its executors: {error}") from error
 
     def partition_for(self, slot: int) -> Any:
-        """An RDD of one partition that prefers the executor with the most room; Spark spreads by chance only.
+        """An RDD of one partition that prefers the executor that suits it best; Spark spreads by chance only.
 
         It goes elsewhere when that one is lost, or still busy after spark.locality.wait.
         """
@@ -49,10 +49,7 @@ class ClusterView:
 
         executors = self.executors()
         with self._lock:
-            self._homes.pop(slot, None)
-            home = freest(executors, self._homes)
-            if home is not None:
-                self._homes[slot] = home.id
+            home = self._homes.choose(slot, executors)
         if home is None:
             return self._context.parallelize([slot], 1)
         jvm = self._context._jvm
@@ -64,13 +61,12 @@ class ClusterView:
 
     def settled(self, slot: int) -> None:
         """A slot is up: remember where Spark really put it."""
-        home = self.executor_of(slot)
-        if home is not None:
-            with self._lock:
-                self._homes[slot] = home
+        running = self.running(slot)
+        with self._lock:
+            self._homes.settled(slot, running.executor if running else None)
 
-    def executor_of(self, slot: int) -> str | None:
-        """Spark's id of the executor a slot runs in; None while that is not known."""
+    def running(self, slot: int) -> Running | None:
+        """Where a slot runs for Spark, said hello or not; None while that is not known."""
         try:
             tracker = self._context._jsc.sc().statusTracker()
             store = self._context._jsc.sc().statusStore()
@@ -81,7 +77,7 @@ class ClusterView:
                     running = [tasks.apply(index) for index in range(tasks.size())]
                     executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
                     if executors:
-                        return executors[0]
+                        return Running(executors[0], int(job))
         except Exception as error:  # py4j's and Spark's errors share no root; it is a figure for the eye only
             log.debug("The executor of slot %d is not known: %s", slot, error)
         return None

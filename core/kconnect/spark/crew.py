@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kconnect.spark.executors import Executor, expected_slots, registration_wait_s, usable_slots
+from kconnect.spark.executors import Executor, Running, expected_slots, registration_wait_s, usable_slots
 from kconnect.spark.settings import SparkSettings
 
 __all__ = ["Crew", "SlotWatch"]
@@ -68,17 +68,18 @@ class SlotWatch:
 
     settings: SparkSettings
     address: str
-    _since_s: dict[int, float] = field(default_factory=dict)
+    _since_s: dict[Running, float] = field(default_factory=dict)
 
-    def look(self, silent: Mapping[int, str], now_s: float) -> str | None:
-        """`silent`: the executor of each slot that runs and has no link. Gives a sentence when that lasts."""
-        self._since_s = {slot: self._since_s.get(slot, now_s) for slot in silent}
+    def look(self, silent: Mapping[int, Running], now_s: float) -> str | None:
+        """`silent`: the slots that run and have no link. Gives a sentence when that lasts for one start of one."""
+        self._since_s = {running: self._since_s.get(running, now_s) for running in silent.values()}
         # The slot itself gives up after the whole of it; a Python that starts on a busy executor takes some seconds.
         patience_s = self.settings.start_timeout_s / 2
-        late = sorted(slot for slot, since_s in self._since_s.items() if now_s - since_s >= patience_s)
+        late = sorted(slot for slot, running in silent.items() if now_s - self._since_s[running] >= patience_s)
         if not late:
             return None
         return (
-            f"Slot {late[0]} runs in executor {silent[late[0]]} but has not reached this worker at {self.address} in "
-            f"{patience_s:.0f} s. Set kconnect.link.advertised.host and kconnect.link.port to what executors can reach"
+            f"Slot {late[0]} runs in executor {silent[late[0]].executor} but has not reached this worker "
+            f"at {self.address} in {patience_s:.0f} s. "
+            "Set kconnect.link.advertised.host and kconnect.link.port to what executors can reach"
         )

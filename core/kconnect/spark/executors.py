@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-__all__ = ["Executor", "executors_of", "expected_slots", "freest", "registration_wait_s", "usable_slots"]
+__all__ = ["Executor", "Homes", "Running", "executors_of", "expected_slots", "registration_wait_s", "usable_slots"]
 
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "": 1e-3}
 # Spark's own default of spark.scheduler.maxRegisteredResourcesWaitingTime
@@ -32,6 +32,13 @@ class Executor:
         return f"executor_{self.host}_{self.id}"
 
 
+class Running(NamedTuple):
+    """A slot that runs for Spark: the executor's id, and the job's, which is another one for each start."""
+
+    executor: str
+    job: int
+
+
 def executors_of(summaries: Iterable[Mapping[str, Any]]) -> list[Executor]:
     """The living executors in what Spark's status store tells; the driver is none.
 
@@ -49,16 +56,43 @@ def usable_slots(executors: Iterable[Executor]) -> int:
     return sum(executor.slots for executor in executors if not executor.excluded)
 
 
-def freest(executors: Sequence[Executor], homes: Mapping[int, str]) -> Executor | None:
-    """Where the next slot goes: the executor with the fewest slots that has room for one; None when all are full.
+class Homes:
+    """Which executor each slot is in or on its way to, and where slots do not come up. One owner."""
 
-    `homes`: the executor of each slot that has one, by its id.
-    """
-    taken = Counter(homes.values())
-    free = [executor for executor in executors if not executor.excluded and taken[executor.id] < executor.slots]
-    return min(
-        free, key=lambda executor: (taken[executor.id], taken[executor.id] - executor.slots, executor.id), default=None
-    )
+    def __init__(self) -> None:
+        self._homes: dict[int, str] = {}
+        self._awaited: dict[int, str] = {}
+        """Where slots were sent that have not come up yet."""
+        self._failed: Counter[str] = Counter()
+        """Starts in a row that came to nothing, by executor."""
+
+    def choose(self, slot: int, executors: Iterable[Executor]) -> Executor | None:
+        """Where a slot goes now: to the executor with the fewest slots that has room for one; None when all are full.
+
+        First to those in which slots come up: on a host that lacks a package none ever will.
+        """
+        living = list(executors)
+        self._homes.pop(slot, None)
+        if tried := self._awaited.pop(slot, None):
+            self._failed[tried] += 1
+        self._failed = Counter({executor.id: self._failed[executor.id] for executor in living})
+        taken = Counter(self._homes.values())
+        free = [executor for executor in living if not executor.excluded and taken[executor.id] < executor.slots]
+        home = min(free, key=lambda executor: self._rank(executor, taken[executor.id]), default=None)
+        if home is not None:
+            self._homes[slot] = self._awaited[slot] = home.id
+        return home
+
+    def settled(self, slot: int, executor: str | None) -> None:
+        """The slot is up, and that is where Spark has put it; None when Spark does not say."""
+        tried = self._awaited.pop(slot, None)
+        home = executor or tried
+        if home is not None:
+            self._homes[slot] = home
+            del self._failed[home]
+
+    def _rank(self, executor: Executor, taken: int) -> tuple[int, int, int, str]:
+        return self._failed[executor.id], taken, taken - executor.slots, executor.id
 
 
 def expected_slots(spark: Mapping[str, str]) -> int | None:

@@ -175,6 +175,7 @@ class SparkLauncher:
         return [self._describe(slot, hellos.get(slot), beats.get(slot), tasks.get(slot, ())) for slot in numbers]
 
     def _describe(self, slot: int, hello: Hello | None, beat: Heartbeat | None, tasks: tuple[TaskId, ...]) -> SlotInfo:
+        running = self._app.cluster.running(slot) if hello is not None else None
         return SlotInfo(
             slot,
             hello is not None,
@@ -182,7 +183,7 @@ class SparkLauncher:
             hello.pid if hello is not None else None,
             tasks,
             job_group=slot_group(slot),
-            executor=self._app.cluster.executor_of(slot) if hello is not None else None,
+            executor=running.executor if running is not None else None,
             cpu_seconds=round(beat.cpu_s, 2) if beat is not None else None,
             cpu_percent=beat.cpu_percent if beat is not None else None,
             memory_bytes=beat.memory_bytes if beat is not None else None,
@@ -319,8 +320,8 @@ class SparkLauncher:
             if count > before:
                 self._grow(before, count)
             missing = set(range(count)) - self._pool.attached().keys()
-            executors = {slot: home for slot in missing if (home := self._app.cluster.executor_of(slot)) is not None}
-            problem = crew.problem or watch.look(executors, time.monotonic())
+            silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
+            problem = crew.problem or watch.look(silent, time.monotonic())
             if problem is not None and told is None:
                 log.error("%s", problem)  # no end of the worker: cores are freed, networks are mended
             told = problem

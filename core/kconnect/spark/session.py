@@ -24,6 +24,7 @@ from kconnect.spark import entry
 from kconnect.spark.archive import RECORDING, ClassArchive
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
+from kconnect.spark.master import await_master
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
 from kconnect.spark.slot import SlotSpec
@@ -32,9 +33,11 @@ __all__ = ["SparkApplication", "spark_conf"]
 
 log = logging.getLogger(__name__)
 
-# Spark tries a slot that died again by itself, so often within one job; then the job fails, tells the cause, and is
-# submitted again with back-off. Without the bound a slot that can not start would spin.
-_TASK_FAILURES = 4
+# A slot that died ends its job, which tells the cause; the pool submits another, with back-off, to the executor that
+# suits it best at that moment. Spark would try again at once, and in the same place.
+_TASK_FAILURES = 1
+# Spark does not start with fewer when it is to exclude executors: they must not run out before those of a node do.
+_TASK_FAILURES_EXCLUDING = 4
 # A stop that meets a start kills its JVM, and looks again this soon whether the start had one by then.
 _KILL_AGAIN_S = 0.05
 
@@ -75,6 +78,7 @@ class SparkApplication:
     def start(self) -> None:
         """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
         self._find_archive()
+        await_master(self._settings.spark.get("spark.master", ""), self._settings.start_timeout_s, self._stopping)
         with self._lock:
             if self._stopping.is_set():
                 return
@@ -242,6 +246,8 @@ class SparkApplication:
 
 def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
     """Spark's settings: ours where the user set none, and the few that must be so."""
+    excludes = settings.spark.get("spark.excludeOnFailure.enabled", "false").lower() == "true"
+    failures = _TASK_FAILURES_EXCLUDING if excludes else _TASK_FAILURES
     conf = {
         "spark.app.name": "kconnect",
         "spark.ui.enabled": "false",
@@ -249,11 +255,13 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         "spark.python.daemon.module": "kconnect.spark.preload",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.task.maxFailures": str(_TASK_FAILURES),
+        "spark.task.maxFailures": str(failures),
         "spark.excludeOnFailure.enabled": "false",
+        # Where the above is on: a slot that was killed would wait for another executor, and all of them are busy
+        "spark.excludeOnFailure.taskAndStage.enabled": "false",
     }
     if settings.is_local:
-        conf["spark.master"] = f"local[{settings.slot_count()},{_TASK_FAILURES}]"
+        conf["spark.master"] = f"local[{settings.slot_count()},{failures}]"
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
     conf.update(settings.spark)
@@ -323,7 +331,7 @@ def _has_own_log4j() -> bool:
 def _reason(error: Exception) -> str:
     """The last cause in an error of py4j or Spark, as one line."""
     text = str(error)
-    causes: list[str] = re.findall(r"^(?:Caused by: )?[\w.$]*(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    causes: list[str] = re.findall(r"^(?:Caused by: |: )?[\w.$]*(?:Exception|Error): (.+)$", text, re.MULTILINE)
     return causes[-1].strip() if causes else (text.strip().splitlines() or [type(error).__name__])[-1]
 
 

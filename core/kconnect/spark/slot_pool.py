@@ -31,8 +31,9 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-# A job that failed so often in a row without its slot ever saying hello will most likely never do better.
-_HOPELESS_AFTER = 3
+# A job that failed so often in a row without its slot ever saying hello will most likely never do better: by then it
+# was tried for two seconds at least, and in several executors if there are some.
+_HOPELESS_AFTER = 5
 # Tasks left behind that a slot may carry beside working ones; each holds a thread and what its plugin holds.
 _MAX_LEFTOVERS = 16
 
@@ -96,9 +97,10 @@ class SlotPool:
         self._count = 0  # of the thread that calls start and grow
         self._quitting = threading.Event()  # no job is submitted again
         self._closed = threading.Event()
-        self._changed = threading.Condition()  # guards the two below
+        self._changed = threading.Condition()  # guards the three below
         self._attached: dict[int, _Attached] = {}
         self._failed_starts: dict[int, tuple[int, str]] = {}
+        self._came_up: set[int] = set()
         self._threads: list[threading.Thread] = []
 
     def start(self, host: str) -> None:
@@ -185,7 +187,6 @@ class SlotPool:
 
     def _keep_running(self, slot: int) -> None:
         for failures in itertools.count():  # pragma: no branch
-            began_s = time.monotonic()
             try:
                 self._jobs.run_slot(self._spec(slot))
                 problem = None
@@ -193,19 +194,23 @@ class SlotPool:
                 problem = str(error)
             if self._quitting.is_set():
                 return
-            pause_s = self._pause_after(slot, problem, lived_s=time.monotonic() - began_s)
+            pause_s = self._pause_after(slot, problem)
             log.debug("Job %d of slot %d ended (%s); again in %.1f s", failures, slot, problem or "no error", pause_s)
             if self._quitting.wait(pause_s):
                 return
 
-    def _pause_after(self, slot: int, problem: str | None, lived_s: float) -> float:
+    def _pause_after(self, slot: int, problem: str | None) -> float:
         """How long to wait before the job is submitted again: longer each time its slot did not even say hello."""
         with self._changed:
-            times, _ = self._failed_starts.get(slot, (0, ""))
-            if problem is not None:
-                self._failed_starts[slot] = (times + 1, problem)
-        if problem is not None and times + 1 == _HOPELESS_AFTER:
+            times, told = self._failed_starts.get(slot, (0, ""))
+            has_failed = problem is not None and slot not in self._came_up
+            self._came_up.discard(slot)
+            if has_failed:
+                self._failed_starts[slot] = (times + 1, problem or "")
+        if has_failed and times + 1 == _HOPELESS_AFTER:
             log.error("Slot %d can not start, it is tried again and again: %s", slot, problem)
+        elif has_failed and problem != told:
+            log.warning("Slot %d did not start, it is tried again: %s", slot, problem)
         pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
         return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
 
@@ -266,6 +271,7 @@ class SlotPool:
                 if not gone:
                     raise LinkError(f"The earlier process of slot {slot} is not given up yet")
             self._attached[slot] = mine
+            self._came_up.add(slot)
             self._failed_starts.pop(slot, None)
         log.info("Slot %d is up: process %d on %s", slot, mine.hello.pid, mine.hello.host)
         self._events.slot_attached(slot)

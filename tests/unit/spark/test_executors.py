@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from kconnect.spark.crew import Crew, SlotWatch
 from kconnect.spark.executors import (
     Executor,
+    Homes,
+    Running,
     executors_of,
     expected_slots,
-    freest,
     registration_wait_s,
     usable_slots,
 )
@@ -49,21 +50,75 @@ def test_the_driver_and_lost_executors_carry_no_slot():
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(1, 30))
 def test_slots_spread_within_one_over_executors_with_room(sizes, count):
-    executors = _some(*sizes)
-    homes: dict[int, str] = {}
+    executors, homes = _some(*sizes), Homes()
+    taken: Counter[str] = Counter()
     for slot in range(count):
-        home = freest(executors, homes)
-        assert (home is None) == (len(homes) == sum(sizes))
+        home = homes.choose(slot, executors)
+        assert (home is None) == (taken.total() == sum(sizes))
         if home is not None:
-            homes[slot] = home.id
-    taken = Counter(homes.values())
+            taken[home.id] += 1
     assert all(taken[executor.id] <= executor.slots for executor in executors)
     with_room = [taken[executor.id] for executor in executors if taken[executor.id] < executor.slots]
     assert all(max(taken.values()) - carried <= 1 for carried in with_room)
 
 
 def test_an_excluded_executor_is_given_none():
-    assert freest([Executor("0", "h", 2, excluded=True)], {}) is None
+    assert Homes().choose(0, [Executor("0", "h", 2, excluded=True)]) is None
+
+
+def _id(executor: Executor | None) -> str | None:
+    return executor.id if executor is not None else None
+
+
+def test_a_slot_that_did_not_come_up_goes_to_another_executor_if_there_is_room():
+    homes, two = Homes(), _some(1, 1)
+
+    assert [_id(homes.choose(0, two)) for _ in range(4)] == ["0", "1", "0", "1"]
+
+
+def test_others_avoid_an_executor_in_which_a_slot_did_not_come_up_until_one_does():
+    homes, two = Homes(), _some(2, 2)
+    assert _id(homes.choose(0, two)) == "0"
+    assert _id(homes.choose(0, two)) == "1"
+    homes.settled(0, "1")
+
+    assert _id(homes.choose(1, two)) == "1"  # the other has more room, and no slot ever came up in it
+    homes.settled(1, "1")
+    assert _id(homes.choose(2, two)) == "0"
+    homes.settled(2, "0")
+    assert _id(homes.choose(3, two)) == "0"
+
+
+def test_a_slot_that_was_up_and_died_is_no_mark_against_its_executor():
+    homes, two = Homes(), _some(1, 1)
+    for _ in range(3):
+        assert _id(homes.choose(0, two)) == "0"
+        homes.settled(0, "0")
+
+
+def test_a_slot_is_where_spark_has_put_it():
+    homes, two = Homes(), _some(1, 1)
+    assert _id(homes.choose(0, two)) == "0"
+    homes.settled(0, "1")
+
+    assert _id(homes.choose(1, two)) == "0"
+
+
+def test_where_spark_does_not_say_a_slot_is_where_it_was_sent():
+    homes, two = Homes(), _some(1, 1)
+    assert _id(homes.choose(0, two)) == "0"
+    homes.settled(0, None)
+
+    assert _id(homes.choose(1, two)) == "1"
+
+
+def test_a_lost_executor_takes_its_marks_with_it():
+    """Another of the same number never comes: what is kept must not grow."""
+    homes = Homes()
+    for number in range(50):
+        assert _id(homes.choose(0, [Executor(str(number), "h", 1)])) == str(number)
+
+    assert len(homes._failed) <= 1
 
 
 @pytest.mark.parametrize(
@@ -150,12 +205,18 @@ def test_executors_that_are_all_excluded_are_a_sentence():
 def test_a_slot_that_runs_but_never_says_hello_is_a_sentence_with_the_address_and_the_setting():
     watch = SlotWatch(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
 
-    assert watch.look({3: "7"}, 0.0) is None
-    assert watch.look({3: "7"}, 9.0) is None
-    problem = watch.look({3: "7"}, 10.0)
+    assert watch.look({3: Running("7", 0)}, 0.0) is None
+    assert watch.look({3: Running("7", 0)}, 9.0) is None
+    problem = watch.look({3: Running("7", 0)}, 10.0)
     assert problem is not None
     assert "Slot 3 runs in executor 7" in problem
     assert "connect-0:40001" in problem
     assert "kconnect.link.advertised.host" in problem
     assert watch.look({}, 11.0) is None
-    assert watch.look({3: "7"}, 12.0) is None
+    assert watch.look({3: Running("7", 0)}, 12.0) is None
+
+
+def test_a_slot_that_fails_and_is_started_again_is_no_matter_of_the_network():
+    watch = SlotWatch(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
+
+    assert [watch.look({3: Running("7", job)}, job * 6.0) for job in range(5)] == [None] * 5

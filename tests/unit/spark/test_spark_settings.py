@@ -19,7 +19,7 @@ def test_defaults_stay_on_this_machine():
     assert (settings.link_bind_host, settings.link_advertised_host) == ("127.0.0.1", "127.0.0.1")
     assert settings.slot_count() == own_cores()
     conf = spark_conf(settings, FOLDER)
-    assert conf["spark.master"] == f"local[{own_cores()},4]"
+    assert conf["spark.master"] == f"local[{own_cores()},1]"
     assert conf["spark.ui.enabled"] == "false"
     assert conf["spark.driver.host"] == "127.0.0.1"
     assert conf["spark.local.dir"] == "folder"
@@ -67,6 +67,15 @@ def test_what_the_user_sets_wins():
     conf = spark_conf(SparkSettings.parse({"spark.ui.enabled": "true", "spark.app.name": "mine"}), FOLDER)
 
     assert (conf["spark.ui.enabled"], conf["spark.app.name"]) == ("true", "mine")
+
+
+def test_where_executors_are_excluded_spark_has_the_tries_it_asks_for():
+    """With fewer it ends the application at the first job."""
+    conf = spark_conf(SparkSettings.parse({"spark.excludeOnFailure.enabled": "true"}), FOLDER)
+
+    assert conf["spark.master"] == f"local[{own_cores()},4]"
+    assert conf["spark.task.maxFailures"] == "4"
+    assert conf["spark.excludeOnFailure.taskAndStage.enabled"] == "false"
 
 
 def test_speculation_is_refused_with_a_warning(caplog):
