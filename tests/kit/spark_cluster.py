@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,10 +21,15 @@ from kit.waiting import eventually, wait_http
 __all__ = ["SparkCluster", "bare_interpreter"]
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+# Above what a start takes on a machine that does much else
+_START_S = 120
 
 
 class SparkCluster:
-    """A master, and workers of one core each, by number. `url` is what `spark.master` takes."""
+    """A master, and workers of one core each, by number. `url` is what `spark.master` takes.
+
+    Executors of worker N find programs in the folder `programs_of(N)` first.
+    """
 
     def __init__(self, folder: Path, workers: int = 2, *, cores: int = 1) -> None:
         self._folder = folder
@@ -37,39 +43,47 @@ class SparkCluster:
     def start(self) -> SparkCluster:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._master = self._launch("master", "org.apache.spark.deploy.master.Master", "--port", "0")
-        self.url = self._said("master", r"Starting Spark master at (spark://\S+)")
-        port = self._said("master", r"Successfully started service 'MasterUI' on port (\d+)")
+        self.url = self._said("master", r"Starting Spark master at (spark://\S+)\s")
+        port = self._said("master", r"Successfully started service 'MasterUI' on port (\d+)\D")
         self._web = f"http://127.0.0.1:{port}"
         for _ in range(self._count):
             self.add_worker(wait=False)
         self.await_workers(self._count)
         return self
 
-    def add_worker(self, *, wait: bool = True) -> int:
+    def add_worker(self, *, cores: int | None = None, wait: bool = True) -> int:
         """One more worker; gives its number."""
         number = len(self.workers)
         name = f"worker-{number}"
-        options = ["--port", "0", "--cores", str(self._cores), "--memory", "1g", "--work-dir", str(self._folder / name)]
-        self.workers.append(self._launch(name, "org.apache.spark.deploy.worker.Worker", *options, self.url))
+        options = ["--port", "0", "--cores", str(cores or self._cores), "--memory", "2g"]
+        options += ["--work-dir", str(self._folder / name), self.url]
+        programs = str(self.programs_of(number))
+        self.workers.append(
+            self._launch(name, "org.apache.spark.deploy.worker.Worker", *options, first_in_path=programs)
+        )
         if wait:
             self.await_workers(sum(worker.poll() is None for worker in self.workers))
         return number
 
+    def programs_of(self, number: int) -> Path:
+        """Where executors of a worker look for programs first, such as their Python."""
+        return self._folder / f"programs-{number}" / "bin"
+
     def await_workers(self, count: int) -> None:
-        eventually(lambda: self.state()["aliveworkers"] == count, 30, f"{count} workers with the master")
+        eventually(lambda: self.state()["aliveworkers"] == count, _START_S, f"{count} workers with the master")
 
     def state(self) -> dict[str, Any]:
         """What the master says of its workers and applications."""
 
         def answered() -> dict[str, Any]:
-            body = wait_http(f"{self._web}/json/", 20)
+            body = wait_http(f"{self._web}/json/", _START_S)
             try:
                 state: dict[str, Any] = json.loads(body)
             except ValueError as err:  # the port comes first, then the page, and this document last
                 raise AssertionError(f"{self._web}/json/ is no JSON yet: {body[:60]!r}") from err
             return state
 
-        return eventually(answered, 20, "the master's state")
+        return eventually(answered, _START_S, "the master's state")
 
     def executors(self) -> list[psutil.Process]:
         """The executors that run, oldest first."""
@@ -80,15 +94,14 @@ class SparkCluster:
                 found += [child for child in children if _is_executor(child)]
         return sorted(found, key=lambda process: process.create_time())
 
-    def executor_of(self, number: int) -> psutil.Process:
-        """The one executor of a worker."""
-        (found,) = [child for child in psutil.Process(self.workers[number].pid).children() if _is_executor(child)]
-        return found
-
-    def kill_worker(self, number: int) -> None:
-        """SIGKILL to a worker; its executor notices by itself."""
+    def kill_machine(self, number: int) -> None:
+        """SIGKILL to a worker and all below it, as when a machine is gone."""
+        below = psutil.Process(self.workers[number].pid).children(recursive=True)
         self.workers[number].kill()
         self.workers[number].wait(10)
+        for process in below:
+            with suppress(psutil.NoSuchProcess):  # it went with its parent
+                process.kill()
 
     def stop(self) -> None:
         """End all of it. Idempotent."""
@@ -106,7 +119,8 @@ class SparkCluster:
                 process.wait(5)
         _, alive = psutil.wait_procs(below, 3)
         for left in alive:
-            left.kill()
+            with suppress(psutil.NoSuchProcess):  # it ended by itself at last
+                left.kill()
 
     def log_text(self, name: str = "master") -> str:
         path = self._folder / f"{name}.log"
@@ -118,7 +132,7 @@ class SparkCluster:
             path.read_text(errors="replace")[-3000:] for path in self._folder.glob("worker-*/app-*/*/stderr")
         )
 
-    def _launch(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _launch(self, name: str, main: str, *arguments: str, first_in_path: str = "") -> subprocess.Popen[bytes]:
         env = {
             **os.environ,
             "SPARK_HOME": str(spark_home()),
@@ -127,6 +141,7 @@ class SparkCluster:
             "SPARK_DAEMON_JAVA_OPTS": " ".join(FAST_FLAGS),
             "SPARK_LOCAL_DIRS": str(self._folder / "local"),
         }
+        env["PATH"] = f"{first_in_path}:{env['PATH']}" if first_in_path else env["PATH"]
         # What the tests import must not reach the executors by way of the environment
         env.pop("PYTHONPATH", None)
         command = [str(spark_home() / "bin" / "spark-class"), main, "--host", "127.0.0.1", "--webui-port", "0"]
@@ -149,7 +164,7 @@ class SparkCluster:
             match = re.search(pattern, text)
             return match[1] if match else ""
 
-        return eventually(found, 30, f"{name} says {pattern}")
+        return eventually(found, _START_S, f"{name} says {pattern}")
 
     def __enter__(self) -> SparkCluster:
         try:
