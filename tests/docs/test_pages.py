@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kconnect.config import StandaloneConfig
+from kconnect.config import DistributedConfig, StandaloneConfig
 from kconnect.config.client_config import admin_config, consumer_config, producer_config
 from kconnect.config.properties import parse_properties
 from kconnect.config.variables import Variables
@@ -30,8 +30,14 @@ _DOCUMENTS = [_ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorte
 _BLOCKS = [block for document in _DOCUMENTS for block in blocks_of(document)]
 
 # Pages that are run from their first line to their last, and how long that may take: one shell, one folder.
-_PAGES = {"README.md": 200, "quickstart.md": 150, "operations.md": 200, "write-a-connector.md": 90}
-_PORTS = (9092, 8083, 8443)
+_PAGES = {
+    "README.md": 200,
+    "quickstart.md": 150,
+    "operations.md": 200,
+    "distributed.md": 150,
+    "write-a-connector.md": 90,
+}
+_PORTS = (9092, 8083, 8084, 8443)
 # What a page must have printed, beside the screens it shows: words, and how often.
 _PRINTED = {
     "README.md": {"The broker is stopped": 2, "transform wrap": 2},
@@ -137,8 +143,8 @@ def test_settings_of_the_documents_are_known_and_valid(
         ConnectorValidator(PluginRegistry.load(None), _WORKER, Variables()).raise_if_invalid(settings)
         assert "not known" not in caplog.text
         return
-    config = StandaloneConfig.parse({**_WORKER, **settings}, None)
-    assert config.unknown_keys() == []
+    kind = DistributedConfig if "group.id" in settings else StandaloneConfig
+    assert kind.parse({**_WORKER, **settings}, None).unknown_keys() == []
     settings = {**_WORKER, **settings}
     for clients, warnings in (
         admin_config(settings, client_id="docs"),

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import stat
+import tempfile
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -390,6 +391,7 @@ def test_a_killed_worker_takes_its_processes_with_it(broker: DevBroker, tmp_path
         run.signal(signal.SIGKILL)
         assert run.end().code == _CASES["05-sigkill"]["exit_code"]
         eventually(lambda: not run.left_running(), 15, "nothing of it lives")
+        assert not [*Path(tempfile.gettempdir()).glob(f"kconnect-spark-{run.process.pid}-*")], "its folder went along"
 
 
 def test_a_worker_without_connectors_runs_until_sigterm(broker: DevBroker, tmp_path: Path) -> None:

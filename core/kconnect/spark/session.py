@@ -219,6 +219,9 @@ class SparkApplication:
 
         assert self._folder is not None
         assert self._jvm is not None
+        # A worker that is killed leaves no folder: its JVM sees the end of its input, and takes the folder along
+        hooks = gateway.jvm.org.apache.spark.util.ShutdownHookManager
+        hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(str(self._folder)))
         conf = SparkConf(loadDefaults=False)
         for key, value in spark_conf(self._settings, self._folder).items():
             conf.set(key, value)
