@@ -117,6 +117,7 @@ def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, p
 
 def test_without_workers_it_says_so_by_sentence_and_code(cluster: Cluster) -> None:
     assert cluster.connect("members", "-o", "json").json == []
+    assert "No worker of group" in cluster.connect("show").stderr
     assert "No worker of group" in cluster.connect("leader", expect=3).stderr
     assert "No worker of group" in cluster.connect("rebalances", expect=3).stderr
 

@@ -43,6 +43,8 @@ def show(session: CliSession, cluster: ClusterOptions) -> None:
         if document["members"]:
             write_text("\n")
             write_rows(document["members"], _COUNTED, session.output)
+        else:
+            _say_nobody(session, document)
 
 
 @app.command()
@@ -57,7 +59,7 @@ def members(session: CliSession, cluster: ClusterOptions) -> None:
     document = cluster_state(cluster.access()).to_json()
     write_rows(document["members"], _MEMBERS, session.output, name="url")
     if not document["members"]:
-        session.say(f"No worker of group {document['group']} runs (the broker says {document['state']}).")
+        _say_nobody(session, document)
     elif document["leader"] is None:
         session.say(f"Group {document['group']} is rebalancing: what its workers run may change.")
 
@@ -100,6 +102,10 @@ def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DE
         )
     rows = sorted(told.rows, key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
+
+
+def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:
+    session.say(f"No worker of group {document['group']} runs (the broker says {document['state']}).")
 
 
 @dataclass(slots=True)
