@@ -50,7 +50,7 @@ def sentence(finding: Finding, names: ClusterNames, leader_url: str) -> str:
         case ConfigTopicUnread(problem):
             return (
                 f"{topic} was not read to its end within worker.sync.timeout.ms ({problem}): this worker has left "
-                f"{group} and tries again after worker.unsync.backoff.ms"
+                f"{group} and tries again, with connect.protocol=eager after worker.unsync.backoff.ms, else soon"
             )
         case WrittenByOther(key, offset):
             return (

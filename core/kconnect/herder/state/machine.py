@@ -10,7 +10,7 @@ elsewhere:
                  │  │   rejoin: failed,  │ for worker.sync.timeout.ms:                     │
                  │  │   other configs    ▼ leave, stop everything                          │
                  │  └─────────────── UNREAD                                                │
-                 │   read after worker.unsync.backoff.ms                                   │
+                 │   read after a back-off                                                 │
                  └─────────────────────────────────────────────────────────────────────────┘
                    Joining (another member), changes that place work anew, a delay that is over,
                    work that was revoked and is free now; Lost: stop everything, then join again
