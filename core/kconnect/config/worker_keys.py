@@ -361,7 +361,7 @@ KCONNECT: Final[Rows] = (
         60000,
         Range.at_least(1),
         LOW,
-        "How long Spark's JVM may take to answer, and a slot to reach the worker.",
+        "How long Spark's master and its JVM may take to answer, and a slot to reach the worker.",
     ),
     (
         "kconnect.link.bind.host",

@@ -33,13 +33,13 @@ class Crew:
         """
         room = usable_slots(executors)
         if self._began_s is None:
-            self._began_s = now_s
+            self._began_s, self._seen = now_s, (room, now_s)
         if self._seen[0] != room:
             self._seen = (room, now_s)
         waited_s = now_s - self._began_s
         if self.count or self._is_complete(room, now_s) or waited_s >= registration_wait_s(self.settings.spark):
             self.count = self.settings.slots or max(self.count, room, 1)
-        self.problem = self._problem(executors, room, waited_s)
+        self.problem = self._problem(executors, room, now_s - self._seen[1])
         return self.count
 
     def _is_complete(self, room: int, now_s: float) -> bool:
@@ -50,14 +50,16 @@ class Crew:
         on_standalone = self.settings.spark.get("spark.master", "").startswith("spark://")
         return on_standalone and room > 0 and now_s - self._seen[1] >= _SETTLED_S
 
-    def _problem(self, executors: list[Executor], room: int, waited_s: float) -> str | None:
-        if room or waited_s < registration_wait_s(self.settings.spark):
+    def _problem(self, executors: list[Executor], room: int, since_s: float) -> str | None:
+        """`since_s`: how long it has been so. One that was lost has as long to come back as the first to come."""
+        wait_s = registration_wait_s(self.settings.spark)
+        if room or since_s < wait_s:
             return None
         master = self.settings.spark.get("spark.master")
         if executors:
             return f"Spark has excluded all {len(executors)} executors of {master} (spark.excludeOnFailure.*)"
         return (
-            f"{master} has given this worker no executor in {waited_s:.0f} s: it has no free core or too little memory "
+            f"{master} has given this worker no executor in {wait_s:g} s: it has no free core or too little memory "
             "(spark.executor.memory), or its executors can not reach spark.driver.host"
         )
 

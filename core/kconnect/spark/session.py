@@ -182,6 +182,14 @@ class SparkApplication:
             raise EnvironmentProblemError(
                 f"What executors need can not be packed: {error}", hint="Set KCONNECT_CACHE to a folder with room."
             ) from error
+        except Exception as error:  # py4j's and Spark's errors share no root
+            master = self._settings.spark.get("spark.master")
+            if self.cluster.is_ended:  # Spark hands out a context before it knows that nobody takes the application
+                raise EnvironmentProblemError(
+                    f"Spark has given up on {master}: something is there, and does not answer as a master does.",
+                    hint="Check spark.master, and the master's log.",
+                ) from error
+            raise EnvironmentProblemError(f"{master} does not take what executors need: {_reason(error)}") from error
         self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
 
     def _find_archive(self) -> None:

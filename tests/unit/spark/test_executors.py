@@ -194,6 +194,18 @@ def test_a_cluster_that_gives_nothing_is_a_sentence():
     assert crew.problem is None
 
 
+def test_executors_that_are_lost_have_their_time_to_come_back():
+    crew = _crew(STANDALONE)
+
+    assert [crew.look(_some(*[1] * there), at) for at, there in ((0.0, 1), (2.0, 1), (900.0, 0))] == [0, 1, 1]
+    assert crew.problem is None
+    crew.look([], 929.0)
+    assert crew.problem is None
+    crew.look([], 930.0)
+    assert crew.problem is not None
+    assert "no executor in 30 s" in crew.problem
+
+
 def test_executors_that_are_all_excluded_are_a_sentence():
     crew = _crew(STANDALONE)
     crew.look([], 0.0)
