@@ -27,6 +27,7 @@ __all__ = [
     "each_or_nothing",
     "refuse_without_direct",
     "tell_dry_run",
+    "tell_meanwhile",
     "tell_plans",
     "tell_warnings",
     "tell_who_lives",
@@ -156,3 +157,10 @@ def tell_written(session: CliSession, done: Sequence[Applied]) -> None:
             session.say(f"  {at.topic}-{at.partition}@{at.offset} {written.edit.key_text}")
         for group in applied.groups:
             session.say(f"  consumer group {group}")
+        tell_meanwhile(session, applied)
+
+
+def tell_meanwhile(session: CliSession, applied: Applied) -> None:
+    """What somebody else wrote to the same keys."""
+    for sentence in applied.meanwhile:
+        session.say(f"Warning: {sentence}.")

@@ -108,6 +108,8 @@ def _write_plan(session: CliSession, plan: EditPlan, masks: Masks, *, as_setting
 
 
 def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: Masks) -> None:
+    from kconnect_cli.direct import tell_meanwhile
+
     rows: list[Row] = [
         {
             "topic": found.position.topic,
@@ -122,6 +124,7 @@ def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: Masks) -
         session.say(f"The offsets of consumer group {group} are set.")
     if rows or session.output in (Format.JSON, Format.YAML):
         write_rows(rows, _COLUMNS, session.output, name="key")
+    tell_meanwhile(session, applied)
     session.say(f"{plan.title}: written and read back.")
 
 

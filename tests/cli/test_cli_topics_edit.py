@@ -331,7 +331,7 @@ def test_a_cluster_that_never_ran_gets_its_topics_too(topics, filled, tmp_path, 
     assert code == 0, err
     assert f"create connector-{name}-src" in out
     assert topics("import", str(file), "--yes", on=fresh)[0] == 3, "a dry run creates none"
-    code, _, err = topics("import", str(file), "--create-topics", "--yes", on=fresh)
+    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--timeout", "60s", on=fresh)
     assert code == 0, err
     assert configs(fresh).snapshot.configs == configs(filled).snapshot.configs
     assert offsets(fresh) == offsets(filled)
@@ -355,7 +355,8 @@ def test_topics_are_created_without_converters_and_a_wrong_setting_is_told_befor
     assert "offset.storage.partitions" in err
     assert "?" not in err, "nothing was asked"
     write_properties(worker, settings)
-    code, _, err = topics("import", str(file), "--create-topics", "--yes", "--worker", str(worker), on=fresh)
+    patiently = ("--yes", "--timeout", "60s")
+    code, _, err = topics("import", str(file), "--create-topics", *patiently, "--worker", str(worker), on=fresh)
     assert code == 0, err
     assert configs(fresh).snapshot.configs == configs(filled).snapshot.configs
 

@@ -20,6 +20,7 @@ from kconnect.model import TargetState, TopicPartition
 from kconnect.storage.config_clients import leader_transactional_id
 from kconnect.storage.config_topic import encode_connector, encode_target_state
 from kit.topics import create_topic
+from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -144,6 +145,27 @@ def test_what_was_changed_meanwhile_is_not_written(cluster, reader):
     assert reader.configs().snapshot.offset == end
 
 
+def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(cluster, reader):
+    key, value = encode_target_state("src", TargetState.STARTED)
+    plan = EditPlan("Resume src", ((edit(reader, CONFIG, key, value),),))
+    theirs = []
+
+    def write_in_between() -> None:
+        cluster.configs.put_target_state("src", TargetState.PAUSED)
+        theirs.append(reader.configs().latest.get(key).offset)
+
+    applied = apply_plan(cluster.access, reader, plan, before=write_in_between)
+    assert applied.meanwhile == (
+        f"target-state-src was written by somebody else meanwhile, at offset {theirs[0]} of partition 0; "
+        "what was written here is in force",
+    )
+    assert applied.written[0].position.offset == theirs[0] + 1
+    assert (
+        apply_plan(cluster.access, reader, target_state_plan(reader.configs(), "src", TargetState.PAUSED)).meanwhile
+        == ()
+    )
+
+
 def test_without_the_group_only_force_writes(cluster, reader):
     access = ClusterAccess({key: value for key, value in cluster.worker.items() if key != "group.id"}, 20)
     plan = target_state_plan(reader.configs(), "src", TargetState.PAUSED)
@@ -181,6 +203,8 @@ def test_with_exactly_once_configs_are_one_transaction_that_fences_the_leader(cl
     leader.claim(20)
     leader.write([encode_connector("tx", {"k": "1"})], 20)
     with ClusterReader(access) as own:
+        # The mark that ends a transaction comes a moment after the commit has returned
+        eventually(lambda: own.configs().snapshot.contains("tx"), 20, "what the leader wrote can be read")
         applied = apply_plan(access, own, delete_plan(own.configs(), "tx"))
         first = applied.written[0].position.offset
         assert own.configs().latest.get(b"connector-tx") is None
@@ -201,7 +225,7 @@ def test_with_exactly_once_a_target_state_is_written_beside_the_leader(cluster):
     with ClusterReader(access) as own:
         apply_plan(access, own, target_state_plan(own.configs(), "src", TargetState.PAUSED))
         leader.write([encode_connector("tx", {"k": "3"})], 20)
-        assert own.configs().snapshot.raw_config("tx") == {"k": "3"}
+        eventually(lambda: own.configs().snapshot.raw_config("tx") == {"k": "3"}, 20, "what the leader wrote is read")
         assert own.configs().snapshot.target_state("src") is TargetState.PAUSED
     leader.stop()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -53,11 +53,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was written, in order, and the sentences of what --force overrode."""
+    """What was written, in order, and the sentences of what --force overrode.
+
+    `meanwhile`: sentences about records of the same keys that somebody else wrote between the last look and the
+    reading back; Kafka has no write that is refused then.
+    """
 
     written: tuple[Written, ...]
     groups: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
+    meanwhile: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ def apply_plan(
     """
     overridden = check_plan(access, reader, plan, force=force).overridden
     with _Writers(access, reader, plan) as writers:
-        _check_unchanged(reader, plan)
+        writers.looked_at = _check_unchanged(reader, plan)
         if before is not None:
             before()
         for group in plan.groups:
@@ -131,7 +136,7 @@ def apply_plan(
                 error.hint = error.hint or "Run the command again: it goes on from what stands."
             raise
         written = writers.read_back()
-    return Applied(tuple(written), tuple(group.group for group in plan.groups), overridden)
+    return Applied(tuple(written), tuple(group.group for group in plan.groups), overridden, tuple(writers.meanwhile))
 
 
 def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, ...]:
@@ -149,12 +154,14 @@ def _refused(plan: EditPlan, standing: Sequence[Refusal]) -> ConflictError:
     return ConflictError(f"{plan.title}: refused. {standing[0].sentence}{rest}", hint=standing[0].hint)
 
 
-def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> None:
-    """Errors: ConflictError when the record in force of a key is another one than that of the plan."""
+def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> dict[str, dict[int, int]]:
+    """How far each topic was read. Errors: ConflictError when the record in force of a key is not that of the plan."""
+    looked_at: dict[str, dict[int, int]] = {}
     for (which, topic), edits in _by_topic(plan.edits).items():
         latest = Latest()
         for record in reader.records(which, topic=topic):
             latest.apply(record)
+            looked_at.setdefault(record.topic, {})[record.partition] = record.offset + 1
         for edit in edits:
             now = latest.get(edit.key)
             if _place(now) != _place(edit.old):
@@ -163,6 +170,7 @@ def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> None:
                     f"{_told(edit.old)}, and is {_told(now)}",
                     hint="Look at it again, and repeat the command.",
                 )
+    return looked_at
 
 
 def _by_topic(edits: Sequence[Edit]) -> dict[tuple[InternalTopic, str | None], list[Edit]]:
@@ -212,7 +220,11 @@ class _Writers:
         self._exclusive: dict[str, KafkaExclusiveWriter] = {}
         self._plain: dict[str, BatchWriter] = {}
         self._begin: dict[str, dict[int, int]] = {}
-        """Topic -> partition -> where what is written begins."""
+        """Topic -> partition -> from where on what is written is looked for."""
+        self.looked_at: dict[str, dict[int, int]] = {}
+        """Topic -> partition -> up to where it was read before the writing."""
+        self.meanwhile: list[str] = []
+        """What others wrote to the same keys since."""
 
     def __enter__(self) -> Self:
         """Claims come first, so that nobody writes between the check and the writing."""
@@ -239,9 +251,9 @@ class _Writers:
         from kconnect.kafka.batch_write import BatchEntry
 
         entries = [BatchEntry(edit.key, edit.new, None if edit.old is None else edit.old.partition) for edit in edits]
-        begin = self._begin.setdefault(topic, {})
+        begin, looked_at = self._begin.setdefault(topic, {}), self.looked_at.get(topic, {})
         for at in self._plain_writer(which, topic).write(entries):
-            begin.setdefault(at.partition, at.offset)
+            begin.setdefault(at.partition, looked_at.get(at.partition, 0))
 
     def read_back(self) -> list[Written]:
         """Where the records of the whole plan stand. Errors: TimedOutError when one can not be read in time."""
@@ -315,13 +327,36 @@ class _Writers:
             found = _places(edits, records)
             missing = [edit for edit, position in zip(edits, found, strict=True) if position is None]
             if not missing:
-                return [position for position in found if position is not None]
+                places = [position for position in found if position is not None]
+                self.meanwhile += _told_of_others(edits, places, records)
+                return places
             if time.monotonic() > deadline:
                 raise TimedOutError(
                     f"{missing[0].key_text} was written to topic {topic}, but could not be read back within "
                     f"{self._access.timeout_s:g} s ({_TIMEOUT_SETTING})"
                 )
             time.sleep(_PAUSE_S)
+
+
+def _told_of_others(
+    edits: Sequence[Edit], places: Sequence[LogPosition], records: Sequence[LogRecord]
+) -> Iterator[str]:
+    """A sentence for each record of an edited key that is none of those written, nor a producer's second try of one."""
+    ours = {(edit.key, edit.new) for edit in edits}
+    last = {edit.key: place for edit, place in zip(edits, places, strict=True)}
+    for record in records:
+        mine = last.get(record.key or b"")
+        if mine is None or (record.key, record.value) in ours:
+            continue
+        is_later = record.partition == mine.partition and record.offset > mine.offset
+        yield (
+            f"{_key_text(record)} was written by somebody else meanwhile, at offset {record.offset} of partition "
+            f"{record.partition}; {'that record' if is_later else 'what was written here'} is in force"
+        )
+
+
+def _key_text(record: LogRecord) -> str:
+    return (record.key or b"").decode(errors="backslashreplace")
 
 
 def _places(edits: Sequence[Edit], records: Sequence[LogRecord]) -> list[LogPosition | None]:
