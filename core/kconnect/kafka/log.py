@@ -19,6 +19,7 @@ from kconnect.errors import ConnectError, RetriableError, TimedOutError, Unreach
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.kafka.log_sender import LogSender
+from kconnect.kafka.stall import StallWatch
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 
 __all__ = ["CompactedLog", "LogSpec"]
@@ -32,6 +33,8 @@ _AFTER_ERROR_S: Final = 1.0
 # One question for the topic's ends; asked again, at once for a dead broker's sake, until the caller's time is over.
 _ASK_S: Final = 5.0
 _ASK_PAUSE_S: Final = 0.1
+# How often who waits for the reader looks whether it stands still
+_LOOK_EVERY_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,9 @@ class LogSpec:
     """The setting that sets it, for messages; likewise the next one for read_to_end()."""
     read_setting: str = "worker.sync.timeout.ms"
     stop_timeout_s: float = 10.0
+    # More than the client's longest pause between two attempts to connect (reconnect.backoff.max.ms, 10 s)
+    stalled_after_s: float = 15.0
+    """How long the reader may give nothing, while there is something and somebody waits, before it is replaced."""
 
 
 class CompactedLog:
@@ -64,13 +70,17 @@ class CompactedLog:
     Delivery: each record once and in the order of its partition, also over an outage of the broker. Only when the topic
     loses what was read (deleted, cut off) is it read from its beginning again, with one line that tells.
     Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3). Differs: what the callback raises is logged with the record's
-    place, and the next record follows, where Java's thread ends without a word to anybody; waits have deadlines.
+    place, and the next record follows, where Java's thread ends without a word to anybody; waits have deadlines; a
+    consumer that stands still is replaced: one in a worker that was frozen (SIGSTOP) gave nothing for minutes.
     """
 
-    def __init__(self, spec: LogSpec, admin: KafkaAdmin) -> None:
+    def __init__(
+        self, spec: LogSpec, admin: KafkaAdmin, make_reader: Callable[[LogSpec], LogReader] | None = None
+    ) -> None:
         self.topic = spec.topic
         self._spec = spec
         self._admin = admin
+        self._make_reader = make_reader or _reader_of
         self._reader: LogReader | None = None
         self._sender: LogSender | None = None
         self._thread: threading.Thread | None = None
@@ -78,6 +88,8 @@ class CompactedLog:
         self._stop = threading.Event()
         self._progress = threading.Condition()
         self._given: dict[int, int] = {}  # partition -> offset before which all was given; guarded by _progress
+        self._watch = StallWatch(spec.stalled_after_s)  # guarded by _progress
+        self._is_stalled = threading.Event()  # the reader is to be replaced, by the thread that reads
 
     @property
     def partition_count(self) -> int:
@@ -95,7 +107,7 @@ class CompactedLog:
             if spec.producer is not None:
                 self._sender = LogSender(spec.topic, spec.producer, is_idempotent=spec.is_idempotent)
                 self._sender.start()
-            self._reader = LogReader(spec.topic, spec.consumer, spec.isolation_level, f"log of {spec.topic}")
+            self._reader = self._make_reader(spec)
             self._partitions = self._reader.partitions(spec.start_timeout_s, spec.start_setting)
             begin = self._ask("begin", spec.start_timeout_s, spec.start_setting)
             waits = spec.awaits_open_transactions and spec.start_awaits_open_transactions
@@ -137,14 +149,33 @@ class CompactedLog:
         self._await({position.partition: position.offset + 1}, time.monotonic() + timeout_s, timeout_s)
 
     def _await(self, ends: Mapping[int, int], deadline: float, timeout_s: float) -> None:
+        while not self._has_reached(ends, deadline):
+            if self._stop.is_set():
+                raise ConnectError(f"The log of {self.topic} is stopped")
+            if time.monotonic() >= deadline:
+                raise self._late(ends, timeout_s, self._spec.read_setting)
+            self._look_at_reader(deadline)
+
+    def _has_reached(self, ends: Mapping[int, int], deadline: float) -> bool:
+        """Wait for a while; says whether all up to there was given."""
+        wait_s = min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY_S)
         with self._progress:
-            while self._is_before(ends):
-                left_s = deadline - time.monotonic()
-                if self._stop.is_set():
-                    raise ConnectError(f"The log of {self.topic} is stopped")
-                if left_s <= 0:
-                    raise self._late(ends, timeout_s, self._spec.read_setting)
-                self._progress.wait(left_s)
+            self._progress.wait_for(lambda: not self._is_before(ends) or self._stop.is_set(), wait_s)
+            return not self._is_before(ends)
+
+    def _look_at_reader(self, deadline: float) -> None:
+        """Have it replaced if it stands still although the broker has something for it."""
+        timeout_s = min(max(deadline - time.monotonic(), _ASK_PAUSE_S), _ASK_S)
+        is_stable = self._spec.isolation_level != READ_UNCOMMITTED
+        try:
+            found = self._admin.log_offsets(self._partitions, "end", timeout_s, is_stable=is_stable)
+        except ConnectError as error:  # then the reader gets nothing either
+            log.debug("Where topic %s ends is not known: %s", self.topic, error)
+            return
+        readable = {tp.partition: offset for tp, offset in found.items()}
+        with self._progress:
+            if self._watch.look(self._given, readable, time.monotonic()):
+                self._is_stalled.set()
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
         """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
@@ -188,11 +219,24 @@ class CompactedLog:
     def _tail(self, reader: LogReader, on_record: Callable[[LogRecord], None]) -> None:
         while not self._stop.is_set():
             try:
+                if self._is_stalled.is_set():
+                    reader = self._replace(reader)
                 self._read_batch(reader, on_record)
             except Exception as error:  # the thread's top: rights may be given back, a broker repaired
                 trace = None if isinstance(error, ConnectError) else error
                 log.error("Topic %s can not be tailed, trying again: %s", self.topic, error, exc_info=trace)
                 self._stop.wait(_AFTER_ERROR_S)
+
+    def _replace(self, stalled: LogReader) -> LogReader:
+        """Another reader goes on where this one stands."""
+        log.warning("The consumer of topic %s gives nothing of what there is: another one reads on", self.topic)
+        fresh = self._make_reader(self._spec)
+        fresh.open({TopicPartition(self.topic, partition): at for partition, at in stalled.reached.items()})
+        self._reader = fresh
+        self._is_stalled.clear()
+        # On a thread of its own: what stands still may take its time to end
+        threading.Thread(target=stalled.close, name=f"log-close-{self.topic}", daemon=True).start()
+        return fresh
 
     def _read_batch(self, reader: LogReader, on_record: Callable[[LogRecord], None]) -> int:
         records = reader.read(_BATCH_RECORDS, _POLL_S)
@@ -278,6 +322,10 @@ class CompactedLog:
             if self._spec.isolation_level == READ_UNCOMMITTED
             else "A transaction that is still open may hold back what follows it, until its transaction.timeout.ms.",
         )
+
+
+def _reader_of(spec: LogSpec) -> LogReader:
+    return LogReader(spec.topic, spec.consumer, spec.isolation_level, f"log of {spec.topic}")
 
 
 def _because(error: str | None) -> str:
