@@ -54,8 +54,10 @@ class ClusterStores:
             log.warning("%s", warning)
         self._admin = KafkaAdmin(configs.log.admin, "internal topics")
 
-        def topic_log(name: str, clients: InternalClients, isolation_level: str) -> CompactedLog:
-            return _topic_log(name, clients, isolation_level, config, self._admin)
+        def topic_log(
+            name: str, clients: InternalClients, isolation_level: str, read_setting: str = "worker.sync.timeout.ms"
+        ) -> CompactedLog:
+            return _topic_log(name, clients, isolation_level, config, self._admin, read_setting)
 
         writer = None
         if configs.leader is not None:
@@ -66,7 +68,7 @@ class ClusterStores:
         self.statuses = TopicStatusStore(topic_log(statuses.topic, statuses.log, statuses.isolation_level))
 
         def offsets_of(topic: str) -> TopicOffsetStore:
-            log_of_topic = topic_log(topic, offsets.log, offsets.isolation_level)
+            log_of_topic = topic_log(topic, offsets.log, offsets.isolation_level, "kconnect.offsets.request.timeout.ms")
             return TopicOffsetStore(
                 log_of_topic,
                 read_timeout_s=offset_read_timeout_s(config),
@@ -119,7 +121,12 @@ def offset_read_timeout_s(config: DistributedConfig) -> float:
 
 
 def _topic_log(
-    name: str, clients: InternalClients, isolation_level: str, config: DistributedConfig, admin: KafkaAdmin
+    name: str,
+    clients: InternalClients,
+    isolation_level: str,
+    config: DistributedConfig,
+    admin: KafkaAdmin,
+    read_setting: str,
 ) -> CompactedLog:
     from kconnect.kafka.log import CompactedLog, LogSpec
 
@@ -132,6 +139,7 @@ def _topic_log(
             isolation_level=isolation_level,
             # Differs: Java's start waits for transactions that killed tasks left open, up to their time-out
             start_awaits_open_transactions=False,
+            read_setting=read_setting,
             stop_timeout_s=max(1.0, started["task.shutdown.graceful.timeout.ms"] / 1000),
         ),
         admin,
