@@ -22,7 +22,7 @@ __all__ = ["SparkCluster", "bare_interpreter"]
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 # Above what a start takes on a machine that does much else
-_START_S = 120
+_START_S = 300
 
 
 class SparkCluster:

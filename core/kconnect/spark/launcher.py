@@ -294,7 +294,7 @@ class SparkLauncher:
                 return
             hint = getattr(error, "hint", None)
             with self._lock:
-                self._failure = f"{error} {hint}" if hint else str(error)
+                self._failure = f"{str(error).rstrip('.')}. {hint}" if hint else str(error)
             log.error("No task can run: %s", self._failure, exc_info=not isinstance(error, ConnectError))
 
     def _grow(self, before: int, count: int) -> None:
