@@ -42,7 +42,7 @@ from kconnect.kafka.coordinator_turns import asked_in_turns
 from kconnect.kafka.retriable import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
-__all__ = ["KafkaAdmin", "TopicInfo", "cluster_id"]
+__all__ = ["KafkaAdmin", "TopicInfo", "cluster_id", "known_offset"]
 
 log = logging.getLogger(__name__)
 
@@ -242,10 +242,12 @@ class KafkaAdmin:
         for part, future in futures.items():
             doing = f"The offsets of {part.topic}-{part.partition} can not be read"
             try:
-                found[TopicPartition(part.topic, part.partition)] = self._result(future, doing, timeout_s).offset
+                answer = self._result(future, doing, timeout_s)
+                found[TopicPartition(part.topic, part.partition)] = known_offset(answer.offset, doing)
             except ConnectError as error:
                 cause = error.__cause__
-                if isinstance(cause, KafkaException) and cause.args[0].code() in RETRIABLE_CODES:
+                is_leaderless = isinstance(cause, KafkaException) and cause.args[0].code() in RETRIABLE_CODES
+                if is_leaderless or isinstance(error, RetriableError):
                     # Its leader changed. Left alone, the client keeps to what it knew of it for minutes, and would be
                     # refused each time (librdkafka 2.16); a look at all topics makes it learn, and creates none.
                     with kafka_errors(doing):
@@ -278,6 +280,15 @@ class KafkaAdmin:
         return TimedOutError(
             f"{doing}: no answer within {timeout_s:g} s{self._in_setting}: {self._log.last_error or why}"
         )
+
+
+def known_offset(offset: int, doing: str) -> int:
+    """The offset a broker was asked for. Errors: RetriableError when the client has none, and tells no error either:
+    so it does for a partition of a topic made a moment ago. A consumer that begins there would look for its group.
+    """
+    if offset == OFFSET_INVALID:
+        raise RetriableError(f"{doing}: there is none yet")
+    return offset
 
 
 def _sorted_error(doing: str, error: KafkaError) -> ConnectError:
