@@ -226,7 +226,7 @@ def test_tasks_restart_on_every_worker_when_the_secret_that_their_config_refers_
         def restarted():
             after = {node.url: {task: spec.run for task, spec in node.launcher.tasks.items()} for node in cluster.nodes}
             return all(
-                (after[url][task] != run) == (task.connector == "fsrc")
+                (after[url].get(task, run) != run) == (task.connector == "fsrc")  # not there between stop and start
                 for url, runs in before.items()
                 for task, run in runs.items()
             )
