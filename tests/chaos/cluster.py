@@ -71,7 +71,7 @@ class ChaosCluster:
     ) -> None:
         with self._stack:
             for service in self.services:
-                service.stop()
+                self._stack.callback(service.stop)
 
     def start(self, within_s: float) -> None:
         """Bring workers and connectors up."""

@@ -6,8 +6,9 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,8 @@ __all__ = ["Service", "slots_below"]
 
 # As RestartSec of a systemd unit
 _RESTART_S = 1.0
+# Spark's processes after the worker that started them
+_FAMILY_ENDS_S = 15.0
 _GENERATION = re.compile(r"Joined the group in generation (\d+)")
 
 
@@ -161,9 +164,8 @@ class Service:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait(10)
-        _, left = psutil.wait_procs(family, timeout=15)
-        for process in left:
-            process.kill()
+        for process in _left(family, _FAMILY_ENDS_S):
+            _sent(process, signal.SIGKILL)
         return code
 
 
@@ -180,6 +182,21 @@ def slots_below(root: psutil.Process) -> list[psutil.Process]:
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+def _left(processes: Sequence[psutil.Process], within_s: float) -> list[psutil.Process]:
+    """Those that still run then. psutil's own wait fails when one ends just as it looks (7.2, pidfd_open: ENOENT)."""
+    pause, deadline = threading.Event(), time.monotonic() + within_s
+    while (left := [process for process in processes if _lives(process)]) and time.monotonic() < deadline:
+        pause.wait(0.1)
+    return left
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _sent(process: psutil.Process, number: signal.Signals) -> bool:

@@ -17,11 +17,11 @@ SEED = 11
 EVERY_S = 6.0
 # Longer than a session of 10 s: the group goes on without the worker that stands still
 FREEZE_S = 12.0
-# A quiet machine takes 15 s; here other tests run beside it
-RECOVER_S = 150.0
+# A quiet machine takes 15 s; one with fifty other processes at work took more than 150 s
+RECOVER_S = 240.0
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("exactly_once", [False, True], ids=["at-least-once", "exactly-once"])
 def test_workers_slots_and_broker_killed_and_frozen_lose_no_number(tmp_path: Path, exactly_once: bool) -> None:
     said: list[str] = []
