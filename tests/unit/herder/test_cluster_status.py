@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kconnect.errors import TimedOutError
 from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.model import RunState, TaskId
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
@@ -14,11 +15,30 @@ TASK = TaskId("conn", 0)
 WITHIN_S = 5.0
 
 
+class Store(TopicStatusStore):
+    """Does not reach the topic's end while it `is_late`."""
+
+    is_late = False
+
+    def refresh(self, timeout_s: float) -> None:
+        if self.is_late:
+            raise TimedOutError("not read to its end")
+        super().refresh(timeout_s)
+
+
 @pytest.fixture
-def workers():
+def topic():
+    return MemoryTopic("status")
+
+
+@pytest.fixture
+def stores(topic):
+    return [Store(MemoryLog(topic)) for _ in range(2)]
+
+
+@pytest.fixture
+def workers(topic, stores):
     """The frozen worker's statuses, and the store of the worker that takes over, on one topic."""
-    topic = MemoryTopic("status")
-    stores = [TopicStatusStore(MemoryLog(topic)) for _ in range(2)]
     for store in stores:
         store.start()
     frozen = ClusterStatus(stores[0])
@@ -47,6 +67,21 @@ def test_a_worker_that_wakes_does_not_cover_what_runs_elsewhere(workers):
         frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
     assert other.status(TASK).state is RunState.RUNNING
+
+
+def test_what_others_run_is_not_covered_when_that_is_not_read_in_time(workers, stores):
+    """The broker has just come back, say: who runs what by now is not known."""
+    topic, frozen, other = workers
+    with topic.held_back():
+        for subject in ("conn", TASK):
+            other.put(subject, StoredStatus(RunState.RUNNING, "other:8083", 7))
+        stop_all(frozen)
+        frozen.generation = 8
+        stores[0].is_late = True
+        frozen.release(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
+    frozen.set_connector("conn", RunState.UNASSIGNED)  # withheld no more
+    assert other.status("conn") == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 8)
 
 
 def test_what_nobody_took_over_is_unassigned_once_the_worker_is_back(workers):

@@ -148,6 +148,9 @@ class ClusterStatus:
             self._store.refresh(timeout_s)
         except ConnectError as err:
             log.warning("Statuses of what was stopped out of the group are not written: %s", err)
+            with self._lock:
+                self._withheld = None
+            return
         with self._lock:
             withheld, self._withheld = self._withheld or {}, None
         for subject, status in withheld.items():
