@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 # The client answers by its own deadline; ours, a little later, is for the case that it does not.
 _SLACK_S = 2.0
+# As the client says it of partitions none of which has a leader: the broker that led them is still coming back
+_LEADERLESS = RETRIABLE_CODES | {KafkaError._NOENT}
 _PLACES = {"begin": OffsetSpec.earliest(), "end": OffsetSpec.latest()}  # type: ignore[no-untyped-call]  # as it is
 
 
@@ -246,7 +248,7 @@ class KafkaAdmin:
                 found[TopicPartition(part.topic, part.partition)] = known_offset(answer.offset, doing)
             except ConnectError as error:
                 cause = error.__cause__
-                is_leaderless = isinstance(cause, KafkaException) and cause.args[0].code() in RETRIABLE_CODES
+                is_leaderless = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS
                 if is_leaderless or isinstance(error, RetriableError):
                     # Its leader changed. Left alone, the client keeps to what it knew of it for minutes, and would be
                     # refused each time (librdkafka 2.16); a look at all topics makes it learn, and creates none.
