@@ -19,6 +19,7 @@ from kconnect.pipeline.host import HousekeepingThread
 from kconnect.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.stages import Stage, StageError
+from kconnect.plugins import PluginRegistry
 from kit.waiting import eventually
 
 # Longer than any test may take: a wait that nothing ends fails it
@@ -72,7 +73,7 @@ class Bench:
             offsets=cast("Any", None),
             reconfigure=lambda name: None,
             housekeeping=cast("Any", None),
-            plugins=cast("Any", None),
+            plugins=PluginRegistry.load(None),
         )
         self.task = TaskThread(spec, ports, build)
 
