@@ -40,7 +40,7 @@ layers: install
 	$(BIN)/lint-imports --no-logo
 
 unit: install
-	$(BIN)/pytest -q tests/unit
+	$(BIN)/pytest -q -n 2 --dist loadgroup tests/unit
 
 test: install  ## all tests, on a real broker, real Spark and real Java Connect; pages alone, as their ports are fixed
 	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q -n 2 --dist loadgroup --ignore tests/docs tests

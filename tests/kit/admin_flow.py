@@ -157,7 +157,9 @@ class _Source:
         text = connect("offsets", "show", name, "-o", "json")
         connect("offsets", "alter", name, "-f", "-", "--yes", stdin=text)
         assert connect("offsets", "show", name, "-o", "json") == text
-        connect("offsets", "alter", name, "-f", "-", "--yes", stdin=text.replace("14", "8"))
+        back = json.loads(text)
+        back["offsets"][0]["offset"]["position"] = 8
+        connect("offsets", "alter", name, "-f", "-", "--yes", stdin=json.dumps(back))
         assert '{"position":8}' in connect("offsets", "show", name)
         self.resumes()
         self.comes("three")

@@ -13,9 +13,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
-from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
 from kconnect.kafka.coordinator_turns import asked_in_turns
 
@@ -24,6 +24,10 @@ __all__ = ["GroupDescription", "GroupMember", "describe_group", "describe_groups
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SETTING: Final = "--timeout"  # only commands ask for groups
+# The list of groups and the look at one are two requests: a group may come up in between, hardly twice.
+_LOOKS: Final = 3
+# The client's own word for a group that is there, of another kind.
+_NOT_OF_CONSUMERS: Final = KafkaError._INVALID_ARG
 _AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 
 
@@ -56,14 +60,16 @@ def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> G
     Errors: ConnectError, UnreachableError, TimedOutError; what the broker refuses, as missing rights, by its name.
     """
     doing = f"Consumer group {group!r} can not be described"
-    for item in _listed(config, group, timeout_s, doing):
-        if item.id != group:
-            continue
-        if item.error is not None:
-            raise connect_error(doing, item.error)
-        return _described(item)
-    _raise_if_hidden(config, group, timeout_s, doing)
-    return GroupDescription(group, "Dead", "", "")
+    for _ in range(_LOOKS):
+        for item in _listed(config, group, timeout_s, doing):
+            if item.id != group:
+                continue
+            if item.error is not None:
+                raise connect_error(doing, item.error)
+            return _described(item)
+        if not _has_come_since(config, group, timeout_s, doing):
+            return GroupDescription(group, "Dead", "", "")
+    raise RetriableError(f"{doing}: it was not there, then it was, {_LOOKS} times")
 
 
 def describe_groups(config: Mapping[str, Any], timeout_s: float) -> list[GroupDescription]:
@@ -96,21 +102,25 @@ def _listed(config: Mapping[str, Any], group: str | None, timeout_s: float, doin
         ) from error
 
 
-def _raise_if_hidden(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> None:
-    """A broker lists no group that we may not describe: it must not be taken for one that is not there.
+def _has_come_since(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> bool:
+    """Whether a group that was not listed is there by now. A group that we may not describe is not listed either, and
+    must not be taken for one that is not there.
 
     Errors: ConnectError for missing rights, and for whatever else keeps the group from being described.
     """
     client = admin_client(config, ClientLog(log, f"Admin client of group {group}"))
     try:
-        asked_in_turns(
+        found = asked_in_turns(
             lambda turn_s: client.describe_consumer_groups([group], request_timeout=turn_s)[group], timeout_s
         )
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+        code = error.args[0].code()
+        if code not in (KafkaError.GROUP_ID_NOT_FOUND, _NOT_OF_CONSUMERS):
             raise connect_error(doing, error.args[0]) from error
+        return bool(code == _NOT_OF_CONSUMERS)
     except FutureTimeoutError as error:
         raise TimedOutError(f"{doing}: no answer within {timeout_s:g} s ({_TIMEOUT_SETTING})") from error
+    return bool(found.state != ConsumerGroupState.DEAD)
 
 
 def _described(item: Any) -> GroupDescription:
