@@ -27,7 +27,7 @@ $(STAMP): requirements.lock pyproject.toml
 quickstart: install  ## the main job: a file through Spark into Kafka and into a second file
 	@$(BIN)/connect quickstart
 
-check: lint types layers unit  ## lint, format, strict types, import layers, unit tests: under two minutes
+check: lint types layers  ## lint, format, strict types, import layers: half a minute; `make test` has all the tests
 
 lint: install
 	$(BIN)/ruff check .
@@ -39,7 +39,7 @@ types: install
 layers: install
 	$(BIN)/lint-imports --no-logo
 
-unit: install
+unit: install  ## unit tests alone: under two minutes
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/unit
 
 test: install  ## all tests, on a real broker, real Spark and real Java Connect; pages alone, as their ports are fixed
