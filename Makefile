@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# A file's tests share fixtures and stay together; longest files first (tests/conftest.py)
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
@@ -40,10 +42,10 @@ layers: install
 	$(BIN)/lint-imports --no-logo
 
 unit: install  ## unit tests alone: under two minutes
-	$(BIN)/pytest -q -n 2 --dist loadgroup tests/unit
+	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
 test: install  ## all tests, on a real broker, real Spark and real Java Connect; pages alone, as their ports are fixed
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q -n 2 --dist loadgroup --ignore tests/docs tests
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) --ignore tests/docs tests
 	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests/docs
 
 bench: install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks

@@ -23,6 +23,7 @@ from kit.ports import free_port
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
+_LONGEST_FIRST = {"faults": 0, "interop": 1, "integration": 2, "differential": 3}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,10 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On several processes a file stays together, as its fixtures do, and so do all pages, whose ports are fixed."""
-    for item in items:
-        group = "pages" if item.path.parent.name == "docs" else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Rooms whose tests are long come first, so that on several processes short files fill up the end."""
+    items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
 
 
 @pytest.fixture(scope="session")
