@@ -177,6 +177,7 @@ def test_without_the_group_only_force_writes(cluster, reader):
 
 
 def test_a_connector_that_must_be_stopped_is_refused_even_with_force(cluster, reader):
+    cluster.configs.put_target_state("src", TargetState.PAUSED)
     plan = EditPlan("Alter src", ((edit(reader, OFFSET, b'["src",{"f":1}]', b"{}"),),), (Stopped("src"),))
     with pytest.raises(ConflictError, match="src must be STOPPED for this, but is PAUSED"):
         check_plan(cluster.access, reader, plan, force=True)
