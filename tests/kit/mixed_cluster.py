@@ -269,6 +269,7 @@ class MixedCluster:
         statuses = self.up[0].get("/connectors?expand=status")
         owners = {}
         for name in names:
+            assert name in statuses, f"{name} is not known yet"
             status = statuses[name]["status"]
             assert len(status["tasks"]) == 1, f"{name}: {status}"
             self._assert_runs(name, status["connector"], [w for w in shown.workers if name in w.work.connectors])
