@@ -56,6 +56,7 @@ _FIGURES = {
     "moved_on_s": ("all RUNNING elsewhere after kill -9, s", "{:.1f}", False),
     "moved": ("tasks that move", "{:,.0f}", False),
     "gap_ms": ("longest gap of tasks that stay, ms", "{:,.0f}", False),
+    "rebalance_gap_ms": ("the same while tasks move, ms", "{:,.0f}", False),
     "quiet_gap_ms": ("the same while nobody joins, ms", "{:,.0f}", False),
     "moved_gap_ms": ("longest gap of tasks that move, ms", "{:,.0f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),

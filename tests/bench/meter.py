@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import psutil
 
-__all__ = ["ProcessTree", "Sample", "cpu_us_per_record", "longest_gap_ms", "sample_until", "steady_rate"]
+__all__ = ["ProcessTree", "Sample", "cpu_us_per_record", "longest_gap", "longest_gap_ms", "sample_until", "steady_rate"]
 
 # Finding new processes walks all of /proc: 3 ms. Reading times of known ones is 20 us each.
 _DISCOVER_EVERY_S = 0.25
@@ -105,8 +105,14 @@ def cpu_us_per_record(samples: Sequence[Sample]) -> float:
 
 def longest_gap_ms(times_ms: Sequence[int], begin_ms: int, end_ms: int) -> int:
     """The longest time without a record within a span; `times_ms` in order. Without any it is the whole span."""
+    before, after = longest_gap(times_ms, begin_ms, end_ms)
+    return after - before
+
+
+def longest_gap(times_ms: Sequence[int], begin_ms: int, end_ms: int) -> tuple[int, int]:
+    """From when to when that was."""
     inside = [time_ms for time_ms in times_ms if begin_ms < time_ms < end_ms]
-    return max(after - before for before, after in pairwise([begin_ms, *inside, end_ms]))
+    return max(pairwise([begin_ms, *inside, end_ms]), key=lambda gap: gap[1] - gap[0])
 
 
 def _time_at(samples: Sequence[Sample], records: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.compare import table
-from bench.meter import Sample, cpu_us_per_record, longest_gap_ms, steady_rate
+from bench.meter import Sample, cpu_us_per_record, longest_gap, longest_gap_ms, steady_rate
 
 
 def test_the_steady_rate_is_that_of_the_middle_of_the_run() -> None:
@@ -30,6 +30,7 @@ def test_the_longest_gap_counts_silence_at_both_ends_of_the_span() -> None:
 
     assert longest_gap_ms(times_ms, 100, 200) == 50
     assert longest_gap_ms(times_ms, 50, 130) == 50
+    assert longest_gap(times_ms, 175, 399) == (180, 399)
     assert longest_gap_ms(times_ms, 175, 399) == 219
     assert longest_gap_ms(times_ms, 200, 300) == 100
 
