@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.installed
 # A file's tests share fixtures and stay together; longest files first (tests/conftest.py)
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Workers and slots are many short processes: without compiled modules three workers are up after 16 s, not 5 s
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart check lint types layers unit test bench chaos mixed lock docs clean
