@@ -19,10 +19,10 @@ from kconnect.herder.state.instructions import Answer, FenceZombies, ModifyOffse
 from kconnect.herder.state.requests import (
     AskFence,
     AskOffsets,
-    AskPlan,
     AskPut,
     AskRemove,
     AskRestart,
+    AskRestartByPlan,
     AskStop,
     AskTasks,
 )
@@ -38,7 +38,7 @@ OF_LEADERS = [
     AskPut(C, CONFIG, None, replace=True),
     AskRemove(C),
     AskStop(C),
-    AskPlan(PLAN),
+    AskRestartByPlan(PLAN),
     AskTasks(C, [{}]),
     AskFence(C),
     AskOffsets(C, None),
@@ -110,7 +110,7 @@ def test_an_unknown_connector_is_not_found(request_):
     [
         (AskRemove(C), RemoveConfig(C)),
         (AskStop(C), StopTasks(C)),
-        (AskPlan(PLAN), PutRestart(PLAN)),
+        (AskRestartByPlan(PLAN), PutRestart(PLAN)),
         (AskTasks(C, [{"n": "1"}]), PutTasks(C, [{"n": "1"}])),
     ],
     ids=lambda value: type(value).__name__,

@@ -44,10 +44,10 @@ from kconnect.herder.state.mismatch import OwnSettings
 from kconnect.herder.state.requests import (
     AskFence,
     AskOffsets,
-    AskPlan,
     AskPut,
     AskRemove,
     AskRestart,
+    AskRestartByPlan,
     AskStop,
     AskTasks,
     Request,
@@ -325,7 +325,7 @@ class DistributedHerder(HerderQuestions):
         entry = self._config.find(name)
         kind = self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN
         status = self._status.find_connector(name, kind)
-        self._ask(AskPlan(RestartRequested(name, only_failed, include_tasks)))
+        self._ask(AskRestartByPlan(RestartRequested(name, only_failed, include_tasks)))
         if status is None:
             raise NotFoundError(f"Status for connector {name} not found")
         return restart_plan(status, include_tasks=include_tasks, only_failed=only_failed).status

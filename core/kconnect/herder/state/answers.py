@@ -37,10 +37,10 @@ from kconnect.herder.state.instructions import (
 from kconnect.herder.state.requests import (
     AskFence,
     AskOffsets,
-    AskPlan,
     AskPut,
     AskRemove,
     AskRestart,
+    AskRestartByPlan,
     AskStop,
     AskTasks,
     Request,
@@ -137,7 +137,7 @@ class RequestRules:
                 self._require(connector)
                 self._require_stopped(connector)
                 return ModifyOffsets(number, connector, offsets)
-            case AskPlan(plan):
+            case AskRestartByPlan(plan):
                 self._require(plan.connector, f"Unknown connector: {plan.connector}")
                 self._require_leader("Only the leader can process restart requests.")
                 return self._write(number, PutRestart(plan))

@@ -11,10 +11,10 @@ from kconnect.storage.config_topic import RestartRequested
 __all__ = [
     "AskFence",
     "AskOffsets",
-    "AskPlan",
     "AskPut",
     "AskRemove",
     "AskRestart",
+    "AskRestartByPlan",
     "AskStop",
     "AskTasks",
     "Request",
@@ -57,7 +57,7 @@ class AskRestart:
 
 
 @dataclass(frozen=True, slots=True)
-class AskPlan:
+class AskRestartByPlan:
     """Restart a connector and tasks of it, wherever they run (KIP-745)."""
 
     request: RestartRequested
@@ -86,4 +86,4 @@ class AskOffsets:
     offsets: Sequence[ConnectorOffset] | None = field(repr=False)
 
 
-Request = AskPut | AskRemove | AskStop | AskRestart | AskPlan | AskTasks | AskFence | AskOffsets
+Request = AskPut | AskRemove | AskStop | AskRestart | AskRestartByPlan | AskTasks | AskFence | AskOffsets
