@@ -56,7 +56,7 @@ _TEST_PLUGINS = Jar(
 
 
 def cluster_up(side: str, ground: Ground) -> Figures:
-    """Three workers started at the same time, until all are in the group and GET /health of each says so."""
+    """Three workers started at the same time, until all are in the group, healthy, and able to run tasks."""
     with _cluster(side, ground, "cluster-up") as cluster:
         return {"up_s": cluster.start(), "up_cpu_s": sum(tree.cpu_s() for tree in cluster.trees())}
 
@@ -291,13 +291,18 @@ def _node(side: str, ground: Ground, group: str, folder: Path) -> Node:
 
 
 def _start(node: Node) -> None:
-    """Until GET /health says that the worker is in its group."""
+    """Until GET /health says that the worker is in its group; of ours also until a slot is up for its tasks."""
     node.is_up = True
     if isinstance(node.worker, JavaConnect):
         node.worker.start(ready=False)
         eventually(lambda: is_healthy(node.url), _UP_S, f"{node.name} is healthy", pause_s=0.05)
     else:
         node.worker.start(_UP_S)
+        eventually(lambda: _has_slot(node), _UP_S, f"a slot of {node.name} is up", pause_s=0.05)
+
+
+def _has_slot(node: Node) -> bool:
+    return any(slot["attached"] for slot in node.get("/admin/slots"))
 
 
 def _owners(node: Node, names: Sequence[str], tasks: int, workers: set[str]) -> dict[str, str]:
