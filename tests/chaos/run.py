@@ -107,7 +107,9 @@ def chaos(folder: Path, plan: Plan, shape: Shape, say: Callable[[str], None]) ->
     with ChaosCluster(folder, shape) as cluster:
         cluster.start(plan.recover_s)
         say(f"{shape.workers} workers run; harm for {plan.duration_s:g} s, seed {plan.seed}")
-        harm = Harm(cluster.broker, cluster.services, plan.freeze_s, say, cluster.spark)
+        harm = Harm(
+            cluster.broker, cluster.services, plan.freeze_s, say, cluster.spark, stops_broker=not shape.exactly_once
+        )
         _harm(plan, harm)
         ended = time.monotonic()
         cluster.await_running(plan.recover_s)

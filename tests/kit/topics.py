@@ -52,7 +52,7 @@ def produce_lines(
             "bootstrap.servers": bootstrap,
             "linger.ms": 5,
             "queue.buffering.max.messages": 1_000_000,
-            "max.in.flight.requests.per.connection": 1,  # a fresh topic may refuse the first batch: keep the order
+            "enable.idempotence": True,  # a fresh topic may refuse the first batch: only this keeps the order then
             **_QUIET,
         }
     )

@@ -35,6 +35,10 @@ _ASK_S: Final = 5.0
 _ASK_PAUSE_S: Final = 0.1
 # How often who waits for the reader looks whether it stands still
 _LOOK_EVERY_S: Final = 1.0
+_OPEN_TRANSACTION: Final = (
+    "A transaction that is still open may hold back what follows it, until its transaction.timeout.ms. One that no "
+    "coordinator knows any more does so for good: see kafka-transactions.sh find-hanging and abort."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,9 +322,7 @@ class CompactedLog:
         return TimedOutError(
             f"Topic {self.topic} was not read to its end within {timeout_s:g} s ({setting}): partition {partition} is "
             f"at offset {given.get(partition, 0)} of {ends[partition]}{why}",
-            hint=None
-            if self._spec.isolation_level == READ_UNCOMMITTED
-            else "A transaction that is still open may hold back what follows it, until its transaction.timeout.ms.",
+            hint=None if self._spec.isolation_level == READ_UNCOMMITTED else _OPEN_TRANSACTION,
         )
 
 

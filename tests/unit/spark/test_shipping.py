@@ -23,6 +23,7 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
     packed = pack(ship, tmp_path / "cache", tmp_path)
     with zipfile.ZipFile(packed) as zipped:
         zipped.extractall(tmp_path / LIBRARY)
+    assert not list((tmp_path / LIBRARY).rglob("*.pyc"))
 
     told = subprocess.run(
         [sys.executable, "-c", "import kconnect.config.client_tables as found; print(found.__file__)"],
@@ -34,7 +35,6 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
 
     assert told.stdout.strip() == str(tmp_path / LIBRARY / "kconnect" / "config" / "client_tables.py"), told.stderr
     assert (tmp_path / LIBRARY / "kconnect" / "config" / "client_settings.json").exists()
-    assert not list((tmp_path / LIBRARY).rglob("*.pyc"))
 
 
 def test_a_zip_is_made_once_for_its_content_and_again_for_other_content(tmp_path):
