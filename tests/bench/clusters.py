@@ -23,7 +23,7 @@ from bench.starting import is_healthy
 from kconnect.devbroker import KAFKA_VERSION, JarSet
 from kconnect.devbroker.jars import Jar
 from kit.distributed_worker import Distributed, cluster_settings
-from kit.java_connect import JavaConnect
+from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect
 from kit.mixed_cluster import MixedCluster, Node
 from kit.topics import consume, create_topic, delete_topic, end_offset
 from kit.waiting import eventually
@@ -287,7 +287,10 @@ def _node(side: str, ground: Ground, group: str, folder: Path) -> Node:
         return Node(folder.name, Distributed(folder, ground.bootstrap, group, _SETTINGS))
     settings = cluster_settings(group) | _SETTINGS
     jars = JarSet("test-plugins", jars=[_TEST_PLUGINS]).fetch()
-    return Node(folder.name, JavaConnect(folder, ground.bootstrap, mode="distributed", worker=settings, jars=jars))
+    java = JavaConnect(
+        folder, ground.bootstrap, mode="distributed", worker=settings, jvm_options=RELEASE_JVM_OPTIONS, jars=jars
+    )
+    return Node(folder.name, java)
 
 
 def _start(node: Node) -> None:

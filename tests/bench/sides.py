@@ -15,7 +15,7 @@ from typing import Protocol
 import psutil
 
 from kit.cli import connect_command
-from kit.java_connect import JavaConnect, write_properties
+from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect, write_properties
 from kit.ports import free_port
 from kit.waiting import eventually
 
@@ -55,7 +55,9 @@ class JavaSide:
     """Java Connect with the JVM options of its release."""
 
     def __init__(self, folder: Path, bootstrap: str, *connectors: Mapping[str, str]) -> None:
-        self._worker = JavaConnect(folder, bootstrap, worker=_WORKER, connectors=connectors)
+        self._worker = JavaConnect(
+            folder, bootstrap, worker=_WORKER, connectors=connectors, jvm_options=RELEASE_JVM_OPTIONS
+        )
         self.url = self._worker.url
 
     def start(self) -> float:

@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from bench.ground import START_S, Figures, Ground
 from kit.cli import connect_command
 from kit.distributed_worker import Distributed
-from kit.java_connect import JavaConnect, write_properties
+from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect, write_properties
 from kit.topics import create_topic, delete_topic
 from kit.waiting import eventually
 
@@ -126,7 +126,11 @@ def _settings(ground: Ground, name: str, topic: str) -> dict[str, str]:
 
 def _java_ready_s(ground: Ground, name: str, topic: str) -> float:
     worker = JavaConnect(
-        ground.folder / name, ground.bootstrap, mode="distributed", worker=_settings(ground, name, topic)
+        ground.folder / name,
+        ground.bootstrap,
+        mode="distributed",
+        worker=_settings(ground, name, topic),
+        jvm_options=RELEASE_JVM_OPTIONS,
     )
     worker.prepare()
     began = time.monotonic()

@@ -19,14 +19,16 @@ from kit.ports import free_port
 from kit.rest_json import request_json
 from kit.waiting import eventually
 
-__all__ = ["JavaConnect", "write_properties"]
+__all__ = ["JVM_OPTIONS", "RELEASE_JVM_OPTIONS", "JavaConnect", "write_properties"]
 
 _MAIN = {
     "standalone": "org.apache.kafka.connect.cli.ConnectStandalone",
     "distributed": "org.apache.kafka.connect.cli.ConnectDistributed",
 }
-# What connect-standalone.sh of the release passes to the JVM.
-JVM_OPTIONS = (
+# For tests: a worker is up after half the processor's time, and few of them live long enough to miss a second compiler
+JVM_OPTIONS = ("-Xms64M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# What connect-standalone.sh and connect-distributed.sh of the release pass to the JVM; for whatever is compared
+RELEASE_JVM_OPTIONS = (
     "-Xms256M",
     "-Xmx2G",
     "-server",

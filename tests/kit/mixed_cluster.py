@@ -32,8 +32,6 @@ _SHARED = {
     "consumer.session.timeout.ms": "6000",
     "consumer.heartbeat.interval.ms": "1000",
 }
-# Four workers share the machine of a test: less memory, fewer threads, a faster start than the release's
-_JVM_OPTIONS = ("-Xms64M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 # A killed worker has to time out first, Java starts beside other work: generous, nothing waits it out.
 SETTLED_S = 180.0
 # In these a request is answered with 409 until the rebalance is over; Java gives 500 when the leader it knows is gone.
@@ -295,7 +293,7 @@ def mixed_cluster(broker: DevBroker, folder: Path, group: str, *, java: int, our
     nodes = []
     for number in range(1, java + 1):
         place = folder / f"java-{number}"
-        jvm = JavaConnect(place, broker.bootstrap, mode="distributed", worker=settings, jvm_options=_JVM_OPTIONS)
+        jvm = JavaConnect(place, broker.bootstrap, mode="distributed", worker=settings)
         nodes.append(Node(place.name, jvm))
     for number in range(1, ours + 1):
         own = {**settings, "kconnect.slots": "2"}
