@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # A file's tests share fixtures and stay together; longest files first (tests/conftest.py)
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
-# Workers and slots are many short processes: without compiled modules three workers are up after 16 s, not 5 s
+# Workers and slots are many processes: where none may keep compiled modules, each compiles all of them at its start
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

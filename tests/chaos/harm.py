@@ -22,10 +22,9 @@ KINDS = ("worker", "slot", "broker", "freeze", "freeze-worker")
 """kill -9 of a worker, of a slot; kill -9 or stop of the broker, and its start; SIGSTOP of a worker with all its
 processes, of the worker's process alone.
 
-Where transactions are open a broker is only killed. The only broker of a cluster that is stopped in good order has no
-leaders any more while it still coordinates: it notes commits as complete whose markers no partition got, and after its
-start nobody ends them. Seen with Kafka 4.3: CompleteCommit in __transaction_state, no marker behind the records, and
-read_committed consumers stood there for good. With a second broker the leaders move first."""
+Where transactions are open a broker is only killed. One run stopped its only broker (Kafka 4.3) in good order while
+tasks wrote: afterwards __transaction_state had CompleteCommit for transactions whose partitions have no marker behind
+their records, and readers of what is committed stood there for good. Why the broker does that is not known."""
 ON_SPARK = (*KINDS, "executor")
 """On a Spark cluster also kill -9 of an executor, with all slots in it."""
 

@@ -17,13 +17,13 @@ from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
 
-_LINES_A_STEP = 100
+_LINES_A_STEP = 500
 _STEP_S = 0.02
 _LINE_BYTES = 14
 
 
 class Writer:
-    """Appends numbered lines to a file, some 5,000 a second, until it is stopped."""
+    """Appends numbered lines to a file, some 20,000 a second, until it is stopped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,7 +81,7 @@ class Stream:
         """How many that are, repeats counted, without reading them."""
         return self.sink.stat().st_size // _LINE_BYTES if self.sink.exists() else 0
 
-    def flows(self, more: int = 2_000, within_s: float = 30.0) -> None:
+    def flows(self, more: int = 5_000, within_s: float = 30.0) -> None:
         """Wait until so many more lines are in the topic and in the sink's file."""
         topic_goal, sink_goal = self.arrived() + more, self.sunk_count() + more
         eventually(

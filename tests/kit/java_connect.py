@@ -25,7 +25,7 @@ _MAIN = {
     "standalone": "org.apache.kafka.connect.cli.ConnectStandalone",
     "distributed": "org.apache.kafka.connect.cli.ConnectDistributed",
 }
-# For tests: a worker is up after half the processor's time, and few of them live long enough to miss a second compiler
+# Workers of tests share the machine: less memory, fewer threads, a faster start than the release's
 JVM_OPTIONS = ("-Xms64M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 # What connect-standalone.sh and connect-distributed.sh of the release pass to the JVM; for whatever is compared
 RELEASE_JVM_OPTIONS = (

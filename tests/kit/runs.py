@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +27,13 @@ _MARK = "KIT_RUN"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended. `cpu_s` is the processor's time, of it and of what it waited for: the same on a busy machine.
+    """How a run ended, and after how many seconds; `cpu_s` is the processor's time, of it and of what it waited for.
 
     `stderr` is the whole of it, log and all.
     """
 
     code: int
+    seconds: float
     cpu_s: float
     stderr: str
 
@@ -53,7 +55,7 @@ class Run:
         self._mark = uuid.uuid4().hex
         changed = cli_env(home, {_MARK: self._mark}) | dict(env or {})
         self._log = folder / f"run-{self._mark[:6]}.log"
-        self._cpu_before_s = _cpu_of_children_s()
+        self._began, self._cpu_before_s = time.monotonic(), _cpu_of_children_s()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*connect_command(), "standalone", *args],
@@ -78,7 +80,7 @@ class Run:
             code = self.process.wait(within_s)
         except subprocess.TimeoutExpired as err:
             raise AssertionError(f"it still runs after {within_s:g} s\n{self.stderr[-4000:]}") from err
-        return Ended(code, _cpu_of_children_s() - self._cpu_before_s, self.stderr)
+        return Ended(code, time.monotonic() - self._began, _cpu_of_children_s() - self._cpu_before_s, self.stderr)
 
     def left_running(self) -> list[str]:
         """Processes that it started, directly or not, and that live."""
