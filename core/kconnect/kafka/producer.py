@@ -99,6 +99,9 @@ class Delivery:
         if error.code() in _PURGED:
             self._failed = True  # we dropped it ourselves: never tolerated, never reported
             return
+        if error.code() == KafkaError._DESTROY:
+            # What librdkafka says of a record whose partition left the metadata while its retry was under way.
+            error = KafkaError(KafkaError._UNKNOWN_PARTITION)
         where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
         failure = DeliveryFailure(
             topic, partition, error.name(), connect_error(f"A record could not be written to {where}", error)
