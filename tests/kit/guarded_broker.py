@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported there
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -17,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 
 from kconnect.devbroker import DevBroker
 from kit.ports import free_port
+from kit.waiting import eventually
 
 # What makes a broker look at its rules at all
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -45,9 +47,12 @@ def add_rules(
     *operations: AclOperation,
     permission: AclPermissionType = AclPermissionType.ALLOW,
 ) -> None:
-    """Allow, or deny, a principal these operations on one resource."""
+    """Allow, or deny, a principal these operations on one resource; they hold when it returns."""
     literal = ResourcePatternType.LITERAL
     rules = [AclBinding(kind, name, literal, principal, "*", operation, permission) for operation in operations]
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})  # must live until the answer is there
     for done in admin.create_acls(rules).values():
         done.result(60)
+    # The controller has answered; the broker judges by its own copy, and tells what is in that
+    whose = AclBindingFilter(kind, name, literal, principal, None, AclOperation.ANY, AclPermissionType.ANY)
+    eventually(lambda: set(rules) <= set(admin.describe_acls(whose).result(60)), 60, f"the broker knows {rules}")
