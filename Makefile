@@ -46,9 +46,8 @@ layers: install
 unit: install  ## unit tests alone: under two minutes
 	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
-test: install  ## all tests, on a real broker, real Spark and real Java Connect; pages alone, as their ports are fixed
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) --ignore tests/docs tests
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q tests/docs
+test: install  ## all tests, on a real broker, real Spark and real Java Connect
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) tests
 
 bench: install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)

@@ -23,7 +23,7 @@ from kit.ports import free_port
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
-_LONGEST_FIRST = {"faults": 0, "interop": 1, "integration": 2, "differential": 3}
+_LONGEST_FIRST = {"faults": 0, "interop": 1, "docs": 2, "integration": 3, "differential": 4}
 
 
 def pytest_configure(config: pytest.Config) -> None:

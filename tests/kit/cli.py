@@ -37,7 +37,8 @@ def connect_command() -> list[str]:
 
 def cli_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "KCONNECT_", "COLUMNS"))}
+    ours = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return kept | {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "NO_COLOR": "1"} | dict(env or {})
 
 
