@@ -1,4 +1,8 @@
-"""Whether a standalone cluster's master is there: asked by us, since Spark says nothing of one for a minute."""
+"""Whether a cluster takes us: its master is there, and gives the application its place.
+
+Asked and told by us, since Spark says nothing of a standalone master that is away for a minute, and of a full YARN
+queue at no time.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from kconnect.errors import EnvironmentProblemError
 
-__all__ = ["await_master", "master_addresses"]
+__all__ = ["await_master", "master_addresses", "told_while_queued"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +58,31 @@ def await_master(master: str, timeout_s: float, stopping: threading.Event) -> No
             log.warning("No Spark master answers at %s, it is tried for %g s: %s", master, timeout_s, said)
             is_told = True
         stopping.wait(min(_PAUSE_S, max(deadline_s - time.monotonic(), 0.0)))
+
+
+@contextmanager
+def told_while_queued(master: str, every_s: float) -> Iterator[None]:
+    """Warns each `every_s` seconds inside: a cluster may let an application wait for as long as it likes."""
+    done = threading.Event()
+
+    def tell() -> None:
+        began_s = time.monotonic()
+        while not done.wait(every_s):
+            log.warning(
+                "%s has not begun this worker's application in %.0f s, and no task runs before: it is full, has no "
+                "node for what the application asks (on YARN its queue, spark.yarn.am.memory), or does not answer. "
+                "It is waited for",
+                master,
+                time.monotonic() - began_s,
+            )
+
+    teller = threading.Thread(target=tell, name="spark-queued", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def _problems(addresses: Sequence[tuple[str, int]], timeout_s: float) -> Mapping[str, str]:

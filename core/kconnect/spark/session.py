@@ -24,7 +24,7 @@ from kconnect.spark import entry
 from kconnect.spark.archive import RECORDING, ClassArchive
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
-from kconnect.spark.master import await_master
+from kconnect.spark.master import await_master, told_while_queued
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
 from kconnect.spark.slot import SlotSpec
@@ -234,8 +234,9 @@ class SparkApplication:
         for key, value in spark_conf(self._settings, self._folder).items():
             conf.set(key, value)
         try:
-            # A plain context: a SparkSession takes another second, and slots need none.
-            context = SparkContext(conf=conf, gateway=gateway)
+            with told_while_queued(conf.get("spark.master") or "", self._settings.start_timeout_s):
+                # A plain context: a SparkSession takes another second, and slots need none.
+                context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:  # py4j's and Spark's errors share no root
             reason = _reason(error)
             self._jvm.stop(0.1)

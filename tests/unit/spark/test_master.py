@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from kconnect.spark.master import master_addresses
+from kconnect.spark.master import master_addresses, told_while_queued
+from kit.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,12 @@ from kconnect.spark.master import master_addresses
 )
 def test_masters_are_asked_where_spark_would_look_for_them(master, addresses):
     assert master_addresses(master) == addresses
+
+
+def test_a_cluster_that_lets_an_application_wait_is_told_of_until_it_begins(caplog):
+    with told_while_queued("yarn", 0.02):
+        eventually(lambda: len(caplog.records) > 1, 5, "told again and again")
+    told = len(caplog.records)
+    assert "yarn has not begun this worker's application" in caplog.messages[0]
+    threading.Event().wait(0.1)
+    assert len(caplog.records) == told, "not once it has begun"
