@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -171,7 +172,8 @@ class CliSession:
             self.direct.close()
 
     def say(self, text: str) -> None:
-        """Talk: to stderr."""
+        """Talk: to stderr, behind all results so far, also where both streams go to one file."""
+        _flush_results()
         typer.echo(text, err=True)
 
     def complain(self, error: BaseException) -> int:
@@ -179,6 +181,7 @@ class CliSession:
         from kconnect.redaction import redact
 
         sentence, hint, code = explain(error)
+        _flush_results()
         typer.secho(redact(sentence), fg="red", err=True)
         if hint:
             typer.echo(f"Hint: {redact(hint)}", err=True)
@@ -277,3 +280,9 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     added = (keyword(name, kind, False if kind is Verbose else None) for name, kind in shared.items())
     return as_command(call, command, [context, *own, *added])
+
+
+def _flush_results() -> None:
+    """Results wait in Python's buffer when stdout is no terminal, and talk does not."""
+    with suppress(BrokenPipeError):  # whoever reads is gone; the end of the command tells that by its exit code
+        sys.stdout.flush()

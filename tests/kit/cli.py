@@ -37,7 +37,7 @@ def connect_command() -> list[str]:
 
 def cli_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars."""
-    ours = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_")
+    ours = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_", "PYTHONUNBUFFERED")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return kept | {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "NO_COLOR": "1"} | dict(env or {})
 
