@@ -36,7 +36,7 @@ def test_a_detached_broker_is_shown_used_and_stopped_by_later_commands(home: Pat
         produce_lines(status["bootstrap"], "t", ["x"])
         assert consume_values(status["bootstrap"], "t", 1) == [b"x"]
 
-        again = cli_run("broker", "start", home=home, expect=4)
+        again = cli_run("broker", "start", "--port", str(free_port()), home=home, expect=4)
         assert again.stderr.startswith(
             f"A broker already runs on the data folder {status['data_dir']} (pid {status['pid']}"
         )
@@ -91,6 +91,8 @@ def test_a_broker_stopped_from_elsewhere_ends_the_command_in_peace(home: Path) -
 
 def test_errors_are_a_sentence_and_a_hint_without_a_trace(home: Path, broker: DevBroker) -> None:
     def lines(*args: str, env: dict[str, str] | None = None) -> list[str]:
+        if "--port" not in args:
+            args = (*args, "--port", str(free_port()))
         return cli_run("broker", "start", *args, home=home, env=env, expect=1).stderr.splitlines()
 
     taken = lines("--port", str(broker.port))

@@ -158,7 +158,7 @@ def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> dict[str, dict[in
     """How far each topic was read. Errors: ConflictError when the record in force of a key is not that of the plan."""
     looked_at: dict[str, dict[int, int]] = {}
     for (which, topic), edits in _by_topic(plan.edits).items():
-        latest = Latest()
+        latest = Latest(over_partitions=which is not InternalTopic.CONFIG)
         for record in reader.records(which, topic=topic):
             latest.apply(record)
             looked_at.setdefault(record.topic, {})[record.partition] = record.offset + 1

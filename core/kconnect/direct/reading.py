@@ -50,24 +50,41 @@ class Bounds:
 
 
 class Latest:
-    """The newest record of each key that has a value: where what is in force was written. Memory: live keys."""
+    """The newest record of each key that has a value: where what is in force was written.
 
-    def __init__(self) -> None:
+    Partitions are read in any order. Of a key that two of them hold, which takes a producer with another partitioner,
+    the record with the later time counts, so that every look finds the same one. Differs: Java's workers take the one
+    that happens to be read last. Memory: live keys; with `over_partitions` also those of tombstones that are there.
+    """
+
+    def __init__(self, *, over_partitions: bool = False) -> None:
+        self._over_partitions = over_partitions
         self._by_key: dict[bytes, LogRecord] = {}
 
-    def apply(self, record: LogRecord) -> None:
+    def apply(self, record: LogRecord) -> bool:
+        """Take it in; False when another partition holds a newer one of its key."""
         key = record.key or b""
-        if record.value is None:
-            self._by_key.pop(key, None)
-        else:
+        known = self._by_key.get(key)
+        if known is not None:
+            if known.partition != record.partition and _age(known) > _age(record):
+                return False
+            if known.value is None or record.value is None:
+                del self._by_key[key]
+        if record.value is not None or self._over_partitions:
             self._by_key[key] = record
+        return True
 
     def get(self, key: bytes) -> LogRecord | None:
-        return self._by_key.get(key)
+        found = self._by_key.get(key)
+        return None if found is None or found.value is None else found
 
     def all(self) -> list[LogRecord]:
         """In the order in which the keys came."""
-        return list(self._by_key.values())
+        return [record for record in self._by_key.values() if record.value is not None]
+
+
+def _age(record: LogRecord) -> tuple[int, int]:
+    return record.timestamp_ms or 0, record.partition
 
 
 class Seen:
@@ -149,11 +166,11 @@ class ClusterReader:
 
     def statuses(self, bounds: Bounds = Bounds(), *, any_kind: bool = False) -> StatusView:
         """The status topic."""
-        cache, latest, seen = StatusCache(), Latest(), Seen()
+        cache, latest, seen = StatusCache(), Latest(over_partitions=True), Seen()
         for record in self.records(InternalTopic.STATUS, bounds):
             event = decode_record(record.key, record.value)
-            cache.apply(event)
-            latest.apply(record)
+            if latest.apply(record):
+                cache.apply(event)
             is_stranger = isinstance(event, Ignored) and kind_of(record.key) is not InternalTopic.STATUS
             seen.count(record, is_stranger=is_stranger)
         if not any_kind:
@@ -162,11 +179,10 @@ class ClusterReader:
 
     def offsets(self, bounds: Bounds = Bounds(), topic: str | None = None, *, any_kind: bool = False) -> OffsetView:
         """The worker's offsets topic, or a connector's own one."""
-        cache, latest, seen = OffsetCache(), Latest(), Seen()
+        cache, latest, seen = OffsetCache(), Latest(over_partitions=True), Seen()
         for record in self.records(InternalTopic.OFFSET, bounds, topic=topic):
-            if record.key is not None:
+            if latest.apply(record) and record.key is not None:
                 cache.apply(record.key, record.value, record.timestamp_ms)
-            latest.apply(record)
             seen.count(record, is_stranger=isinstance(canonical_key(record.key or b""), bytes))
         if not any_kind:
             self._check_kind(InternalTopic.OFFSET, seen, topic)
