@@ -106,7 +106,7 @@ def test_wait_returns_when_the_state_is_reached(connect, herder):
         0,
         "orders is RUNNING\n",
     )
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 3
     timer.join()
 
 

@@ -101,7 +101,7 @@ def test_a_task_that_never_stops_is_left_behind_in_time_and_says_nothing_more(la
     left = launcher.stop_tasks([stuck.id, other.id], 0.5)
 
     assert left == {stuck.id}
-    assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < 3.0
     again = journal_spec("stuck", tmp_path / "again")
     launcher.start_tasks([again])
     events.await_state(RunState.RUNNING, again)

@@ -80,4 +80,4 @@ def test_a_guard_that_can_not_stand_ends_the_start_with_exit_code_2_and_names_th
         worker_of(tmp_path, "127.0.0.1:1", settings).start()
     assert caught.value.exit_code == EXIT_WORKER
     assert "worker.properties" in f"{caught.value}{caught.value.hint}"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 3
