@@ -77,14 +77,14 @@ class YarnCluster:
 
     def start(self) -> YarnCluster:
         self._write_configuration()
-        self._launch("manager", _MANAGER, self.configuration)
+        self._launch("manager", _MANAGER)
         eventually(self._is_up, _START_S, "the resource manager answers")
         return self
 
     def add_node(self) -> None:
         """One node that takes eight containers, and wait until the manager has it."""
         before = self._nodes()
-        self._launch("node", _NODE, self.configuration)
+        self._launch("node", _NODE)
         eventually(lambda: self._nodes() > before, _START_S, "a node with the resource manager")
 
     def _is_up(self) -> bool:
@@ -133,9 +133,9 @@ class YarnCluster:
         living = [process for process in self._processes if process.poll() is None]
         return [child for process in living for child in psutil.Process(process.pid).children(recursive=True)]
 
-    def _launch(self, name: str, main: str, configuration: Path) -> None:
+    def _launch(self, name: str, main: str) -> None:
         jars = JarSet("yarn", folder=cache_folder() / "jars" / f"hadoop-{_HADOOP}", jars=_JARS).fetch()
-        class_path = [str(configuration), *map(str, jars), f"{spark_home()}/jars/*"]
+        class_path = [str(self.configuration), *map(str, jars), f"{spark_home()}/jars/*"]
         java = find_java("YARN").executable
         env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         with (self._folder / f"{name}.log").open("ab") as log:
