@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kconnect.model import RunState
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 from kit.spark_cluster import bare_interpreter
 from kit.standalone import Standalone
@@ -75,6 +76,7 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
         eventually(
             lambda: "yarn has not begun this worker's application" in worker.log_text(), _START_S, "a full cluster"
         )
+        worker.await_task(f"{topic}-in", RunState.UNASSIGNED)
         yarn.add_node()
         more_lines_arrive()
         (application,) = yarn.applications()
@@ -87,4 +89,4 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
             lambda: [app for app in yarn.applications() if app["state"] == "FINISHED"], 30, "its end"
         )
         assert application["finalStatus"] == "SUCCEEDED"
-        assert not yarn.executors()
+        eventually(lambda: not yarn.executors(), 30, "no executor outlives its application")

@@ -159,8 +159,7 @@ def test_where_topics_may_not_be_created_a_missing_or_deleted_one_fails_the_task
     assert "uthorization failed" in line
     assert "rant the " in line
     assert f"A record could not be written to topic {there!r}" in deleted
-    refused_in_flight, refused_when_handed_over = "The topic was deleted", "Create the topic"
-    assert refused_in_flight in deleted or refused_when_handed_over in deleted
+    assert "The topic was deleted" in deleted
 
 
 def topic_deleted_under_a_source(host: PipelineHost, bootstrap: str, topic: str) -> str:
@@ -188,7 +187,7 @@ def topic_deleted_under_a_source(host: PipelineHost, bootstrap: str, topic: str)
     trace = failed(host, spec)
     written = host.counters(spec).records_written
     assert written < len(rows)
-    assert host.offsets.of(name)[-1] == {"row": written - 1}
+    assert host.offsets.of(name) == [{"row": written - 1}]
     return trace.splitlines()[0]
 
 

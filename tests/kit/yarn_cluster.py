@@ -106,8 +106,9 @@ class YarnCluster:
         """The executors that run, oldest first."""
         found = []
         for process in self._below():
-            if process.name() == "java" and any("YarnCoarseGrainedExecutor" in word for word in process.cmdline()):
-                found.append(process)
+            with suppress(psutil.NoSuchProcess):  # it ended meanwhile, and runs no more
+                if process.name() == "java" and any("YarnCoarseGrainedExecutor" in word for word in process.cmdline()):
+                    found.append(process)
         return sorted(found, key=lambda process: process.create_time())
 
     def log_text(self, name: str) -> str:

@@ -164,11 +164,14 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
 
 _TIMED_OUT = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})
 _UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+_NO_TOPIC = (
+    "The topic was deleted or never made. Create the topic, or let the broker create it (auto.create.topics.enable)."
+)
 _HINTS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this topic.",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this consumer group.",
     KafkaError.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic and producer.override.max.request.size.",
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "Create the topic, or let the broker create it (auto.create.topics.enable).",
-    KafkaError._UNKNOWN_TOPIC: "Create the topic, or let the broker create it (auto.create.topics.enable).",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: _NO_TOPIC,
+    KafkaError._UNKNOWN_TOPIC: _NO_TOPIC,
     KafkaError._UNKNOWN_PARTITION: "The topic was deleted, or the record names a partition that it does not have.",
 }
