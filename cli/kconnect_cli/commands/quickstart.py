@@ -40,6 +40,8 @@ _FILLING = b"." * 91  # with number, space and line end: 101 bytes, 100 of them 
 # A cold machine downloads nothing here any more, but may need 20 s for Spark's first start
 _WITHIN_S = 90.0
 _SOURCE, _SINK, _TOPIC = "quickstart-in", "quickstart-out", "quickstart"
+# Without these the source warns that its topic does not exist: not what a first screen should begin with
+_NEW_TOPIC = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _worker_properties(bootstrap: str, places: _Places) -> dict[str, str]:
 def _connectors(places: _Places) -> list[ConnectorFile]:
     from kconnect.config import ConnectorFile
 
-    source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": _TOPIC}
+    source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": _TOPIC} | _NEW_TOPIC
     sink = {"connector.class": "FileStreamSink", "file": str(places.sink), "topics": _TOPIC}
     return [
         ConnectorFile(places.folder / f"{name}.properties", name, {"name": name, **config}, None)
@@ -168,7 +170,7 @@ def _until(check: Callable[[], T], what: str) -> T:
         if answer := check():
             return answer
         time.sleep(0.002)
-    raise TimedOutError(f"The quickstart waited {_WITHIN_S:g} s in vain until {what}", hint="Run it with --verbose.")
+    raise TimedOutError(f"The quickstart gave up after {_WITHIN_S:g} s waiting until {what}", hint="Run it with --verbose.")
 
 
 class _Steps:
