@@ -170,7 +170,7 @@ def _until(check: Callable[[], T], what: str) -> T:
         if answer := check():
             return answer
         time.sleep(0.002)
-    raise TimedOutError(f"The quickstart gave up after {_WITHIN_S:g} s waiting until {what}", hint="Run it with --verbose.")
+    raise TimedOutError(f"Gave up after {_WITHIN_S:g} s waiting until {what}", hint="Run it with --verbose.")
 
 
 class _Steps:
