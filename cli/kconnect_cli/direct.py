@@ -108,7 +108,7 @@ def tell_who_lives(session: CliSession, names: Collection[str]) -> None:
     try:
         live = live_group(client.access)
     except ConnectError as err:  # what was read stands; only the note is missing
-        session.say(f"Whether workers run can not be told: {err}")
+        session.say(f"Whether workers run cannot be told: {err}")
         return
     if not live.is_live:
         session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")

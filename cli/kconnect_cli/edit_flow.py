@@ -61,7 +61,7 @@ def carry_out(
     for note in plan.notes:
         session.say(note)
     if plan.is_empty:
-        session.say(f"{plan.title}: nothing to do, all is so already.")
+        session.say(f"{plan.title}: already up to date.")
         if dry_run or session.output in (Format.JSON, Format.YAML):
             _write_plan(session, plan, masks, as_settings=as_settings)
         return

@@ -61,7 +61,7 @@ class Failure(Exception):
 
 
 class UsageProblem(ConnectError):
-    """The command was called in a way that can not be carried out; exit code 2."""
+    """The command was called in a way that cannot be carried out; exit code 2."""
 
 
 class Explained(NamedTuple):

@@ -1,7 +1,7 @@
 """`connect standalone --watch`: connectors follow their files. What is created, changed or removed there is so here.
 
 Files are looked at twice a second; a change counts when two looks agree, so that a half-written file is not read.
-A file that can not be read, or whose connector is refused, is told, and its connector stays as it is.
+A file that cannot be read, or whose connector is refused, is told, and its connector stays as it is.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class FileWatch:
         except NotFoundError:
             log.info("Connector %s, which %s defined, was deleted before", name, path)
         except ConnectError as err:
-            log.error("Connector %s, which %s no longer defines, can not be deleted: %s", name, path, err)
+            log.error("Connector %s, which %s no longer defines, cannot be deleted: %s", name, path, err)
         else:
             log.info("Deleted connector %s, which %s no longer defines", name, path)
 

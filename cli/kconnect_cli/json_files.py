@@ -48,6 +48,6 @@ def write_whole_file(name: str, text: str, *, is_secret: bool = False) -> None:
             os.fsync(out.fileno())
         beside.replace(path)
     except OSError as err:
-        raise ConnectError(f"{name} can not be written: {err.strerror}") from err
+        raise ConnectError(f"{name} cannot be written: {err.strerror}") from err
     finally:
         beside.unlink(missing_ok=True)

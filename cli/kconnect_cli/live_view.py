@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kconnect.errors import ConnectError
+from kconnect.wording import counted
 from kconnect_cli.commands.connectors_status import root_cause
 from kconnect_cli.output import STATE_STYLES, state_counts
 
@@ -74,7 +75,7 @@ class Rates:
 
     def add(self, now_s: float, counters: Mapping[TaskId, TaskCounters]) -> dict[TaskId, float]:
         """Take counters as they are now; gives rates of tasks that were seen before, not below zero (a new run)."""
-        moved = {task: _moved(counted) for task, counted in counters.items()}
+        moved = {task: _moved(found) for task, found in counters.items()}
         self._seen.append((now_s, moved))
         while len(self._seen) > 2 and self._seen[1][0] <= now_s - _RATE_WINDOW_S:
             self._seen.popleft()
@@ -91,7 +92,7 @@ def page(facts: Facts, height: int) -> RenderableType:
     states = [str(task.state) for status in facts.statuses for task in status.tasks]
     title = Text.assemble(
         (facts.where, "bold"),
-        f"  up {_length(facts.up_s)}  {len(facts.statuses)} connectors, tasks: {state_counts(states)}",
+        f"  up {_length(facts.up_s)}  {counted(len(facts.statuses), 'connector')}, tasks: {state_counts(states)}",
         ("  Ctrl-C stops", "dim"),
         no_wrap=True,
         overflow="ellipsis",
@@ -198,7 +199,7 @@ class _LastLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._kept.append(self.format(record))
-        except Exception:  # a line that can not be written is told, as every handler does
+        except Exception:  # a line that cannot be written is told, as every handler does
             self.handleError(record)
 
     def last(self) -> list[str]:
@@ -220,15 +221,15 @@ def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
         rows.append(_row(status.name, "", str(own.state), "", "", "", root_cause(own.trace)))
     for task in status.tasks:
         id_ = TaskId(status.name, task.id)
-        counted, rate = facts.counters.get(id_), facts.rates.get(id_)
+        found, rate = facts.counters.get(id_), facts.rates.get(id_)
         rows.append(
             _row(
                 status.name,
                 str(task.id),
                 str(task.state),
                 "-" if rate is None else f"{rate:,.0f}",
-                "-" if counted is None else f"{_moved(counted):,}",
-                "-" if counted is None else str(counted.errors),
+                "-" if found is None else f"{_moved(found):,}",
+                "-" if found is None else str(found.errors),
                 root_cause(task.trace),
             )
         )

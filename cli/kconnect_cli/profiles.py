@@ -91,7 +91,7 @@ def _secret(
         try:
             return Path(file).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as err:
-            raise ConnectError(f"The {what} can not be read: {err}") from err
+            raise ConnectError(f"The {what} cannot be read: {err}") from err
     return itself
 
 
@@ -107,7 +107,7 @@ class Profiles:
         if name in self.known:
             return self.known[name]
         hint = did_you_mean(name, self.known) or "`connect contexts list` shows what there is."
-        raise NotFoundError(f"There is no context {name}", hint=hint)
+        raise NotFoundError(f"Unknown context: {name}", hint=hint)
 
     def with_profile(self, name: str, profile: Profile) -> Profiles:
         """With one more, or another under the name; the first becomes the current one."""

@@ -67,7 +67,7 @@ def unmasked(name: str, config: Mapping[str, str], live: Mapping[str, str] | Non
             continue
         if live is None or key not in live:
             raise ConfigError(
-                f"{where}: {key} of {name} is {HIDDEN}, which stands for a secret that is not there",
+                f"{where}: {key} of {name} is {HIDDEN}, which stands for a secret that does not exist",
                 hint="Write the secret itself, or a reference to it such as ${file:/run/secrets/db:password}.",
             )
         found[key] = live[key]

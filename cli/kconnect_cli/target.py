@@ -47,7 +47,7 @@ class Target:
     places: Sequence[Profile] = ()
 
     def access(self, environ: Mapping[str, str]) -> ClientAccess | None:
-        """User, password and certificates; None without any. Errors: ConnectError when a password can not be read."""
+        """User, password and certificates; None without any. Errors: ConnectError when a password cannot be read."""
         from kconnect.client import ClientAccess
 
         user = next((place.user for place in self.places if place.user is not None), None)

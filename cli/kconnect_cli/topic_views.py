@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kconnect.wording import counted
 from kconnect_cli.commands.connectors_status import root_cause
 from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_text
 
@@ -128,7 +129,7 @@ def _note(row: Row) -> str:
     if row["lost_tasks"]:
         notes.append("may have lost its tasks to compaction")
     if row["task_count_record"] is not None:
-        notes.append(f"{row['task_count_record']} producers recorded for fencing")
+        notes.append(f"{counted(row['task_count_record'], 'producer')} recorded for fencing")
     return "; ".join(notes)
 
 
@@ -150,4 +151,4 @@ def _ago(seconds: float | None) -> str:
     for length_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * length_s:
             return f", {seconds // length_s:.0f} {unit} ago"
-    return f", {seconds:.0f} seconds ago"
+    return f", {counted(round(seconds), 'second')} ago"

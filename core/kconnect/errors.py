@@ -4,7 +4,7 @@ ConnectError                      the root; catch this to catch all of ours
 ├── RetriableError                the same call may succeed later
 ├── DataError                     a record or a schema is wrong: retrying is useless
 │   ├── SchemaBuilderError        a schema was put together wrongly
-│   └── SchemaProjectorError      a value can not be read with the other schema
+│   └── SchemaProjectorError      a value cannot be read with the other schema
 ├── ConfigError                   settings are wrong: carries one ConfigProblem for each
 ├── NotFoundError                 a connector, task, plugin or file that is not there (REST 404)
 ├── AlreadyExistsError            the name is taken (REST 409)
@@ -77,7 +77,7 @@ class SchemaBuilderError(DataError):
 
 
 class SchemaProjectorError(DataError):
-    """A value written with one schema can not be read with the other. Source: SchemaProjectorException."""
+    """A value written with one schema cannot be read with the other. Source: SchemaProjectorException."""
 
 
 @dataclass(frozen=True, slots=True)

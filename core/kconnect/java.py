@@ -31,7 +31,7 @@ class Java:
 def find_java(purpose: str = "the Kafka broker", *, env: Mapping[str, str] | None = None) -> Java:
     """The Java of JAVA_HOME, else the one on the PATH; Java 17 or newer.
 
-    Errors: EnvironmentProblemError, one sentence, when there is none, it can not be run or it is too old.
+    Errors: EnvironmentProblemError, one sentence, when there is none, it cannot be run or it is too old.
     """
     env = os.environ if env is None else env
     needed = f"Java {MINIMUM_JAVA} or newer is needed for {purpose}"
@@ -78,7 +78,7 @@ def _ask(executable: Path, needed: str) -> Java:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as err:
-        raise EnvironmentProblemError(f"{needed}; {executable} can not be run: {err}", hint=_HINT) from err
+        raise EnvironmentProblemError(f"{needed}; {executable} cannot be run: {err}", hint=_HINT) from err
     version = parse_version(answer.stderr + answer.stdout)
     if version is None:  # macOS has a java that only says where to get one
         said = (answer.stderr + answer.stdout).strip().splitlines()

@@ -30,4 +30,4 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
 }
 
 ONLY_OURS = frozenset({"python-source", "two-sources", "cluster-list"})
-"""Cases that Java Connect can not run, or takes ten minutes for."""
+"""Cases that Java Connect cannot run, or takes ten minutes for."""

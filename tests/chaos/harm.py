@@ -76,7 +76,7 @@ class Harm:
         self.done: dict[str, int] = {}
 
     def do(self, deed: Deed) -> None:
-        """Do it; what can not be done to the one chosen is done to the next."""
+        """Do it; what cannot be done to the one chosen is done to the next."""
         if deed.kind == "broker":
             is_killed = deed.choose % 2 == 0 or not self._stops_broker
             self._restart_broker(is_killed=is_killed)

@@ -132,7 +132,7 @@ def test_a_mask_without_a_secret_behind_it_is_refused(connect, herder, tmp_path)
     for verb in ("apply", "create"):
         code, _, err = connect("connectors", verb, "-f", path)
         assert code == 1
-        assert "pin of fresh is [hidden], which stands for a secret that is not there" in err
+        assert "pin of fresh is [hidden], which stands for a secret that does not exist" in err
     assert "fresh" not in herder.known
 
 

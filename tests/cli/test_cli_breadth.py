@@ -284,7 +284,7 @@ def test_contexts_choose_the_worker_and_their_file_is_the_owners(connect, url, m
     assert connect("contexts", "use", "away")[0] == 0
     assert connect("connectors", "list")[0] == 5
     assert connect("contexts", "list", "-o", "name")[1] == "away\nhere\n"
-    assert connect("contexts", "use", "hre")[::2] == (3, "There is no context hre\nHint: Did you mean here?\n")
+    assert connect("contexts", "use", "hre")[::2] == (3, "Unknown context: hre\nHint: Did you mean here?\n")
     assert connect("contexts", "remove", "away")[0] == 0
     assert json.loads(connect("contexts", "list", "-o", "json")[1]) == [{"name": "here", "current": False, "url": url}]
 

@@ -126,7 +126,7 @@ def test_the_history_of_configs_shows_changes_and_no_secret(connect, well):
         "  + file = /new",
     ]
     assert "hunter" not in out
-    assert err == "Who made a change stands in no record of the config topic.\n"
+    assert err == "The config topic does not record who made a change.\n"
     _, revealed, _ = connect(well, "config", "history", "src", "--show-secrets")
     assert "  - db.password = hunter2\n  + db.password = hunter3\n" in revealed
 

@@ -73,8 +73,8 @@ _TOLD = {
     "18-json-no-config": ["/bad4.json", "`config`"],
     "1c-json-name-mismatch": ["/form9.json", "'name'", "'other'", "'j12'"],
     "1d-json-initial-bad": ["/form10.json", "initial_state", "'NOPE'", "RUNNING, PAUSED, STOPPED"],
-    "23-missing-worker-file": ["/none.properties", "is not there"],
-    "24-missing-connector-file": ["/none-conn.properties", "is not there"],
+    "23-missing-worker-file": ["/none.properties", "does not exist"],
+    "24-missing-connector-file": ["/none-conn.properties", "does not exist"],
     "25-duplicate-connector": ["/src-dup.properties", "/src.properties", "Connector fsrc already exists"],
     "26-bad-connector-config": ["/badconn.properties", '"topic"', "Set topic=.. in "],
     "27-unknown-class": ["/badclass.properties", "no.Such", "FileStreamSource"],
@@ -144,7 +144,7 @@ def taken_port() -> Iterator[int]:
 
 
 def refused(folder: Path, args: list[str], env: dict[str, str | None] | None = None) -> tuple[Ended, str]:
-    """Run what can not run; how it ended, and the sentence with its hint."""
+    """Run what cannot run; how it ended, and the sentence with its hint."""
     with Run(folder, args, env) as run:
         ended = run.end()
         left = run.left_running()
@@ -297,7 +297,7 @@ def test_without_a_worker_file_a_home_that_can_not_be_written_is_told(tmp_path: 
     (tmp_path / "no-folder").touch()
     ended, told = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
     assert ended.code == 2
-    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect can not be made: Not a directory" in told
+    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be made: Not a directory" in told
     assert "Let HOME be a folder of yours" in told
 
 
@@ -365,7 +365,7 @@ def test_every_form_of_file_runs_as_in_java(broker: DevBroker, tmp_path: Path) -
 
 
 def test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax(broker: DevBroker, tmp_path: Path) -> None:
-    """And whose HOME can not be written, whose offsets file is empty."""
+    """And whose HOME cannot be written, whose offsets file is empty."""
     case = Case(tmp_path, broker.bootstrap)
     args = case.write(_CASES["38-properties-syntax"])
     (tmp_path / "offx.dat").touch()
@@ -379,7 +379,7 @@ def test_ctrl_c_ends_a_worker_whose_file_uses_every_syntax(broker: DevBroker, tm
         ended = run.end()
         assert not run.left_running()
     assert ended.code == _CASES["04-sigint"]["exit_code"]
-    assert not ended.told, "a stop is no error, and a HOME that can not be written none either"
+    assert not ended.told, "a stop is no error, and a HOME that cannot be written none either"
     assert (tmp_path / "offx.dat").stat().st_size > 0
 
 

@@ -38,7 +38,7 @@ def test_a_write_that_does_not_fit_leaves_the_old_file_whole_and_the_next_one_ha
     )
     seen = json.loads(done.stdout)
     message, hint = seen["told"]
-    assert message == f"Can not write the offsets file {path} (offset.storage.file.filename): File too large"
+    assert message == f"Cannot write the offsets file {path} (offset.storage.file.filename): File too large"
     assert "only in memory" in hint
     assert load_map(bytes.fromhex(seen["during"])) == {b"small": b"{}"}
     assert load_map(path.read_bytes()) == {b"small": b"{}", b"large": b"x" * 1000}

@@ -106,7 +106,7 @@ def test_a_full_disk_fails_the_sink_and_its_records_come_again(
     with PipelineHost(broker.bootstrap) as host:
         spec = host.start_sink(name, FILE_SINK, topics=topic, file="/dev/full")
         line = await_failed(host, spec)
-        assert "Can not write to /dev/full: No space left on device" in line
+        assert "Cannot write to /dev/full: No space left on device" in line
         assert f"{topic}-0 0 to 1" in line, "where the records are"
         assert committed(broker, name) == {}
         again = host.start_sink(name, FILE_SINK, topics=topic, file=str(out))

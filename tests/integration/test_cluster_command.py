@@ -103,7 +103,7 @@ def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, p
     first, second = pair
     told = cluster.connect("rebalances", "-o", "json").json
     assert {row["worker"] for row in told} == {first.rest_url, second.rest_url}
-    assert next(row["why"] for row in told if row["worker"] == second.rest_url) == "the worker came"
+    assert next(row["why"] for row in told if row["worker"] == second.rest_url) == "this worker joined"
     led = [row for row in told if row["is_leader"]][-1]
     assert {url.rstrip("/") for url in led["members"]} == {first.rest_url, second.rest_url}
     gone = next(worker for worker in pair if not worker.herder.is_leader)
@@ -111,7 +111,8 @@ def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, p
     url = gone.rest_url
     gone.stop()
     cluster.await_members([stays.rest_url])
-    assert f"left {url}" in cluster.connect("rebalances", "--limit", "1").stdout
+    place = url.removeprefix("http://").rstrip("/")
+    assert f"worker {place} left" in cluster.connect("rebalances", "--limit", "1").stdout
     assert len(cluster.connect("rebalances", "--limit", "2", "-o", "json").json) == 2
 
 

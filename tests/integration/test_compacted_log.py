@@ -113,7 +113,7 @@ def test_a_callback_that_fails_is_logged_with_the_records_place_and_the_next_one
 
     def take(record) -> None:
         if record.value == b"bad":
-            raise ValueError("can not be folded")
+            raise ValueError("cannot be folded")
         taken.append(record.offset)
 
     log = new_log(topic, producer=config, is_idempotent=is_idempotent)

@@ -64,7 +64,7 @@ def test_a_topic_that_may_be_read_but_not_described_is_used_with_a_warning(guard
         log.read_to_end(_WITHIN_S)
         log.stop()
     assert [record.value for record in given] == [b"v"]
-    warned = [line.getMessage() for line in caplog.records if "can not be checked" in line.getMessage()]
+    warned = [line.getMessage() for line in caplog.records if "cannot be checked" in line.getMessage()]
     assert len(warned) == 1
     assert "topic readable (config.storage.topic)" in warned[0]
 
@@ -75,7 +75,7 @@ def test_a_topic_that_may_not_be_read_ends_the_start_and_one_not_to_be_written_t
     create_topic(broker.bootstrap, "only-read")
     grant(broker, "only-read", AclOperation.READ)
     with KafkaAdmin(login, "test") as admin:
-        with pytest.raises(ConnectError, match=r"'hidden' can not be looked up: .*[Aa]uthorization failed"):
+        with pytest.raises(ConnectError, match=r"'hidden' cannot be looked up: .*[Aa]uthorization failed"):
             CompactedLog(LogSpec(topic="hidden", consumer=login), admin).start(lambda record: None)
         log = CompactedLog(LogSpec(topic="only-read", consumer=login, producer=login), admin)
         log.start(lambda record: None)
@@ -85,7 +85,7 @@ def test_a_topic_that_may_not_be_read_ends_the_start_and_one_not_to_be_written_t
     assert not isinstance(refused, RetriableError)
     assert "only-read" in str(refused)
     writer = KafkaExclusiveWriter("only-read", login, "not-granted")
-    with pytest.raises(ConnectError, match=r"as not-granted can not be claimed: .*[Aa]uthorization failed"):
+    with pytest.raises(ConnectError, match=r"as not-granted cannot be claimed: .*[Aa]uthorization failed"):
         writer.claim(_WITHIN_S)
 
 

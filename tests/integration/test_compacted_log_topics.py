@@ -108,7 +108,7 @@ def test_while_replicas_can_not_be_placed_it_is_tried_again_and_told_once(admin,
     with pytest.raises(TimedOutError, match=r"within 1 s \(default\.api\.timeout\.ms\).*replication factor") as late:
         ensure_internal_topic(admin, replace(config, timeout_s=1.0))
     assert "config.storage.replication.factor" in (late.value.hint or "")
-    assert sum("can not be created yet" in line.getMessage() for line in caplog.records) == 1
+    assert sum("cannot be created yet" in line.getMessage() for line in caplog.records) == 1
 
 
 def test_a_deadline_names_its_setting_when_no_broker_answers():

@@ -115,7 +115,7 @@ def test_a_broker_whose_jvm_does_not_start_shows_why(tmp_path: Path) -> None:
 
 def test_a_stop_beyond_its_deadline_kills(own_broker: DevBroker) -> None:
     assert own_broker.pid is not None
-    os.kill(own_broker.pid, signal.SIGSTOP)  # it can not answer SIGTERM now
+    os.kill(own_broker.pid, signal.SIGSTOP)  # it cannot answer SIGTERM now
 
     assert own_broker.stop(timeout_s=0.5)
 

@@ -78,7 +78,7 @@ def test_a_group_that_no_broker_describes_is_told_with_brokers_and_deadline():
     access = ClusterAccess({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, 0.5)
     with pytest.raises((UnreachableError, TimedOutError)) as error:
         live_group(access)
-    assert "group 'g' can not be described" in str(error.value)
+    assert "group 'g' cannot be described" in str(error.value)
     assert "127.0.0.1:1" in str(error.value)
     assert "0.5 s (--timeout)" in str(error.value)
     assert "refused" in str(error.value)

@@ -140,7 +140,7 @@ def test_a_jar_with_another_checksum_is_refused_and_not_kept(repository: Reposit
 def test_a_jar_that_is_not_in_the_repository_is_one_sentence(repository: Repository, tmp_path: Path) -> None:
     jar = Jar("org.example:gone:1.0", "0" * 64, 4, frozenset({"broker"}))
 
-    with pytest.raises(UnreachableError, match=r"gone-1\.0\.jar can not be fetched .*: it is not there"):
+    with pytest.raises(UnreachableError, match=r"gone-1\.0\.jar cannot be fetched .*: it does not exist"):
         JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
 
@@ -148,7 +148,7 @@ def test_a_repository_that_does_not_answer_is_one_sentence(tmp_path: Path, monke
     _use(f"http://127.0.0.1:{free_port()}", tmp_path, monkeypatch)
     jar = Jar("org.example:a:1.0", "0" * 64, 4, frozenset({"broker"}))
 
-    with pytest.raises(UnreachableError, match=r"a-1\.0\.jar can not be fetched .*: no connection"):
+    with pytest.raises(UnreachableError, match=r"a-1\.0\.jar cannot be fetched .*: no connection"):
         JarSet(folder=tmp_path / "jars", jars=[jar]).fetch()
 
 

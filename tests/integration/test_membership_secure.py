@@ -80,7 +80,7 @@ def test_a_member_outlives_its_login(secure, trust, caplog):
         member.member.request_rejoin("to see that it still may")
         member.await_assigned(2)
         assert not member.all(Lost)
-    assert not [record for record in caplog.records if "can not be told" in record.getMessage()]
+    assert not [record for record in caplog.records if "cannot be told" in record.getMessage()]
 
 
 @pytest.mark.parametrize("form", ["pem", "pkcs12", "jks"])

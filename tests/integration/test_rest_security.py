@@ -126,7 +126,7 @@ def test_a_required_client_certificate_keeps_strangers_out(tmp_path, authority, 
                 client.connectors()
             assert "client certificate" in f"{caught.value}{caught.value.hint}"
         locked = ClientAccess(ca=ca, cert=str(friend))
-        with ConnectClient(url, access=locked) as client, pytest.raises(ConfigError, match=r"friend\.pem can not be"):
+        with ConnectClient(url, access=locked) as client, pytest.raises(ConfigError, match=r"friend\.pem cannot be"):
             client.connectors()
 
 
@@ -276,8 +276,8 @@ def test_an_admin_listener_that_can_not_be_had_names_its_setting_and_frees_the_o
             https({"ssl.keystore.location": GOLDEN / "server.jks", "ssl.keystore.password": "wr0ng"}),
             r"^listeners\.https\.ssl\.keystore\.password does not open",
         ),
-        (https({"ssl.keystore.location": "/no/file"}), r"/no/file can not be read: No such file"),
-        ({"rest.extension.classes": "com.example.Guard"}, r"a Java class can not run here"),
+        (https({"ssl.keystore.location": "/no/file"}), r"/no/file cannot be read: No such file"),
+        ({"rest.extension.classes": "com.example.Guard"}, r"a Java class cannot run here"),
         ({"rest.extension.classes": EXTENSION}, "needs a JAAS file, and none is named"),
         ({"access.control.allow.origin": "http://("}, r"access\.control\.allow\.origin"),
         ({"response.http.headers.config": "setDate X: soon"}, "milliseconds from now"),

@@ -160,7 +160,7 @@ def test_what_is_refused_is_told_in_one_sentence(secure: SecureBroker, stores: S
         ),
         "no Kerberos": (
             {"bootstrap.servers": secure.scram, **login(trust, "GSSAPI")},
-            "the installed librdkafka can not do SASL mechanism GSSAPI",
+            "the installed librdkafka cannot do SASL mechanism GSSAPI",
         ),
     }
     for what, (settings, sentence) in cases.items():
@@ -278,7 +278,7 @@ def test_secrets_are_resolved_in_the_slot_and_shown_nowhere(secure: SecureBroker
         shown = [client.connector("slot-out").config["file"]]
         shown += [task.config["file"] for task in client.tasks("slot-out")]
         assert shown == [reference, reference]
-        with pytest.raises(BadRequestError, match="can not be resolved by the config provider file"):
+        with pytest.raises(BadRequestError, match="cannot be resolved by the config provider file"):
             client.create_connector(
                 "slot-none", {**sink(worker, "secure-slot"), "file": reference.replace(":file}", ":none}")}
             )

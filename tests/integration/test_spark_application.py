@@ -1,4 +1,4 @@
-"""The Spark application as a whole: it comes, says why it can not come, and goes without a trace."""
+"""The Spark application as a whole: it comes, says why it cannot come, and goes without a trace."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_machine_without_java_is_one_sentence(monkeypatch, tmp_path):
     launcher = SparkLauncher(SparkSettings(slots=1))
     launcher.start(SeenEvents())
     try:
-        failure = eventually(launcher.failure, 10, "the reason why Spark can not start")
+        failure = eventually(launcher.failure, 10, "the reason why Spark cannot start")
     finally:
         launcher.stop(2.0)
 
@@ -138,7 +138,7 @@ def test_settings_spark_refuses_are_told_with_its_reason(settings, part):
     launcher = SparkLauncher(SparkSettings.parse(settings))
     launcher.start(SeenEvents())
     try:
-        failure = eventually(launcher.failure, 30, "the reason why Spark can not start")
+        failure = eventually(launcher.failure, 30, "the reason why Spark cannot start")
     finally:
         launcher.stop(5.0)
 
@@ -168,7 +168,7 @@ def test_another_minor_version_of_python_is_one_sentence_with_both_versions(tmp_
         launcher.stop(5.0)
 
     mine, other = (f"{sys.version_info.major}.{sys.version_info.minor + more}" for more in (0, 1))
-    assert failure.startswith("Slots can not start: ")
+    assert failure.startswith("Slots cannot start: ")
     assert f"Python in worker has different version: {other} than that in driver: {mine}" in failure
     assert "\n" not in failure
 

@@ -1,4 +1,4 @@
-"""The control link over real sockets: who may speak, and what strangers can not do."""
+"""The control link over real sockets: who may speak, and what strangers cannot do."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_abort_wakes_a_thread_that_waits(pair):
 def test_a_port_that_is_taken_is_named(worker):
     second = LinkServer(TOKEN, lambda link: None, bind_host="127.0.0.1", port=worker.server.port)
 
-    with pytest.raises(LinkError, match=f"can not listen on 127.0.0.1:{worker.server.port}"):
+    with pytest.raises(LinkError, match=f"cannot listen on 127.0.0.1:{worker.server.port}"):
         second.start()
 
 

@@ -69,7 +69,7 @@ def test_at_the_deadline_each_address_is_named_with_its_reason_and_the_setting()
 @pytest.mark.broker
 @pytest.mark.parametrize(("command", "exit_code"), [("standalone", 2), ("distributed", 1)])
 def test_a_worker_without_its_master_ends_with_a_sentence_and_nothing_left(broker, tmp_path, command, exit_code):
-    """The codes are those of Java: a distributed worker has started by then, and can not go on."""
+    """The codes are those of Java: a distributed worker has started by then, and cannot go on."""
     master = f"spark://127.0.0.1:{free_port()}"
     settings = {"spark.master": master, "kconnect.slot.start.timeout.ms": "3000"}
     if command == "standalone":

@@ -70,7 +70,7 @@ def test_https_users_admin_listeners_and_the_advertised_address_of_the_workers_s
     [
         ({"listeners": "https://127.0.0.1:0"}, r"listeners\.https\.ssl\.keystore\.location is not set"),
         ({"rest.extension.classes": EXTENSION}, "needs a JAAS file"),
-        ({"rest.extension.classes": "com.example.Guard"}, "can not run here"),
+        ({"rest.extension.classes": "com.example.Guard"}, "cannot run here"),
         ({"admin.listeners": "ftp://:1"}, r"admin\.listeners: Listener protocol must be"),
     ],
 )

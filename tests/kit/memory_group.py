@@ -90,7 +90,7 @@ class MemoryMember:
         self.is_cut_off = False
         """Neither joins nor hears anything, as behind a broken network."""
         self.runs_until: float | None = None
-        """Set by tests: a time that is over says that the group can not be reached."""
+        """Set by tests: a time that is over says that the group cannot be reached."""
         self._is_told = False
         self._is_awake = False
         self._is_stopped = False

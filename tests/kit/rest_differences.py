@@ -46,7 +46,7 @@ _NAMES = ("post_no_body post_no_body_no_ct post_invalid_json post_invalid_json2 
     "internal_tasks_bad_json "
     "validate_no_class validate_empty validate_unknown_plugin validate_array validate_bad_json validate_no_body "
     "validate_json_null logger_put_no_body logger_put_null logger_put_array")  # fmt: skip
-_IMPOSSIBLE = Differs("offsets that can not be are the caller's mistake, so 400; Java says 500", 400)
+_IMPOSSIBLE = Differs("offsets that cannot be are the caller's mistake, so 400; Java says 500", 400)
 _OFFSETS = ("src_empty_partition src_unknown_partition_key src_offset_wrong_key src_offset_wrong_type "
     "src_offset_negative src_offset_float src_offset_extra_keys")  # fmt: skip
 _SINK_OFFSETS = ("negative_offset negative_partition topic_int unknown_topic partition_out_of_range "

@@ -38,7 +38,7 @@ class SparkClasses:
         return self._entries.findEntry(key) is not None
 
     def value(self, key: str, text: str) -> Any:
-        """What Spark reads in a value. Errors: py4j's, with Spark's reason, when it can not."""
+        """What Spark reads in a value. Errors: py4j's, with Spark's reason, when it cannot."""
         return self._conf({key: text}).get(self._entries.findEntry(key))
 
     def executor_pod(self, settings: Mapping[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.wording import counted
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.command_group import command_group
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
@@ -80,7 +81,7 @@ def leader(session: CliSession, cluster: ClusterOptions) -> None:
 @app.command()
 @with_cluster
 def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DEFAULT_LIMIT) -> None:
-    """List the last rebalances and why they came, as the workers' REST servers tell; Java's workers keep no list.
+    """List the last rebalances and what caused them, as the workers' REST servers tell; Java's workers keep no list.
 
     User and certificates of these are those of --url.
 
@@ -100,7 +101,7 @@ def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DE
             f"No worker of group {state.group.name} keeps a list of its rebalances",
             hint="Those of Java do not; their logs tell: `Rebalance started`, `Joined group at generation`.",
         )
-    rows = sorted(told.rows, key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
+    rows = sorted(_with_reasons(told.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
 
 
@@ -148,7 +149,7 @@ def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:
         ("Leader", document["leader"] or "-"),
         ("Config offset", f"{'-' if offset is None else offset}{'' if end is None else f', topic ends at {end}'}"),
         ("Members", str(len(document["members"]))),
-        ("Runs", f"{document['connectors']} connectors, {document['tasks']} tasks"),
+        ("Runs", f"{counted(document['connectors'], 'connector')}, {counted(document['tasks'], 'task')}"),
     ]
     if document["delay_ms"]:
         rows.append(("Held back", f"work of lost workers, for up to {document['delay_ms']} ms"))
@@ -167,9 +168,19 @@ def _what_moved(row: Any) -> str:
 
 
 def _why(row: Any) -> str:
-    who = [f"{word} {_list(row[word])}" for word in ("joined", "left") if row[word]]
-    delay = [f"lost work held back for {row['delay_ms']} ms"] if row["delay_ms"] else []
-    return "; ".join([row["why"], *who, *delay])
+    delay = [f"the work it lost is held back for {row['delay_ms']} ms"] if row["delay_ms"] else []
+    return "; ".join([row["why"], *delay])
+
+
+def _with_reasons(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose reason only the round's leader knows, with that reason where the leader told it."""
+    from kconnect.herder.rebalances import UNASKED
+
+    known = {(row["leader_url"], row["generation"]): row["why"] for row in rows if row["is_leader"]}
+    return [
+        {**row, "why": known.get((row["leader_url"], row["generation"]), UNASKED)} if row["why"] == UNASKED else row
+        for row in rows
+    ]
 
 
 _COUNTED = (

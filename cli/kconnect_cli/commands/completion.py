@@ -101,5 +101,5 @@ def completion(
     fish: connect completion fish | source
     """
     if shell not in _SCRIPTS:
-        raise UsageProblem(f"There is no completion for {shell}", hint="There is for bash, zsh and fish.")
+        raise UsageProblem(f"No completion for {shell}", hint="Completions: bash, zsh, fish.")
     write_text(_SCRIPTS[shell])

@@ -142,7 +142,7 @@ def _editor() -> list[str]:
     try:
         return shlex.split(chosen)
     except ValueError as err:
-        raise UsageProblem(f"EDITOR={chosen} can not be read as a program and its arguments: {err}") from err
+        raise UsageProblem(f"EDITOR={chosen} cannot be read as a program and its arguments: {err}") from err
 
 
 def _scratch(name: str, text: str) -> Path:
@@ -162,11 +162,11 @@ def _edited(editor: Sequence[str], path: Path) -> str:
         code = subprocess.run([*editor, str(path)], check=False).returncode
     except OSError as err:
         path.unlink()
-        raise UsageProblem(f"{editor[0]} can not be started: {err.strerror}", hint="EDITOR names your editor.") from err
+        raise UsageProblem(f"{editor[0]} cannot be started: {err.strerror}", hint="EDITOR names your editor.") from err
     if code != 0:
         path.unlink(missing_ok=True)
         raise ConnectError(f"{editor[0]} ended with {code}; nothing was changed")
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
-        raise ConfigError(f"{path} can not be read: {err}") from err
+        raise ConfigError(f"{path} cannot be read: {err}") from err

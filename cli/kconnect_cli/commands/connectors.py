@@ -176,7 +176,7 @@ def delete(
 ) -> None:
     """Delete connectors. Their offsets stay: one created again under the name goes on there.
 
-    With --direct also one whose name REST can not address.
+    With --direct also one whose name REST cannot address.
     """
     if _is_done_directly(session, names, "delete", dry_run=dry_run, yes=yes, force=force):
         return

@@ -29,7 +29,7 @@ def apply(
     prune: Annotated[bool, typer.Option("--prune", help="Delete connectors that stand in no file.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Create and update connectors so that they are as the files say; what is so already is left alone.
+    """Create and update connectors so that they match the files; what already matches stays as it is.
 
     Exit code: 0 when all is as the files say. With --dry-run 1 when something would change. Takes what
     `connectors show -o json` prints; a masked secret stands for the one that is there.

@@ -247,7 +247,7 @@ def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
 def _is_starting(session: CliSession) -> bool:
     try:
         return session.client.health().get("status") == "starting"
-    except NotFoundError:  # workers before Kafka 3.9 can not say it
+    except NotFoundError:  # workers before Kafka 3.9 cannot say it
         return False
 
 
@@ -277,6 +277,6 @@ def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None
 
 def _told(name: str, found: ConnectorStatus | None) -> str:
     if found is None:
-        return f"{name} is not there"
+        return f"{name} does not exist"
     tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
     return f"{name} is {found.connector.state}, {tasks}"

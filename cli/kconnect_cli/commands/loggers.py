@@ -60,9 +60,9 @@ def set_(
 ) -> None:
     """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
     if level.upper() not in _LEVELS:
-        raise UsageProblem(f"{level} is no level", hint=f"It is one of {', '.join(_LEVELS)}.")
+        raise UsageProblem(f"Unknown log level: {level}", hint=f"It is one of {', '.join(_LEVELS)}.")
     if scope not in ("worker", "cluster"):
-        raise UsageProblem(f"--scope {scope} is neither worker nor cluster")
+        raise UsageProblem(f"Unknown scope: {scope}. --scope takes worker or cluster")
     changed = session.client.set_logger(logger, level.upper(), scope=scope)
     if session.output is not Format.TABLE:
         write_rows([{"name": name} for name in changed], (), session.output)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.wording import counted
 from kconnect_cli.command_group import command_group
 from kconnect_cli.commands import offsets_move
 from kconnect_cli.direct import (
@@ -155,7 +156,7 @@ def _change_directly(
         if change.is_empty:
             session.say(f"{name}: nothing changes.")
         if change.zombies:
-            session.say(f"  {change.zombies} producers of former tasks of {name} are fenced first.")
+            session.say(f"  {counted(change.zombies, 'producer')} of former tasks of {name} will be fenced first.")
     changed = [name for name, change in changes.items() if not change.is_empty]
     if dry_run:
         found = changes.values()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.wording import counted
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.direct import direct_client, tell_dry_run, tell_plans, tell_warnings, tell_written
 from kconnect_cli.exits import UsageProblem
@@ -68,12 +69,12 @@ def export(
     chosen = names or []
     source = _offsets_file(from_file, cluster, "--from-file")
     if file != "-" and Path(file).exists() and not overwrite:
-        raise UsageProblem(f"{file} is there already", hint="--overwrite replaces it.")
+        raise UsageProblem(f"{file} already exists", hint="--overwrite replaces it.")
     found = _of_cluster(session, cluster, chosen) if source is None else _of_file(session, source, chosen)
     write_whole_file(file, json_text(offsets_document(found, one=False)) + "\n")
     count = sum(len(offsets) for offsets in found.values())
     place = "" if file == "-" else f" {'is' if count == 1 else 'are'} in {file}"
-    session.say(f"{_counted(count, 'offset')} of {_counted(len(found), 'connector')}{place}.")
+    session.say(f"{counted(count, 'offset')} of {counted(len(found), 'connector')}{place}.")
 
 
 @with_cluster
@@ -159,9 +160,9 @@ def _to_file(session: CliSession, path: Path, wanted: Offsets, *, replace: bool,
     if dry_run or not changes:
         session.say("Dry run: nothing was changed." if dry_run else f"{path} has these offsets already.")
         return
-    session.confirm(f"Write {_counted(len(changes), 'offset')} to {path}?", yes=yes)
+    session.confirm(f"Write {counted(len(changes), 'offset')} to {path}?", yes=yes)
     now.write(changes)
-    session.say(f"{_counted(len(changes), 'offset')} {'was' if len(changes) == 1 else 'were'} written to {path}.")
+    session.say(f"{counted(len(changes), 'offset')} {'was' if len(changes) == 1 else 'were'} written to {path}.")
 
 
 def _to_cluster(
@@ -195,7 +196,3 @@ def _to_cluster(
 
 def _text(data: bytes | None) -> str:
     return "-" if data is None else data.decode(errors="backslashreplace")
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -159,7 +159,7 @@ class @CLASS@SinkTask(SinkTask):
         try:
             self.out = open(name, "a", encoding="utf-8")  # noqa: SIM115 - closed in stop()
         except OSError as err:
-            raise ConnectError(f"The file of @CLASS@Sink can not be opened: {err}") from err
+            raise ConnectError(f"The file of @CLASS@Sink cannot be opened: {err}") from err
 
     def put(self, records: list[SinkRecord]) -> None:
         assert self.out is not None
@@ -172,10 +172,10 @@ class @CLASS@SinkTask(SinkTask):
             self.out.write(line + "\\n")
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """A record that can not be written: to the dead letter queue if there is one, else the task fails."""
+        """A record that cannot be written: to the dead letter queue if there is one, else the task fails."""
         reporter = self.context.errant_record_reporter()
         if reporter is None:
-            raise ConnectError(f"Offset {record.kafka_offset} of {record.topic} can not be written: {error}") from error
+            raise ConnectError(f"Offset {record.kafka_offset} of {record.topic} cannot be written: {error}") from error
         reporter.report(record, error)
 
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
@@ -296,7 +296,7 @@ def test_a_record_that_can_not_be_written_is_reported(tmp_path):
 def test_settings_are_checked(tmp_path):
     with pytest.raises(ConfigError, match="file"):
         SinkHarness(@CLASS@SinkConnector, {"topics": "numbers"}).start()
-    with pytest.raises(ConnectError, match="can not be opened"):
+    with pytest.raises(ConnectError, match="cannot be opened"):
         sink_into(tmp_path / "missing" / "out.jsonl").start()
 '''
 

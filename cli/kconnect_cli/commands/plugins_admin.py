@@ -44,7 +44,7 @@ def list_(
 ) -> None:
     """List connectors, or all plugins, that the worker has."""
     if kind is not None and kind not in _TYPES:
-        raise UsageProblem(f"--type {kind} is no type of plugin", hint=f"It is one of {', '.join(_TYPES)}.")
+        raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"It is one of {', '.join(_TYPES)}.")
     found = session.client.plugins(connectors_only=not all_ and kind in (None, "source", "sink"))
     rows = [row for row in found if kind in (None, row["type"])]
     write_rows(rows, _PLUGINS, session.output, name="class")
@@ -121,7 +121,7 @@ def _unknown(config: Mapping[str, str], answer: Row) -> Iterator[str]:
     known = [info["value"]["name"] for info in answer["configs"] if info.get("value")]
     for key in config:
         if key not in known and (near := get_close_matches(key, known, n=1, cutoff=0.8)):
-            yield f"{key} is no setting that it knows. Did you mean {near[0]}?"
+            yield f"Unknown setting: {key}. Did you mean {near[0]}?"
 
 
 def _problem(name: str, setting: str, value: object, error: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`connect standalone`: one worker in this process, until a signal.
 
-Exit codes are those of Java's connect-standalone: 2 when the worker can not start (file, port, broker), 3 when a
+Exit codes are those of Java's connect-standalone: 2 when the worker cannot start (file, port, broker), 3 when a
 connector or the offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
@@ -130,7 +130,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         raise EnvironmentProblemError(
-            f"The offsets have no place: folder {folder} can not be made: {err.strerror}",
+            f"The offsets have no place: folder {folder} cannot be made: {err.strerror}",
             hint="Let HOME be a folder of yours, or name a worker file with offset.storage.file.filename in it.",
         ) from err
 

@@ -99,7 +99,7 @@ def restart(
         rows = [row for each in names for row in _rows(session.known(each, statuses), selection)]
         ids = [TaskId(row["name"], row["task"]) for row in rows]
         if names and not ids:
-            session.say("There is no such task.")
+            session.say("No such task.")
     by_text = {str(task): task for task in ids}
 
     def one(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
+from kconnect.wording import counted
 from kconnect_cli.cluster import ClusterOptions, with_cluster
 from kconnect_cli.edit_flow import DryRun, carry_out
 from kconnect_cli.exits import UsageProblem
@@ -35,7 +36,7 @@ WithGroups = Annotated[
 _REPLACE = "Also change connectors that are there and differ; forget their offsets that a file with offsets has not."
 Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
 CreateTopics = Annotated[
-    bool, typer.Option("--create-topics", help="Create topics that are not there, as a worker of this file would.")
+    bool, typer.Option("--create-topics", help="Create missing topics, as a worker of this file would.")
 ]
 
 
@@ -99,7 +100,7 @@ def import_(
     yes: Yes = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Make a cluster that does not run hold what an export holds; what is so already is left alone.
+    """Make a cluster that does not run hold what an export holds; what already matches stays as it is.
 
     Offsets come first and each connector as a whole, so an import that was interrupted is simply done again. Connectors
     that are not in the file stay. A masked secret stands for the one that is there.
@@ -114,11 +115,11 @@ def import_(
         missing = archiving.missing_topics(access, reader)
         if missing and not create_topics:
             raise NotFoundError(
-                f"There is no topic {access.topic(missing[0])}", hint="--create-topics creates it as a worker would."
+                f"Topic {access.topic(missing[0])} does not exist", hint="--create-topics creates it as a worker would."
             )
         specs = archiving.topic_specs(access, missing) if missing else []
         for which in missing:
-            session.say(f"Topic {access.topic(which)} is not there{'' if dry_run else ', it will be created'}.")
+            session.say(f"Topic {access.topic(which)} does not exist{'' if dry_run else ', it will be created'}.")
         state = archiving.read_cluster(access, reader, (), archive, missing)
         carry_out(
             session,
@@ -144,7 +145,7 @@ def _names(given: str | None) -> list[str] | None:
 
 def _count(document: dict[str, Any]) -> str:
     count = len(document["connectors"])
-    parts = [f"{count} connector{'' if count == 1 else 's'}"]
+    parts = [f"{counted(count, 'connector')}"]
     parts += [f"offsets of {len(document['offsets'])}"] if "offsets" in document else []
     parts += [f"groups of {len(document['groups'])}"] if "groups" in document else []
     return ", ".join(parts)

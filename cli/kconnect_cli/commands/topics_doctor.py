@@ -45,13 +45,13 @@ def mount(groups: TopicGroups) -> None:
 def doctor(session: CliSession, options: ClusterOptions) -> None:
     """Say what is wrong with the topics, where it can be seen, and which command repairs it.
 
-    Ends with 1 when there is an error or a warning. What can not be looked at, for want of a topic's name or of
+    Ends with 1 when there is an error or a warning. What cannot be looked at, for want of a topic's name or of
     group.id, is told. `-o json` is for monitoring, `-o name` gives the codes of what was found.
     """
     from kconnect.direct.doctor import diagnose, finding_to_json, is_sick, severity_counts
-    from kconnect.direct.doctor_facts import counted
     from kconnect.direct.doctor_reading import gather_facts
     from kconnect.direct.reading import ClusterReader
+    from kconnect.wording import counted
 
     access = options.access()
     with ClusterReader(access) as reader:

@@ -116,7 +116,7 @@ def restore(
 ) -> None:
     """Make a connector as it was: config, target state, tasks; one that was deleted as well.
 
-    `connect topics config history NAME` lists its versions. What compaction has removed can not come back.
+    `connect topics config history NAME` lists its versions. What compaction has removed cannot come back.
     """
     from kconnect.direct.connectors import restore_plan
     from kconnect.direct.reading import Bounds, ClusterReader

@@ -48,7 +48,7 @@ def _get_of(word: str) -> Callable[..., None]:
     ) -> None:
         """Print the value of the newest record of a key, as JSON; where it stands is told on stderr.
 
-        Secrets are masked. A key that is not there gives those that are like it.
+        Secrets are masked. An unknown key names those that look like it.
         """
         bounds = bounds_of(at, until, has_one_partition=word == "config")
         _get(session, cluster, internal_topic(word), (key, bounds, raw, show_secrets))

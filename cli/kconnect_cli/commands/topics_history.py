@@ -45,7 +45,7 @@ def config_history_of(
 ) -> None:
     """Show what changed of a connector's config, target state and tasks, when, and from what to what.
 
-    Who did it stands in no record of the config topic. `-o name` gives the offsets, for `restore --at`.
+    The config topic does not record who did it. `-o name` gives the offsets, for `restore --at`.
     """
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history import config_history, history_to_json
@@ -62,7 +62,7 @@ def config_history_of(
         write_rows(document["versions"], [], Format.NAME, "offset")
     else:
         write_text("\n".join(_screen(document["versions"], with_tasks=tasks)) + "\n")
-        session.say("Who made a change stands in no record of the config topic.")
+        session.say("The config topic does not record who made a change.")
         if document["earlier"] in _GONE:
             session.say(_GONE[document["earlier"]])
 

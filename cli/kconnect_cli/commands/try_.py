@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError, ConnectError
+from kconnect.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files import read_connector_file
 from kconnect_cli.output import Format, write_object, write_text
@@ -126,7 +127,7 @@ class _Screen:
                 hint="errors.tolerance=all in the connector's file goes on behind it.",
             ) from failure.error
         more = "" if count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
-        self._session.say(f"{count} record{'' if count == 1 else 's'}{more}")
+        self._session.say(f"{counted(count, 'record')}{more}")
 
     def _shown(self, text: str) -> str:
         from kconnect.redaction import redact

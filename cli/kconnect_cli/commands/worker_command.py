@@ -37,6 +37,10 @@ __all__ = [
 EXIT_WORKER = 2
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _DEFAULT_PORT = 9092
+_STOPPING = {
+    signal.SIGINT: "Stopping; press Ctrl-C again to quit now",
+    signal.SIGTERM: "Stopping (SIGTERM); a second signal quits now",
+}
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +108,7 @@ def start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Con
 
 
 def broker_port(bootstrap: str) -> int:
-    """The port the dev broker must have so that the worker finds it. Errors: UsageProblem if it can not be there."""
+    """The port the dev broker must have so that the worker finds it. Errors: UsageProblem if it cannot be there."""
     host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
     if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
         raise UsageProblem(
@@ -115,7 +119,7 @@ def broker_port(bootstrap: str) -> int:
 
 
 class StopSignals:
-    """SIGINT and SIGTERM: the first asks the worker to stop, the second leaves at once (offsets stay as committed)."""
+    """SIGINT and SIGTERM: the first asks the worker to stop, the second quits at once (offsets stay as committed)."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -143,7 +147,7 @@ class StopSignals:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
-        log.info("%s: the worker stops; once more leaves at once", signal.Signals(number).name)
+        log.info(_STOPPING[signal.Signals(number)])
         if self._worker is None:
             raise SystemExit(128 + number)
         self._worker.request_stop()

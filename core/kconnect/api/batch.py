@@ -197,7 +197,7 @@ class RecordBatch:
 
     @classmethod
     def from_records(cls, records: Sequence[ConnectRecord]) -> RecordBatch | None:
-        """The records as one batch; None when they can not be: topic, partition or schemas differ, values are
+        """The records as one batch; None when they cannot be: topic, partition or schemas differ, values are
         schemaless, or do not fit their schema exactly.
 
         What comes back from `to_records` equals what went in. Shape: order is kept; no records give None.

@@ -50,7 +50,7 @@ def values_of(schema: Schema | None, column: pa.Array | None, length: int) -> li
     """The column as a list of Connect values; a missing column gives nulls.
 
     Shape: without a schema, plain Python values. A logical column may also hold the plain type (int, binary).
-    Errors: DataError when the column can not be read with the schema.
+    Errors: DataError when the column cannot be read with the schema.
     """
     if column is None:
         return [None] * length
@@ -268,7 +268,7 @@ def _struct_values(schema: Schema, column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     if not pa.types.is_struct(column.type) or [f.name for f in column.type] != [f.name for f in schema.fields]:
-        raise DataError(f"A column of type {column.type} can not be read with {schema}")
+        raise DataError(f"A column of type {column.type} cannot be read with {schema}")
     children = column.flatten()
     fields = zip(schema.fields, children, strict=True)
     columns = [values_of(field.schema, child, len(column)) for field, child in fields]
@@ -283,7 +283,7 @@ def _list_values(schema: Schema, column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        raise DataError(f"A column of type {column.type} can not be read with {schema}")
+        raise DataError(f"A column of type {column.type} cannot be read with {schema}")
     starts, (elements,) = _spans(column, (column.values,))
     inner = values_of(_inner(schema.value_schema, schema), elements, len(elements))
     return [None if span is None else inner[span[0] : span[1]] for span in starts]
@@ -293,7 +293,7 @@ def _map_values(schema: Schema, column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     if not pa.types.is_map(column.type):
-        raise DataError(f"A column of type {column.type} can not be read with {schema}")
+        raise DataError(f"A column of type {column.type} cannot be read with {schema}")
     starts, (key_column, item_column) = _spans(column, (column.keys, column.items))
     keys = values_of(_inner(schema.key_schema, schema), key_column, len(key_column))
     items = values_of(_inner(schema.value_schema, schema), item_column, len(item_column))
@@ -351,7 +351,7 @@ def _primitive(kind: Type) -> pa.DataType:
 
 def _expect(column: pa.Array, wanted: pa.DataType, schema: Schema) -> None:
     if column.type != wanted and str(column.type) not in _LARGE.get(str(wanted), ()):
-        raise DataError(f"A column of type {column.type} can not be read with {schema}: it should be {wanted}")
+        raise DataError(f"A column of type {column.type} cannot be read with {schema}: it should be {wanted}")
 
 
 _LARGE = {"string": ("large_string", "string_view"), "binary": ("large_binary", "binary_view")}

@@ -37,7 +37,7 @@ class ConfigProvider(ABC):
 
         Called when a connector is validated or starts, when a task starts or asks for its configs, and again after
         `ttl_ms`, on the thread that needs the value. May block for a moment: that holds up who needs it.
-        Errors: ConfigError that tells why the path can not be read; it may not hold a value.
+        Errors: ConfigError that tells why the path cannot be read; it may not hold a value.
         """
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ class OffsetStorageReader(Protocol):
     def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         """The offsets for many partitions in one read, in their order, None where there is none.
 
-        Differs: a list in the order asked for, where Java gives a map: a Python dict can not be a dict key.
+        Differs: a list in the order asked for, where Java gives a map: a Python dict cannot be a dict key.
         """
         ...
 
@@ -168,7 +168,7 @@ class SourceTask(Task):
         """The next records, or None (or an empty list) when there are none just now.
 
         Called over and over on the task's thread, as soon as the records before were handed to the producer; never
-        while the task is paused, nor after stop was asked for, nor at once when the producer can not keep up. It may
+        while the task is paused, nor after stop was asked for, nor at once when the producer cannot keep up. It may
         block for a while when the source is idle, best in `self.context.wait(..)`, which wakes for a stop or a pause;
         a poll that ignores them is left behind after `task.shutdown.graceful.timeout.ms`.
         A RecordBatch holds columns instead of records and is many times faster. RetriableError: poll is called again
@@ -204,7 +204,7 @@ class SourceTask(Task):
 
 
 class ErrantRecordReporter(Protocol):
-    """Takes records that a sink task can not write. Source: o.a.k.connect.sink.ErrantRecordReporter.
+    """Takes records that a sink task cannot write. Source: o.a.k.connect.sink.ErrantRecordReporter.
 
     Threads: any. What was reported is in the dead letter queue before offsets are committed past it.
     """
@@ -255,7 +255,7 @@ class SinkTaskContext(Protocol):
         ...
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """Where to report records that can not be written; None when the connector has no error reporting set."""
+        """Where to report records that cannot be written; None when the connector has no error reporting set."""
         ...
 
 

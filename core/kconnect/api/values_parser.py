@@ -1,6 +1,6 @@
 """The parser behind `values.parse_string`: a text to the value it most likely means.
 
-Works token by token, where `:,{}[]"` end a token unless a backslash stands before them. What can not be read as a
+Works token by token, where `:,{}[]"` end a token unless a backslash stands before them. What cannot be read as a
 list or map is text. Source: Values.ValueParser, Values.Parser.
 """
 
@@ -203,7 +203,7 @@ class _ValueParser:
             if key is None or key.value is None:
                 raise DataError(f"Map entry may not have a null key: {tokens.text}")
             if isinstance(key.value, list | dict):
-                raise DataError(f"A list or map can not be a key of a Python dict: {tokens.text}")
+                raise DataError(f"A list or map cannot be a key of a Python dict: {tokens.text}")
             if not tokens.take(":"):
                 raise DataError(f"Map entry is missing ':' in {tokens.text}")
             item = self.parse(embedded=True)

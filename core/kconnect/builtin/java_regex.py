@@ -1,4 +1,4 @@
-r"""Java regular expressions on Python's engine: translate what differs, refuse what can not be had.
+r"""Java regular expressions on Python's engine: translate what differs, refuse what cannot be had.
 
 Names of topics are ASCII, so the differences in Unicode handling do not matter. Refused, by name: class operations
 ([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind
@@ -53,7 +53,7 @@ def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
 
 
 class RegexValidator:
-    """Refuses what is no Java regular expression, or one we can not run.
+    """Refuses what is no Java regular expression, or one we cannot run.
 
     Source: o.a.k.connect.transforms.util.RegexValidator.
     """

@@ -44,7 +44,7 @@ class ClientAccess:
             context = ssl.create_default_context(cafile=self.ca)
         except (OSError, ssl.SSLError) as err:
             raise ConfigError(
-                f"{self.ca} can not be used as CA certificates: {_why(err)}", hint="It holds PEM text."
+                f"{self.ca} cannot be used as CA certificates: {_why(err)}", hint="It holds PEM text."
             ) from err
         if self.cert is not None:
             try:
@@ -53,7 +53,7 @@ class ClientAccess:
             except (OSError, ssl.SSLError) as err:
                 names = self.cert if self.key is None else f"{self.cert} and {self.key}"
                 raise ConfigError(
-                    f"{names} can not be used as a certificate with its key: {_why(err)}",
+                    f"{names} cannot be used as a certificate with its key: {_why(err)}",
                     hint="Both hold PEM text; a key under a passphrase needs its password (KCONNECT_KEY_PASSWORD).",
                 ) from err
         return context

@@ -19,7 +19,7 @@ ADVERTISED = (
     "That is the address that worker gives to others: see its settings rest.advertised.host.name, "
     "rest.advertised.port and rest.advertised.listener."
 )
-"""What to look at when a worker can not be reached at the URL its group knows."""
+"""What to look at when a worker cannot be reached at the URL its group knows."""
 DEADLINE = "(setting kconnect.request.timeout.ms)"
 """By what the answer of another worker is late."""
 

@@ -1,7 +1,7 @@
 """Kafka client settings of workers and connectors: Java's names in, librdkafka's out.
 
 A producer of a source task takes, later ones winning: Connect's own defaults, the worker's `producer.*`, the
-connector's `producer.override.*`. Consumers and admin clients likewise. A key that can not be translated gives a
+connector's `producer.override.*`. Consumers and admin clients likewise. A key that cannot be translated gives a
 warning that names it. `librdkafka.X` under any of these prefixes passes X on untouched, for what Java does not have.
 """
 
@@ -181,7 +181,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
 
     `allowlist` is `connector.client.config.override.allowlist`, for the policy Allowlist (KIP-1188).
     Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
-    Differs: a policy of one's own, a Java class, can not run here.
+    Differs: a policy of one's own, a Java class, cannot run here.
     """
     match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
         case "All":
@@ -276,7 +276,7 @@ def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:
 
 
 def _assignment(value: str, full_key: str, warnings: list[str]) -> dict[str, str]:
-    """Assignors by librdkafka's names; it can not mix eager and cooperative ones, so the eager ones are kept."""
+    """Assignors by librdkafka's names; it cannot mix eager and cooperative ones, so the eager ones are kept."""
     names = [name.rsplit(".", 1)[-1] for name in parse_type(full_key, value, ConfigDef.Type.LIST)]
     unknown = [name for name in names if name not in _ASSIGNORS]
     warnings += [f"{full_key}: {name} is not known here and left out" for name in unknown]

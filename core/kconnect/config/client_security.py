@@ -65,11 +65,11 @@ _JAAS_TOKEN: Final = re.compile(r"""\s*(?:([\w.$]+)(?:\s*=\s*("(?:\\.|[^"\\])*"|
 
 
 def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """What librdkafka needs for the `ssl.*` and `sasl.*` keys of `java`, and what can not be translated.
+    """What librdkafka needs for the `ssl.*` and `sasl.*` keys of `java`, and what cannot be translated.
 
     `java` holds `security.protocol` too: stores are opened where TLS is spoken only, as in Java.
     Shape: warnings as pairs of the key and why it has no effect.
-    Errors: ConfigError when a JAAS entry or a store can not be read, or the own certificate has expired.
+    Errors: ConfigError when a JAAS entry or a store cannot be read, or the own certificate has expired.
     """
     settings: dict[str, Any] = {}
     warnings: list[tuple[str, str]] = []
@@ -131,7 +131,7 @@ def _jaas_words(entry: str) -> Iterator[tuple[str, str | None]]:
 
 def _bad_jaas() -> ConfigError:
     return ConfigError(
-        "sasl.jaas.config can not be read.",
+        "sasl.jaas.config cannot be read.",
         hint='write it as `org.apache.kafka.common.security.plain.PlainLoginModule required username="u" '
         'password="p";`, with the semicolon',
     )

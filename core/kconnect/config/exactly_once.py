@@ -65,7 +65,7 @@ def exactly_once_producer(
     """
     servers = _given(worker, connector, _BOOTSTRAP)
     if servers is not None and _servers(servers) != _servers(worker.get(_BOOTSTRAP, "")):
-        told = f"Connector {name} can not deliver exactly once to other brokers ({servers}) than the worker's"
+        told = f"Connector {name} cannot deliver exactly once to other brokers ({servers}) than the worker's"
         hint = "Leave out producer.override.bootstrap.servers, or run it on a worker of its own for those brokers."
         raise ConfigError(told, [ConfigProblem(f"producer.override.{_BOOTSTRAP}", servers, told)], hint=hint)
     settings, warnings = producer_config(worker, connector, client_id=f"connector-producer-{name}-{task}")

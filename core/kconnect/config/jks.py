@@ -20,7 +20,7 @@ _KEY, _CERTIFICATE = 1, 2
 
 
 class WrongPasswordError(Exception):
-    """The password, of the store or of its key, does not fit, or bytes were changed: the format can not tell which."""
+    """The password, of the store or of its key, does not fit, or bytes were changed: the format cannot tell which."""
 
     def __init__(self, *, of_store: bool) -> None:
         super().__init__("wrong password")

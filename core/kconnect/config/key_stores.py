@@ -107,7 +107,7 @@ def _read(location: str, password: str | None, key_password: str | None, group: 
     try:
         data = Path(location).read_bytes()
     except OSError as err:
-        raise ConfigError(f"{group}location={location} can not be read: {err.strerror or err}.") from err
+        raise ConfigError(f"{group}location={location} cannot be read: {err.strerror or err}.") from err
     if b"-----BEGIN" in data[:4096]:
         return _read_pem(data, key_password or password, source)
     try:

@@ -29,7 +29,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_properties(path: str | Path) -> dict[str, str]:
     """The settings of a .properties file; of a key given twice the last one counts.
 
-    Errors: NotFoundError when there is no such file; ConfigError when it can not be read, is not text, has no
+    Errors: NotFoundError when there is no such file; ConfigError when it cannot be read, is not text, has no
     settings or has a broken escape. Each names the file and what to do.
     Differs: a byte order mark at the start is skipped, Java makes it part of the first key.
     """
@@ -74,7 +74,7 @@ def read_text_bytes(path: Path) -> bytes:
     try:
         raw = path.read_bytes()
     except FileNotFoundError as err:
-        raise NotFoundError(f"{path} is not there.", hint="check the path, or create the file") from err
+        raise NotFoundError(f"{path} does not exist.", hint="Check the path, or create the file.") from err
     except IsADirectoryError as err:
         raise ConfigError(f"{path} is a folder, a file was expected.", hint="name a file in it") from err
     except PermissionError as err:
@@ -82,7 +82,7 @@ def read_text_bytes(path: Path) -> bytes:
             f"{path} may not be read by this user.", hint=f"run `chmod u+r {path}` or change user"
         ) from err
     except (OSError, ValueError) as err:
-        raise ConfigError(f"{path} can not be read: {err}.", hint="name a regular text file") from err
+        raise ConfigError(f"{path} cannot be read: {err}.", hint="name a regular text file") from err
     if b"\0" in raw:
         raise ConfigError(f"{path} is not a text file.", hint="name a file with settings, such as `key=value` lines")
     return raw

@@ -65,7 +65,7 @@ class FileConfigProvider(_PathProvider):
         except (OSError, UnicodeDecodeError) as err:
             why = err.strerror if isinstance(err, OSError) else "it is not UTF-8"
             raise ConfigError(
-                f"the file {path} can not be read: {why}", hint="Make the file readable, or correct the path."
+                f"the file {path} cannot be read: {why}", hint="Make the file readable, or correct the path."
             ) from err
         found = parse_properties(text, path)
         return ConfigData({key: found[key] for key in keys if key in found}, self._ttl_ms)
@@ -88,7 +88,7 @@ class DirectoryConfigProvider(_PathProvider):
                 found[key] = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as err:
                 why = err.strerror if isinstance(err, OSError) else "it is not UTF-8"
-                raise ConfigError(f"the file {file} can not be read: {why}", hint="Make the file readable.") from err
+                raise ConfigError(f"the file {file} cannot be read: {why}", hint="Make the file readable.") from err
         return ConfigData(found, self._ttl_ms)
 
 

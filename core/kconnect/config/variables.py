@@ -128,7 +128,7 @@ class Variables:
         path, colon, variable = match[2].partition(":")
         if not colon:
             path, variable = "", path
-        lead = f"{reference} in {key} of {of} can not be resolved by the config provider {name}"
+        lead = f"{reference} in {key} of {of} cannot be resolved by the config provider {name}"
         try:
             data = provider.get(path, [variable])
         except ConfigError as err:
@@ -177,9 +177,9 @@ def _provider(name: str, props: Mapping[str, str]) -> ConfigProvider:
         provider = (BUILTIN_PROVIDERS.get(class_name) or _python_class(class_name, prefix))()
         provider.configure(settings)
     except ConfigError as err:
-        raise ConfigError(f"The config provider {name} can not be set up: {err}", hint=err.hint) from err
+        raise ConfigError(f"The config provider {name} cannot be set up: {err}", hint=err.hint) from err
     except Exception as err:  # a plugin call
-        raise ConfigError(f"The config provider {name} can not be set up: {type(err).__name__}: {err}") from err
+        raise ConfigError(f"The config provider {name} cannot be set up: {type(err).__name__}: {err}") from err
     return provider
 
 

@@ -315,7 +315,7 @@ class DevBroker:
         if result.returncode != 0:
             tail = "\n".join(f"  {line}" for line in telling_lines(result.stderr + result.stdout))
             raise EnvironmentProblemError(
-                f"The data folder {self.folder.path} can not be formatted for Kafka:\n{tail}",
+                f"The data folder {self.folder.path} cannot be formatted for Kafka:\n{tail}",
                 hint="If the folder is at fault, delete it to start empty, or name another one with --data.",
             )
 

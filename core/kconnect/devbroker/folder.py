@@ -83,7 +83,7 @@ class BrokerFolder:
 
     def not_writable(self, err: OSError) -> EnvironmentProblemError:
         return EnvironmentProblemError(
-            f"The broker's data folder {self.path} can not be written: {err.strerror or err}.",
+            f"The broker's data folder {self.path} cannot be written: {err.strerror or err}.",
             hint="Make it writable, or name another folder with --data.",
         )
 
@@ -179,7 +179,7 @@ class BrokerFolder:
             meta = self._meta()
         except (OSError, UnicodeDecodeError) as err:
             raise EnvironmentProblemError(
-                f"The broker's data folder {self.path} is broken: {self.meta} can not be read ({err}).", hint=hint
+                f"The broker's data folder {self.path} is broken: {self.meta} cannot be read ({err}).", hint=hint
             ) from err
         if not self.is_formatted:
             return

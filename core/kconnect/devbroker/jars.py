@@ -106,8 +106,8 @@ class JarSet:
     def fetch(self, progress: Progress | None = None) -> list[Path]:
         """The class path, complete and checked; no network when nothing is missing.
 
-        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder can
-        not be written or what came has another checksum than the lock.
+        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder cannot
+         be written or what came has another checksum than the lock.
         """
         paths = [self.folder / jar.file_name for jar in self.jars]
         if not self.missing():
@@ -120,7 +120,7 @@ class JarSet:
                     self._download(missing, progress)
         except OSError as err:
             raise EnvironmentProblemError(
-                f"Kafka's jars can not be written to the cache folder {self.folder}: {err.strerror or err}",
+                f"Kafka's jars cannot be written to the cache folder {self.folder}: {err.strerror or err}",
                 hint="Free some space there, or name another folder in KCONNECT_CACHE.",
             ) from err
         return paths
@@ -194,7 +194,7 @@ class _Fetcher:
                 hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
             )
         raise UnreachableError(
-            f"{jar.file_name} can not be fetched from the Maven repository: {_reason(problem)}",
+            f"{jar.file_name} cannot be fetched from the Maven repository: {_reason(problem)}",
             hint="Kafka's jars are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
         ) from problem
 
@@ -232,7 +232,7 @@ def _reason(err: Exception) -> str:
         "ProxyError": "the proxy refuses",
         "SSLError": "its certificate is not trusted here",
         "ChunkedEncodingError": "the download broke off",
-        "RuntimeError": "it is not there",
+        "RuntimeError": "it does not exist",
     }.get(name, f"{name}: {err}")
 
 

@@ -52,7 +52,7 @@ class ClusterAccess:
 
     @property
     def has_group(self) -> bool:
-        """Whether it is known which workers share the cluster: without it a live cluster can not be noticed."""
+        """Whether it is known which workers share the cluster: without it a live cluster cannot be noticed."""
         return bool(self.worker.get("group.id"))
 
     @property

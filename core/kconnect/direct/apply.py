@@ -32,6 +32,7 @@ from kconnect.direct.reading import ClusterReader, Latest
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.storage.config_clients import leader_transactional_id
+from kconnect.wording import counted
 
 if TYPE_CHECKING:
     from kconnect.kafka.batch_write import BatchWriter
@@ -132,7 +133,7 @@ def apply_plan(
                     count += len(run)
         except ConnectError as error:
             if count:
-                error.args = (f"{error}; {count} of {len(plan.edits)} records were written before it",)
+                error.args = (f"{error}; {count} of {counted(len(plan.edits), 'record')} written before it",)
                 error.hint = error.hint or "Run the command again: it goes on from what stands."
             raise
         written = writers.read_back()
@@ -150,7 +151,7 @@ def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, .
 
 
 def _refused(plan: EditPlan, standing: Sequence[Refusal]) -> ConflictError:
-    rest = f" (and {len(standing) - 1} more reasons)" if len(standing) > 1 else ""
+    rest = f" (and {counted(len(standing) - 1, 'more reason')})" if len(standing) > 1 else ""
     return ConflictError(f"{plan.title}: refused. {standing[0].sentence}{rest}", hint=standing[0].hint)
 
 
@@ -256,7 +257,7 @@ class _Writers:
             begin.setdefault(at.partition, looked_at.get(at.partition, 0))
 
     def read_back(self) -> list[Written]:
-        """Where the records of the whole plan stand. Errors: TimedOutError when one can not be read in time."""
+        """Where the records of the whole plan stand. Errors: TimedOutError when one cannot be read in time."""
         by_topic: dict[str, list[int]] = {}
         for number, edit in enumerate(self._plan.edits):
             by_topic.setdefault(self._name(edit), []).append(number)

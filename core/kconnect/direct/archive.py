@@ -30,6 +30,7 @@ from kconnect.errors import BadRequestError, ConflictError
 from kconnect.herder.offsets_admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document
+from kconnect.wording import counted
 
 __all__ = [
     "FORMAT",
@@ -115,7 +116,7 @@ def archive_document(
     masks: Masks | None = None,
     skip: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The document; of these connectors only, where they are given. What can not stand in it is told to `skip`."""
+    """The document; of these connectors only, where they are given. What cannot stand in it is told to `skip`."""
     masks = masks or Masks()
     connectors = []
     for name in state.configs.snapshot.connectors:
@@ -197,7 +198,7 @@ def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False)
             if state.configs.snapshot.contains(name):
                 _refuse_other(name, connector_steps[name], offsets, groups, state)
     return EditPlan(
-        f"Import {len(wanted)} connector{'' if len(wanted) == 1 else 's'}",
+        f"Import {counted(len(wanted), 'connector')}",
         (*offsets, *(step for step in connector_steps.values() if step)),
         (NoLiveGroup("an import is for a cluster that does not run"),),
         groups=tuple(groups.values()),
@@ -220,7 +221,7 @@ def _refuse_other(
         differs.append(f"offsets of group {groups[name].group}")
     if differs:
         raise ConflictError(
-            f"Connector {name} is there already, with another {' and other '.join(differs)}; nothing was written",
+            f"Connector {name} already exists, with another {' and other '.join(differs)}; nothing was written",
             hint="--replace makes it as the file says; --connectors leaves it out.",
         )
 

@@ -36,7 +36,7 @@ def missing_topics(access: ClusterAccess, reader: ClusterReader) -> tuple[Intern
 def topic_specs(access: ClusterAccess, topics: Collection[InternalTopic]) -> list[InternalTopicSpec]:
     """Topics as a worker of these settings makes them. Errors: ConfigError for a setting that a worker refuses.
 
-    Converters, which a worker can not do without, have no part in it: they need not be known.
+    Converters, which a worker cannot do without, have no part in it: they need not be known.
     """
     specs = internal_topic_specs(DistributedConfig.parse({**_OF_NO_MATTER, **access.worker}))
     found: dict[InternalTopic, InternalTopicSpec] = {

@@ -12,7 +12,6 @@ from kconnect.direct.doctor_facts import (
     Facts,
     Finding,
     Severity,
-    counted,
     delete_command,
     evidence_of,
 )
@@ -32,6 +31,7 @@ from kconnect.storage.config_topic import (
     Unknown,
     decode,
 )
+from kconnect.wording import counted
 
 __all__ = ["config_findings"]
 
@@ -83,7 +83,7 @@ def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Fin
     return Finding(
         code="malformed-record",
         severity=Severity.ERROR,
-        sentence=f"The record {event.key!r} of the config topic can not be understood: {event.why}",
+        sentence=f"The record {event.key!r} of the config topic cannot be understood: {event.why}",
         evidence=(evidence_of(record),),
         connector=name,
         repair=repair,
@@ -133,7 +133,7 @@ def _ownerless(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
                     yield Finding(
                         code="orphan-target-state",
                         severity=Severity.WARNING,
-                        sentence=f"The target state {state} is set for a connector {name!r} that is not there: one "
+                        sentence=f"The target state {state} is set for a connector {name!r} that does not exist: one "
                         "that is created under this name would begin with it",
                         evidence=(evidence_of(record),),
                         connector=name,
@@ -149,7 +149,7 @@ def _ownerless(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="orphan-tasks",
             severity=Severity.INFO,
-            sentence=f"{counted(len(records), 'record')} of tasks left of a connector {name!r} that is not there",
+            sentence=f"{counted(len(records), 'record')} of tasks left of a connector {name!r} that does not exist",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
             repair=delete_command(InternalTopic.CONFIG, records),
@@ -164,7 +164,7 @@ def _not_addressable(configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="name-not-addressable",
             severity=Severity.WARNING,
-            sentence=f"Connector {name!r} can not be addressed over REST: Java's workers refuse its name in a URL, and "
+            sentence=f"Connector {name!r} cannot be addressed over REST: Java's workers refuse its name in a URL, and "
             "so can neither change nor delete it",
             evidence=_evidence(_live(configs, CONNECTOR + name)),
             connector=name,

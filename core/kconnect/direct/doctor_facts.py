@@ -27,7 +27,6 @@ __all__ = [
     "Severity",
     "StatusFacts",
     "TopicFacts",
-    "counted",
     "delete_command",
     "evidence_of",
     "key_text",
@@ -124,7 +123,7 @@ class LeaderWrites:
     """Whether the newest write of a leader was surely made outside of transactions. Memory: one record.
 
     A marker follows each transaction and takes an offset, so a record that is followed at the next offset by one of
-    another time, or by the end of the topic, was written in none. That it was written in one can not be seen.
+    another time, or by the end of the topic, was written in none. That it was written in one cannot be seen.
     """
 
     def __init__(self) -> None:
@@ -234,11 +233,6 @@ def key_text(key: bytes | None) -> str | None:
 
 
 _BASE64 = "base64:"
-
-
-def counted(number: int, word: str, words: str | None = None) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{number} {word if number == 1 else words or word + 's'}"
 
 
 def topic_word(which: InternalTopic) -> str:

@@ -13,7 +13,6 @@ from kconnect.direct.doctor_facts import (
     OffsetFacts,
     Severity,
     StatusFacts,
-    counted,
     delete_command,
     evidence_of,
     key_text,
@@ -24,6 +23,7 @@ from kconnect.errors import DataError
 from kconnect.model import LogRecord, RunState, TaskId
 from kconnect.storage.offset_topic import decode_key, decode_value, java_json
 from kconnect.storage.status_topic import Ignored, StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
+from kconnect.wording import counted
 
 __all__ = ["offset_findings", "status_findings"]
 
@@ -60,7 +60,7 @@ def _unreadable_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Findin
         yield Finding(
             code="malformed-record" if is_known else "unknown-key",
             severity=Severity.WARNING,
-            sentence=f"The record {key_text(record.key)!r} of the status topic can not be understood: {event.reason}",
+            sentence=f"The record {key_text(record.key)!r} of the status topic cannot be understood: {event.reason}",
             evidence=(evidence_of(record),),
             repair=delete_command(InternalTopic.STATUS, [record], in_spite_of=facts),
             hint="Workers skip it.",
@@ -99,7 +99,7 @@ def _orphan_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
         yield Finding(
             code="orphan-status",
             severity=Severity.WARNING,
-            sentence=f"{_statuses_of(records)} of a connector {name!r} that is not there",
+            sentence=f"{_statuses_of(records)} of a connector {name!r} that does not exist",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
             repair=delete_command(InternalTopic.STATUS, records),
@@ -151,7 +151,7 @@ def _of_neighbours(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
                 code="topics-shared",
                 severity=Severity.ERROR,
                 sentence=f"Live workers of another group, {other.name}, write statuses into the topic of "
-                f"{facts.group.name}: two clusters can not share their topics",
+                f"{facts.group.name}: two clusters cannot share their topics",
                 evidence=tuple(evidence_of(record) for record in records),
                 hint="Give each cluster three topics of its own; or the same group.id, if it is to be one cluster.",
             )
@@ -181,7 +181,7 @@ def _unreadable_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]
             yield Finding(
                 code="malformed-record",
                 severity=Severity.ERROR,
-                sentence=f"The offset of {key_text(record.key)!r} can not be read, so data may be read again: {error}",
+                sentence=f"The offset of {key_text(record.key)!r} cannot be read, so data may be read again: {error}",
                 evidence=(evidence_of(record),),
                 connector=_connector_of(record),
                 repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
@@ -203,8 +203,8 @@ def _spelled_twice(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
         yield Finding(
             code="duplicate-offset-key",
             severity=Severity.WARNING,
-            sentence=f"One partition has {len(records)} offsets, under keys that differ only in spelling; Java reads "
-            "by the spelling alone, and so may go on from an older one",
+            sentence=f"One partition has {counted(len(records), 'offset')}, under keys that differ only in spelling; "
+            "Java reads by the spelling alone, and so may go on from an older one",
             evidence=tuple(evidence_of(record) for record in records),
             connector=_connector_of(records[0]),
             repair=delete_command(InternalTopic.OFFSET, stale, in_spite_of=facts),
@@ -233,7 +233,7 @@ def _orphan_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
         yield Finding(
             code="orphan-offsets",
             severity=Severity.INFO,
-            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that is not there: one that is "
+            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that does not exist: one that is "
             "created under this name goes on from them",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
@@ -251,8 +251,8 @@ def _scattered(which: InternalTopic, live: LiveRecords) -> Iterator[Finding]:
         yield Finding(
             code="key-in-several-partitions",
             severity=Severity.WARNING,
-            sentence=f"The key {key_text(records[0].key)!r} stands in {len(records)} partitions: compaction keeps all "
-            "of them, and which one a worker reads last is chance",
+            sentence=f"The key {key_text(records[0].key)!r} is in {counted(len(records), 'partition')}: compaction "
+            "keeps all of them, and which one a worker reads last is chance",
             evidence=tuple(evidence_of(record) for record in records),
             hint=f"Were partitions added to topic {records[0].topic}? A tombstone is to be written to partition "
             f"{', '.join(str(record.partition) for record in records[:-1])}, as `kcat -P -Z -p` does.",

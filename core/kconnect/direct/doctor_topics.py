@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.doctor_facts import Evidence, Facts, Finding, Severity, TopicFacts, counted
+from kconnect.direct.doctor_facts import Evidence, Facts, Finding, Severity, TopicFacts
+from kconnect.wording import counted
 
 __all__ = ["topic_findings"]
 
@@ -41,7 +42,7 @@ def _missing(facts: Facts, which: InternalTopic, topic: TopicFacts) -> Finding:
     return Finding(
         code="topic-missing",
         severity=Severity.ERROR,
-        sentence=f"There is no topic {topic.name} ({which.setting}): nothing is known of {_KEEPS[which]}",
+        sentence=f"Topic {topic.name} ({which.setting}) does not exist: nothing is known of {_KEEPS[which]}",
         evidence=(Evidence(topic.name),),
         repair=_tool(facts, "topics", "--create", "--topic", topic.name, *shape, "--config", "cleanup.policy=compact"),
         hint="Is the name right? The first worker that starts creates the topic as well.",
@@ -52,10 +53,10 @@ def _too_many_partitions(topic: TopicFacts) -> Finding:
     return Finding(
         code="config-topic-partitions",
         severity=Severity.ERROR,
-        sentence=f"The config topic {topic.name} has {topic.partitions} partitions, it must have one: the order of "
-        "changes is lost, and no worker starts on it",
+        sentence=f"The config topic {topic.name} has {counted(topic.partitions, 'partition')}; it must have one: the "
+        "order of changes is lost, and no worker starts on it",
         evidence=(Evidence(topic.name),),
-        hint="Partitions can not be taken away: create a compacted topic of one partition, copy what counts with "
+        hint="Partitions cannot be taken away: create a compacted topic of one partition, copy what counts with "
         "`connect topics export` and `connect topics import`, and name the new topic in config.storage.topic.",
     )
 

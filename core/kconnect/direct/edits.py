@@ -215,7 +215,7 @@ def neighbour_refusals(requirements: Iterable[Requirement], live: LiveGroup, nei
 
 
 _UNKNOWN_GROUP = Refusal(
-    "The group of the workers is not known, so live ones can not be noticed",
+    "The group of the workers is not known, so live ones cannot be noticed",
     "Give --group-id (group.id of the workers), or --force when none runs.",
 )
 
@@ -235,7 +235,7 @@ def _owned(connector: str, owners: Sequence[LiveWorker], live: LiveGroup) -> Ref
 
 
 def _not_stopped(connector: str, state: TargetState | None) -> Refusal:
-    now = "is not there" if state is None else f"is {state}"
+    now = "does not exist" if state is None else f"is {state}"
     return Refusal(
         f"Connector {connector} must be STOPPED for this, but {now}",
         f"Stop it first: connect connectors stop {connector} --direct",

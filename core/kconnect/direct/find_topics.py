@@ -35,7 +35,7 @@ def hint_of_topics(access: ClusterAccess, which: InternalTopic, admin: KafkaAdmi
         topics.pop(wrong, None)
         found = named_alike(which, topics, wrong) or _that_hold_it(access, which, admin, topics)
     except ConnectError as err:
-        return f"{correct} Its topics can not be looked at: {err}"
+        return f"{correct} Its topics cannot be looked at: {err}"
     if not found:
         return f"{correct} No topic of this Kafka cluster looks like it."
     return f"{correct} Topics that look like it: {', '.join(found)}"

@@ -1,6 +1,6 @@
 """The history of a connector in the config topic: its versions, and what each changed. Pure.
 
-The topic tells what was changed and when; who did it stands in no record.
+The topic tells what was changed and when; it does not record who did it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kconnect.storage.config_topic import (
     decode,
     read_key,
 )
+from kconnect.wording import counted
 
 __all__ = [
     "Earlier",
@@ -147,7 +148,7 @@ class _Teller:
             case TaskCountRecorded(name, count) if name == self._connector:
                 self._add(record, Kind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
             case Malformed(key, _, why) if _is_of(key, self._connector):
-                self._add(record, Kind.MALFORMED, f"the record {key} can not be understood: {why}")
+                self._add(record, Kind.MALFORMED, f"the record {key} cannot be understood: {why}")
             case Tombstone():
                 pass
 
@@ -170,7 +171,7 @@ class _Teller:
             self._add(
                 record,
                 Kind.RECONFIGURED,
-                f"{changed} setting{'' if changed == 1 else 's'} changed",
+                f"{counted(changed, 'setting')} changed",
                 old=before,
                 new=config,
             )
@@ -231,7 +232,7 @@ def _is_of(key: str, connector: str) -> bool:
 
 
 def _tasks(count: int) -> str:
-    return "1 task" if count == 1 else f"{count} tasks"
+    return counted(count, "task")
 
 
 def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[str, str | None, str | None]]:

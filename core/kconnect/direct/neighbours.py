@@ -37,7 +37,7 @@ class Neighbours:
 
 
 def seen_neighbours(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> Neighbours:
-    """Sort the live ones of other groups. `statuses` None: they can not be read, so nothing is proved."""
+    """Sort the live ones of other groups. `statuses` None: they cannot be read, so nothing is proved."""
     users: list[tuple[LiveGroup, str]] = []
     others: list[LiveGroup] = []
     for group in groups:

@@ -43,13 +43,13 @@ class OffsetFileNow:
     """A standalone worker's offsets file, read; `FileOffsetStore` reads and writes it."""
 
     def __init__(self, path: Path) -> None:
-        """Errors: ConnectError when it can not be read or is damaged."""
+        """Errors: ConnectError when it cannot be read or is damaged."""
         self.path = path
         self._store = FileOffsetStore(path)
         self._store.start()
 
     def offsets(self, tell: Callable[[str], None]) -> Offsets:
-        """All that is in it; what can not stand in a document is told."""
+        """All that is in it; what cannot stand in a document is told."""
         return _of_document(offsets_document(self._store.entries(), skip=tell))
 
     def changes(self, wanted: Offsets, *, replaced: bool) -> dict[bytes, bytes | None]:
@@ -61,15 +61,15 @@ class OffsetFileNow:
         return self._store.get([key])[key]
 
     def write(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Errors: ConflictError when a worker here uses the file; ConnectError when it can not be written."""
+        """Errors: ConflictError when a worker here uses the file; ConnectError when it cannot be written."""
         refuse_if_used(self.path)
         self._store.set(changes)
 
 
 def read_offset_file(path: Path) -> OffsetFileNow:
-    """A file that is there. Errors: NotFoundError; ConnectError when it can not be read or is damaged."""
+    """A file that is there. Errors: NotFoundError; ConnectError when it cannot be read or is damaged."""
     if not path.exists():
-        raise NotFoundError(f"There is no offsets file {path}")
+        raise NotFoundError(f"Offsets file {path} does not exist")
     return OffsetFileNow(path)
 
 
@@ -77,7 +77,7 @@ def users_of(path: Path) -> list[str]:
     """Standalone workers on this machine, ours or Java's, whose properties name this offsets file: a worker keeps all
     offsets in memory, and writes over what others put there.
 
-    Shape: a sentence's end for each, `process 4711 (worker.properties)`. Workers elsewhere can not be seen.
+    Shape: a sentence's end for each, `process 4711 (worker.properties)`. Workers elsewhere cannot be seen.
     """
     import psutil
 

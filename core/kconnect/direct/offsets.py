@@ -23,6 +23,7 @@ from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key, encode_value, java_json
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.source_offsets import list_source_offsets
+from kconnect.wording import counted
 
 __all__ = [
     "GroupNow",
@@ -126,7 +127,7 @@ def read_offsets_now(
 def resolved_config(access: ClusterAccess, info: ConnectorInfo, *, is_whole: bool = False) -> Mapping[str, str]:
     """The settings that say where offsets are (`is_whole`: all), with references to config providers resolved.
 
-    Errors: ConfigError for a provider that can not be made here, or does not have the value.
+    Errors: ConfigError for a provider that cannot be made here, or does not have the value.
     """
     wanted = {
         key: value
@@ -214,7 +215,7 @@ def sink_plans(now: GroupNow, connector: str, wanted: Sequence[ConnectorOffset])
         if count is not None and not 0 <= at.partition < count:
             raise NotFoundError(
                 f"Connector {connector}: topic {at.topic} has no partition {at.partition}",
-                hint=f"It has {count} partitions, counted from 0.",
+                hint=f"It has {counted(count, 'partition')}, numbered from 0.",
             )
         if offset is None and at not in now.offsets and (count is None or at.partition < 0):
             raise NotFoundError(f"Connector {connector}: {at} has no offset in group {now.group}")
@@ -252,7 +253,7 @@ def fencing_plan(
 def _group_plans(now: GroupNow, connector: str, edit: GroupEdit, verb: str) -> list[EditPlan]:
     if now.members:
         raise ConflictError(
-            f"Consumer group {now.group} of {connector} has {now.members} member{'' if now.members == 1 else 's'}: "
+            f"Consumer group {now.group} of {connector} has {counted(now.members, 'member')}: "
             "its tasks still run, or were killed a moment ago",
             hint=f"Stop the connector (connect connectors stop {connector}) and wait until its tasks have ended. "
             "Killed ones count until their session.timeout.ms is over: 45 s, where none is set.",

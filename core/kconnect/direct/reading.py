@@ -237,7 +237,7 @@ class ClusterReader:
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as error:
-            log.info("The statuses can not be read: %s", error)
+            log.info("The statuses cannot be read: %s", error)
             return None
 
     def _check_kind(self, which: InternalTopic, seen: Seen, topic: str | None = None) -> None:

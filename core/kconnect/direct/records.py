@@ -45,7 +45,7 @@ def delete_plan(which: InternalTopic, latest: Latest, keys: Sequence[str], *, is
         key = key_bytes(which, latest, text)
         old = latest.get(key)
         if old is None and not is_forced:
-            raise NotFoundError(f"There is no record with the key {text}", hint=_near_hint(latest, text))
+            raise NotFoundError(f"No record has the key {text}", hint=_near_hint(latest, text))
         edits[key] = Edit(which, key, None, old)
     title = f"Delete {next(iter(edits.values())).key_text}" if len(edits) == 1 else f"Delete {len(edits)} keys"
     needs = requirements_for_keys((which, key) for key in edits)
@@ -130,7 +130,7 @@ def unmasked(settings: Mapping[str, Any], known: Mapping[str, Any], where: str) 
             continue
         if not known.get(name):
             raise BadRequestError(
-                f"{where}: {name} is {HIDDEN}, which stands for a secret that is not there",
+                f"{where}: {name} is {HIDDEN}, which stands for a secret that does not exist",
                 hint="Write the secret itself, or a reference to it such as ${file:/run/secrets/db:password}.",
             )
         found[name] = known[name]

@@ -193,7 +193,7 @@ class ConnectorHost:
         try:
             self._tasks_have[entry.name] = (entry.config, self.resolved(entry).values)
         except ConfigError as err:  # the tasks fail for the same reason, and their status tells it
-            log.debug("What the config of connector %s refers to can not be watched: %s", entry.name, err)
+            log.debug("What the config of connector %s refers to cannot be watched: %s", entry.name, err)
 
     def has_changed(self, entry: ConnectorEntry) -> bool:
         """Whether it, or tasks noted here, run with other values than its config refers to now; told once for each
@@ -216,7 +216,7 @@ class ConnectorHost:
         return new_connector(self._parts.plugins, self._with_class(config))
 
     def kind(self, config: Mapping[str, str]) -> ConnectorType:
-        """Source or sink; UNKNOWN when the class can not be found."""
+        """Source or sink; UNKNOWN when the class cannot be found."""
         return connector_kind(self._parts.plugins, self._with_class(config))
 
     def _with_class(self, config: Mapping[str, str]) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ class ConnectorPlugins(Protocol):
 
 
 def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> ConnectorType:
-    """Source or sink; UNKNOWN when the class can not be found. Source: AbstractHerder#connectorType."""
+    """Source or sink; UNKNOWN when the class cannot be found. Source: AbstractHerder#connectorType."""
     from kconnect.api import SinkConnector, SourceConnector
 
     try:

@@ -30,7 +30,7 @@ class ConnectorRunner:
     """Runs plugin calls of one connector on a thread of its own, so that one that never returns holds up no other.
 
     States: new -> running -> closed. A call that misses its deadline leaves the runner stuck: it refuses further calls
-    until that call came back. Threads: any. The thread is a daemon because a plugin that hangs can not be ended.
+    until that call came back. Threads: any. The thread is a daemon because a plugin that hangs cannot be ended.
     Source: WorkerConnector (Kafka 4.3), whose thread does the same.
     """
 
@@ -52,7 +52,7 @@ class ConnectorRunner:
             if self._closed:
                 raise ConnectError(f"Connector {self._name} is shut down")
             if self._overdue is not None and not self._overdue[1].done():
-                raise TimedOutError(f"{self._overdue[0]} has still not returned: {what} can not be done")
+                raise TimedOutError(f"{self._overdue[0]} has still not returned: {what} cannot be done")
             self._overdue = None
             if self._thread is None:
                 context = contextvars.copy_context()
@@ -85,7 +85,7 @@ class ConnectorRunner:
             return True
         thread.join(timeout_s)
         if thread.is_alive():
-            log.warning("Connector %s is left behind, held up in a plugin call:\n%s", self._name, self._place())
+            log.warning("Connector %s was abandoned: it is stuck in a plugin call:\n%s", self._name, self._place())
             return False
         return True
 

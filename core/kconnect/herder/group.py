@@ -31,7 +31,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The member is out of the group, or can not know that it is in it: its work may soon run elsewhere."""
+    """The member is out of the group, or cannot know that it is in it: its work may soon run elsewhere."""
 
     why: str
 

@@ -49,7 +49,7 @@ def delete_group_offsets(
     by_topic: dict[str, list[int]] = {}
     for at in partitions:
         by_topic.setdefault(at.topic, []).append(at.partition)
-    doing = f"The offsets of consumer group {group!r} can not be deleted"
+    doing = f"The offsets of consumer group {group!r} cannot be deleted"
     coordinator = Coordinator(access(settings, settings.get("client.id", "kconnect-admin")), group, timeout_s)
     try:
         answer = _asked(coordinator, OffsetDelete(group, by_topic), timeout_s, doing)

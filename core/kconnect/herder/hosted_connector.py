@@ -103,7 +103,7 @@ class HostedConnector:
         return self._is_shut_down
 
     def transition_to(self, target: TargetState) -> None:
-        """Bring the connector to the wanted state. Errors: ConnectError when it can not; its status tells why."""
+        """Bring the connector to the wanted state. Errors: ConnectError when it cannot; its status tells why."""
         match target:
             case TargetState.STARTED:
                 self._start()
@@ -149,7 +149,7 @@ class HostedConnector:
         if self._state is _State.STARTED:
             return
         if self._state is _State.FAILED:
-            raise ConnectError(f"Connector {name} can not be started since it has failed", hint="Restart it.")
+            raise ConnectError(f"Connector {name} cannot be started since it has failed", hint="Restart it.")
         try:
             version = self._runner.call(f"start of connector {name}", self._start_plugin, self._parts.times.call_s)
         except TimedOutError as err:
@@ -179,7 +179,7 @@ class HostedConnector:
         if self._state is _State.PAUSED:
             return
         if self._state is _State.FAILED:
-            raise ConnectError(f"Connector {name} can not be paused since it has failed", hint="Restart it.")
+            raise ConnectError(f"Connector {name} cannot be paused since it has failed", hint="Restart it.")
         try:
             version = self._version_of_idle()
             self._stop_plugin()
@@ -250,7 +250,7 @@ def _plan_of(connector: Connector, max_tasks: int) -> TaskPlan:
 
 
 def _version_of(task_class: type, connector: Connector) -> str:
-    """What the task calls its version; a task that can not be made here is told by its connector."""
+    """What the task calls its version; a task that cannot be made here is told by its connector."""
     try:
         return str(task_class().version())
     except Exception:  # a plugin call

@@ -103,7 +103,7 @@ class HostedConnectors:
             log.warning("Connector %s gave no task configs and is asked again later: %s", name, err)
             return False
         except ConnectError as err:
-            log.error("Tasks of connector %s can not be updated: %s", name, err)
+            log.error("Tasks of connector %s cannot be updated: %s", name, err)
         return True
 
     def _look_again(self, name: str) -> None:
@@ -120,6 +120,6 @@ class HostedConnectors:
             self.host.shut_down(name)
             self.start(name)
         except ConnectError as err:
-            log.error("Connector %s can not be restarted with what its config refers to: %s", name, err)
+            log.error("Connector %s cannot be restarted with what its config refers to: %s", name, err)
             return True
         return self._try_update(name)

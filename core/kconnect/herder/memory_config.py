@@ -121,7 +121,7 @@ def require_stopped(entry: ConnectorEntry) -> None:
 
 
 def not_stopped(connector: str) -> str:
-    """Why the offsets of a connector can not be changed now."""
+    """Why the offsets of a connector cannot be changed now."""
     return (
         "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
         f"specified connector by issuing a 'PUT' request to the '/connectors/{connector}/stop' endpoint"

@@ -1,7 +1,7 @@
 """Read, alter and reset the offsets of a connector (KIP-875): a source's in the store, a sink's in its consumer group.
 
 Source: Worker#connectorOffsets, Worker#modifyConnectorOffsets, SinkUtils (Kafka 4.3).
-Differs: offsets that can not be (nested, negative, of no topic, refused by the connector as wrong) are BadRequestError,
+Differs: offsets that cannot be (nested, negative, of no topic, refused by the connector as wrong) are BadRequestError,
 so 400 in REST; Java answers 500, which it has for the connector's own failures.
 """
 

@@ -98,7 +98,7 @@ class Orders:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 turn.release()
             else:
-                log.warning("An order of connector %s is still running and is left behind", name)
+                log.warning("A request for connector %s is still running and was abandoned", name)
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return True

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.group import Joining, Lost
@@ -19,8 +20,9 @@ __all__ = ["KEPT", "Rebalance", "Rebalances", "RoundMembers"]
 
 # An hour of a cluster whose workers come and go every other minute; a Rebalance takes some 500 bytes
 KEPT = 50
-FIRST = "the worker came"
-UNASKED = "asked for by the group: a worker came, left or was lost, or wants to give work up"
+FIRST = "this worker joined"
+UNASKED = "the group rebalanced; its leader knows why"
+HANDED_OVER = "a worker asked for it, to pick up changes or hand over work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,18 @@ class Rebalance:
     round: RoundMembers | None = None
     """Who came and went; None where another worker led."""
 
+    def with_members(self, members: RoundMembers | None) -> Rebalance:
+        """The round with who joined and left: what happened is its reason where this worker had not asked for it."""
+        if members is None:
+            return self
+        happened = [
+            f"worker {urlsplit(url).netloc or url} {what}"
+            for what, urls in (("joined", members.joined), ("left", members.left))
+            for url in urls
+        ]
+        asked = [] if self.why == UNASKED else [self.why]
+        return replace(self, round=members, why=", ".join([*asked, *happened]) or HANDED_OVER)
+
     def to_json(self) -> dict[str, Any]:
         body = asdict(self)
         members = body.pop("round")
@@ -72,7 +86,7 @@ class Rebalances:
             case Joining():
                 self._began_ms = now_ms
             case Lost(why):
-                self._why = f"membership was lost: {why}"
+                self._why = f"this worker lost its membership: {why}"
             case Placed():
                 self._placed(event, now_ms)
         for instruction in told:

@@ -75,7 +75,7 @@ class TaskRuns:
         if leftovers:
             names = ", ".join(str(task_id) for task_id in sorted(leftovers))
             log.warning(
-                "Tasks did not stop within task.shutdown.graceful.timeout.ms and are left behind, fenced off: %s", names
+                "Tasks did not stop within task.shutdown.graceful.timeout.ms and were abandoned, fenced off: %s", names
             )
 
 

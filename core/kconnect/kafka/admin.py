@@ -120,7 +120,7 @@ class KafkaAdmin:
         found = {}
         for name, future in futures.items():
             try:
-                topic = self._result(future, f"Topic {name!r} can not be described", timeout_s)
+                topic = self._result(future, f"Topic {name!r} cannot be described", timeout_s)
             except NotFoundError:
                 continue
             replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
@@ -129,7 +129,7 @@ class KafkaAdmin:
 
     def topic_names(self, timeout_s: float) -> dict[str, int]:
         """All topics that may be seen, with their numbers of partitions."""
-        with kafka_errors("The topics can not be listed"):
+        with kafka_errors("The topics cannot be listed"):
             found = self._client.list_topics(timeout=timeout_s).topics
         return {name: len(topic.partitions) for name, topic in sorted(found.items())}
 
@@ -137,7 +137,7 @@ class KafkaAdmin:
         """The settings of a topic. Errors: NotFoundError when it is not there."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=timeout_s)
-        entries = self._result(futures[resource], f"The settings of topic {name!r} can not be read", timeout_s)
+        entries = self._result(futures[resource], f"The settings of topic {name!r} cannot be read", timeout_s)
         return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
@@ -147,19 +147,19 @@ class KafkaAdmin:
         """
         new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
         futures = self._client.create_topics([new], request_timeout=timeout_s)
-        self._result(futures[topic.name], f"Topic {topic.name!r} can not be created", timeout_s)
+        self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s)
 
     def delete_topic(self, name: str, timeout_s: float) -> None:
         """Delete a topic. Errors: NotFoundError when it is not there."""
         futures = self._client.delete_topics([name], request_timeout=timeout_s)
-        self._result(futures[name], f"Topic {name!r} can not be deleted", timeout_s)
+        self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s)
 
     # --- offsets of consumer groups (KIP-875) ---
 
     def group_offsets(self, group: str, timeout_s: float) -> dict[TopicPartition, int]:
         """Committed offsets of a group, empty for a group that is not there."""
         request = [ConsumerGroupTopicPartitions(group)]
-        doing = f"The offsets of consumer group {group!r} can not be read"
+        doing = f"The offsets of consumer group {group!r} cannot be read"
 
         def ask(turn_s: float) -> Future[Any]:
             return self._client.list_consumer_group_offsets(request, request_timeout=turn_s)[group]
@@ -184,7 +184,7 @@ class KafkaAdmin:
             return
         parts = [ClientPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, parts)]
-        doing = f"The offsets of consumer group {group!r} can not be altered"
+        doing = f"The offsets of consumer group {group!r} cannot be altered"
 
         def ask(turn_s: float) -> Future[Any]:
             return self._client.alter_consumer_group_offsets(request, request_timeout=turn_s)[group]
@@ -201,7 +201,7 @@ class KafkaAdmin:
             return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
 
         try:
-            self._of_coordinator(ask, f"Consumer group {group!r} can not be deleted", timeout_s)
+            self._of_coordinator(ask, f"Consumer group {group!r} cannot be deleted", timeout_s)
         except NotFoundError:
             return
 
@@ -211,7 +211,7 @@ class KafkaAdmin:
         try:
             found = {}
             for tp in partitions:
-                with kafka_errors(f"The end of {tp} can not be read"):
+                with kafka_errors(f"The end of {tp} cannot be read"):
                     found[tp] = reader.get_watermark_offsets(
                         ClientPartition(tp.topic, tp.partition), timeout=timeout_s, cached=False
                     )[1]
@@ -238,11 +238,11 @@ class KafkaAdmin:
         level = IsolationLevel.READ_COMMITTED if is_stable else IsolationLevel.READ_UNCOMMITTED
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _PLACES[at]
         asked = {ClientPartition(tp.topic, tp.partition): spec for tp in partitions}
-        with kafka_errors("Offsets can not be asked for"):
+        with kafka_errors("Offsets cannot be asked for"):
             futures = self._client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
         found = {}
         for part, future in futures.items():
-            doing = f"The offsets of {part.topic}-{part.partition} can not be read"
+            doing = f"The offsets of {part.topic}-{part.partition} cannot be read"
             try:
                 answer = self._result(future, doing, timeout_s)
                 found[TopicPartition(part.topic, part.partition)] = known_offset(answer.offset, doing)

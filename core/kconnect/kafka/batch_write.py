@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client
 from kconnect.model import LogPosition
+from kconnect.wording import counted
 
 __all__ = ["BatchEntry", "BatchWriter"]
 
@@ -70,7 +71,7 @@ class BatchWriter:
 
         Errors: TimedOutError: they may have been written or not; ConnectError when the broker refuses one.
         """
-        doing = f"{len(entries)} records could not be written to topic {self._topic}"
+        doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic}"
         end = time.monotonic() + self._timeout_s
         found: dict[int, LogPosition] = {}
         failed: list[KafkaError] = []

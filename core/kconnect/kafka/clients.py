@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.refusals import is_refusal, refusal_error
+from kconnect.wording import counted
 
 __all__ = ["ClientLog", "admin_client", "connect_error", "consumer_client", "kafka_errors", "producer_client"]
 
@@ -41,7 +42,7 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 65_536,
-    # Differs: Java's default is 45 s. A slot that is killed can not leave its group, and the partitions of its sinks
+    # Differs: Java's default is 45 s. A slot that is killed cannot leave its group, and the partitions of its sinks
     # wait for this time; brokers take 6 s and more (group.min.session.timeout.ms). librdkafka beats in its own thread.
     "session.timeout.ms": 6_000,
     "heartbeat.interval.ms": 1_500,
@@ -57,19 +58,19 @@ _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
 
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
     """A producer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The producer can not be built"):
+    with kafka_errors("The producer cannot be built"):
         return Producer({**PRODUCER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def consumer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Consumer:
     """A consumer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The consumer can not be built"):
+    with kafka_errors("The consumer cannot be built"):
         return Consumer({**CONSUMER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:
     """An admin client. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The admin client can not be built"):
+    with kafka_errors("The admin client cannot be built"):
         return AdminClient({**config, **log.settings(config)})
 
 
@@ -128,7 +129,7 @@ class ClientLog:
                 self._told[kind] = (told_at, held_back + 1)
                 return
             self._told[kind] = (now, 0)
-        more = f" ({held_back} more like it before)" if held_back else ""
+        more = f" (repeated {counted(held_back, 'time')})" if held_back else ""
         self._log.log(level, "%s: %s%s", self._name, text, more)
 
 
@@ -149,7 +150,7 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
         return ConnectError(
-            f"{doing}: the installed librdkafka can not do SASL mechanism {mechanism} (sasl.mechanism).",
+            f"{doing}: the installed librdkafka cannot do SASL mechanism {mechanism} (sasl.mechanism).",
             hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or install a confluent-kafka built with "
             "libsasl2 (pip install --no-binary confluent-kafka confluent-kafka).",
         )

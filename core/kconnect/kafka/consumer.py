@@ -146,7 +146,7 @@ class RecordConsumer:
         def lose(_: Any, given: list[ClientPartition]) -> None:
             self._revoke(given, listener.lost)
 
-        with kafka_errors(f"Can not subscribe to {', '.join(topics)}"):
+        with kafka_errors(f"Cannot subscribe to {', '.join(topics)}"):
             self._client.subscribe(list(topics), on_assign=assign, on_revoke=revoke, on_lost=lose)
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
@@ -166,26 +166,26 @@ class RecordConsumer:
                     messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
             self._raise_from_listener()
-            raise connect_error("Records can not be fetched", error.args[0]) from error
+            raise connect_error("Records cannot be fetched", error.args[0]) from error
         self._raise_from_listener()
         self._log.raise_if_refused()
         return self._runs(messages) if messages else []
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        with kafka_errors(f"Can not go to offset {offset} of {partition}"):
+        with kafka_errors(f"Cannot go to offset {offset} of {partition}"):
             self._client.seek(ClientPartition(partition.topic, partition.partition, offset))
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Fetch nothing of these partitions until they are resumed; those not assigned are left out."""
         given = [ClientPartition(tp.topic, tp.partition) for tp in partitions if tp in self._assigned]
         if given:
-            with kafka_errors("Partitions can not be paused"):
+            with kafka_errors("Partitions cannot be paused"):
                 self._client.pause(given)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         given = [ClientPartition(tp.topic, tp.partition) for tp in partitions if tp in self._assigned]
         if given:
-            with kafka_errors("Partitions can not be resumed"):
+            with kafka_errors("Partitions cannot be resumed"):
                 self._client.resume(given)
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
@@ -209,25 +209,25 @@ class RecordConsumer:
                 raise TimedOutError(
                     f"Offsets were not committed within {timeout_s:.1f} s (offset.flush.timeout.ms){why}"
                 )
-            with kafka_errors("Offsets can not be committed"):
+            with kafka_errors("Offsets cannot be committed"):
                 self._client.poll(min(left_s, 0.1))
         if answers[0] is not None:
             raise answers[0]
 
     def _commit_in_listener(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """The client can not be served inside its own callback; but there the group is at work, so it answers."""
-        with kafka_errors("Offsets can not be committed"):
+        """The client cannot be served inside its own callback; but there the group is at work, so it answers."""
+        with kafka_errors("Offsets cannot be committed"):
             done = self._client.commit(offsets=_client_partitions(offsets), asynchronous=False)
         for partition in done or ():
             if partition.error is not None:
                 raise connect_error(
-                    f"The offset of {partition.topic}-{partition.partition} can not be committed", partition.error
+                    f"The offset of {partition.topic}-{partition.partition} cannot be committed", partition.error
                 )
 
     def commit_async(self, offsets: Mapping[TopicPartition, int], done: Callable[[ConnectError | None], None]) -> None:
         """Commit in the background; `done` is called inside a later fetch(), with the error if there was one."""
         self._pending_commit = done
-        with kafka_errors("Offsets can not be committed"):
+        with kafka_errors("Offsets cannot be committed"):
             self._client.commit(offsets=_client_partitions(offsets), asynchronous=True)
 
     def close(self) -> None:
@@ -244,7 +244,7 @@ class RecordConsumer:
             del self._client  # it ends with its last reference
             threading.Thread(target=last.clear, name="kafka-consumer-end", daemon=True).start()
             return
-        with kafka_errors("The consumer can not be closed"):
+        with kafka_errors("The consumer cannot be closed"):
             self._client.close()
         del self._client
 
@@ -285,7 +285,7 @@ class RecordConsumer:
         done, self._pending_commit = self._pending_commit, None
         failed = error or next((partition.error for partition in offsets or () if partition.error is not None), None)
         if done is not None:
-            done(None if failed is None else connect_error("Offsets can not be committed", failed))
+            done(None if failed is None else connect_error("Offsets cannot be committed", failed))
 
     def _raise_from_listener(self) -> None:
         raised, self._raised = self._raised, None
@@ -329,7 +329,7 @@ class RecordConsumer:
                 self._log.on_error(error)
             else:
                 where = f" from {message.topic()}-{message.partition()}" if message.topic() else ""
-                raise connect_error(f"Records can not be fetched{where}", error)
+                raise connect_error(f"Records cannot be fetched{where}", error)
         return good
 
 

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, producer_client
+from kconnect.wording import counted
 
 __all__ = ["KafkaExclusiveWriter"]
 
@@ -57,7 +58,7 @@ class KafkaExclusiveWriter:
 
         Errors: TimedOutError; ConnectError, such as missing rights on the transactional id. The right is nobody's then.
         """
-        doing = f"The right to write to topic {self._topic} as {self._id} can not be claimed"
+        doing = f"The right to write to topic {self._topic} as {self._id} cannot be claimed"
         deadline = time.monotonic() + timeout_s
         with self._lock:
             self._let_go()
@@ -78,7 +79,7 @@ class KafkaExclusiveWriter:
         TimedOutError, ConnectError: nothing was written, but when the time ran out while the broker was to commit: then
         the next claim finds out, and whoever reads the topic to its end after it sees all or nothing for good.
         """
-        doing = f"{len(entries)} records could not be written to topic {self._topic} in a transaction"
+        doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic} in a transaction"
         deadline = time.monotonic() + timeout_s
         with self._lock:
             client = self._client
@@ -119,14 +120,14 @@ class KafkaExclusiveWriter:
             raise
 
     def _undo(self, client: Producer, error: KafkaError | None) -> None:
-        """Abort; where that can not be done the claim goes with the producer, and the next one aborts."""
+        """Abort; where that cannot be done the claim goes with the producer, and the next one aborts."""
         if error is not None and (error.fatal() or error.code() in _FENCED or error.code() in _OUT_OF_TIME):
             self._let_go()
             return
         try:
             client.abort_transaction(_UNDO_S)
         except KafkaException as second:
-            log.warning("A transaction on topic %s can not be aborted: %s", self._topic, second.args[0].str())
+            log.warning("A transaction on topic %s cannot be aborted: %s", self._topic, second.args[0].str())
             self._let_go()
 
     def _let_go(self) -> None:

@@ -59,7 +59,7 @@ def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> G
 
     Errors: ConnectError, UnreachableError, TimedOutError; what the broker refuses, as missing rights, by its name.
     """
-    doing = f"Consumer group {group!r} can not be described"
+    doing = f"Consumer group {group!r} cannot be described"
     for _ in range(_LOOKS):
         for item in _listed(config, group, timeout_s, doing):
             if item.id != group:
@@ -74,7 +74,7 @@ def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> G
 
 def describe_groups(config: Mapping[str, Any], timeout_s: float) -> list[GroupDescription]:
     """All groups of the cluster that may be described. Errors: as `describe_group`."""
-    found = _listed(config, None, timeout_s, "Groups can not be listed")
+    found = _listed(config, None, timeout_s, "Groups cannot be listed")
     return [_described(item) for item in found if item.error is None]
 
 

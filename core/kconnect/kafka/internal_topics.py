@@ -17,7 +17,7 @@ __all__ = ["InternalTopicSpec", "cleanup_refusal", "ensure_internal_topic", "par
 
 log = logging.getLogger(__name__)
 
-# A broker that can not place replicas is told of at once and then in this time; Java tells ten times a second.
+# A broker that cannot place replicas is told of at once and then in this time; Java tells ten times a second.
 _TELL_EVERY_S: Final = 10.0
 
 
@@ -59,7 +59,7 @@ def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
     Source: KafkaTopicBasedBackingStore.topicInitializer, TopicAdmin.createTopicsWithRetry (Kafka 4.3).
     Differs: the partitions of the config topic are checked before it is read; a check that is not allowed is a WARNING,
     in Java an INFO; retries are told every 10 s, not each; a topic made a moment ago is waited for, where Java takes
-    one that it can not look at yet for fitting.
+    one that it cannot look at yet for fitting.
     """
     for sentence in spec.ignored:
         log.warning("%s", sentence)
@@ -68,14 +68,14 @@ def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
         return True
     while not _check(admin, spec):
         if time.monotonic() > deadline:
-            log.warning("Topic %s can not be created by this worker, and is not there yet", spec.topic)
+            log.warning("Topic %s cannot be created by this worker, and does not exist yet", spec.topic)
             break
         time.sleep(spec.backoff_s)
     return False
 
 
 def cleanup_refusal(spec: InternalTopicSpec, policy: str) -> str | None:
-    """Why a topic of this cleanup.policy can not serve; None when it can. It must be compact and nothing else.
+    """Why a topic of this cleanup.policy cannot serve; None when it can. It must be compact and nothing else.
 
     Source: TopicAdmin.verifyTopicCleanupPolicyOnlyCompact.
     """
@@ -92,7 +92,7 @@ def cleanup_refusal(spec: InternalTopicSpec, policy: str) -> str | None:
 
 
 def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
-    """Why a topic of this many partitions can not serve; None when it can. Source: KafkaConfigBackingStore.start."""
+    """Why a topic of this many partitions cannot serve; None when it can. Source: KafkaConfigBackingStore.start."""
     if not spec.must_have_one_partition or partitions <= 1:
         return None
     return (
@@ -102,7 +102,7 @@ def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
 
 
 def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool:
-    """Whether it was created; tries while the broker can not place the replicas."""
+    """Whether it was created; tries while the broker cannot place the replicas."""
     topic = TopicInfo(spec.topic, spec.partitions, spec.replication_factor, spec.all_configs)
     told_at = float("-inf")
     while True:
@@ -128,7 +128,7 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
             if time.monotonic() - told_at > _TELL_EVERY_S:
                 told_at = time.monotonic()
                 log.info(
-                    "Topic %s can not be created yet (%s); trying every %.1f s for %.0f s more",
+                    "Topic %s cannot be created yet (%s); trying every %.1f s for %.0f s more",
                     spec.topic,
                     _words(error),
                     spec.backoff_s,
@@ -153,7 +153,7 @@ def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
         if _code(error) not in _NOT_ALLOWED:
             raise
         log.warning(
-            "The settings of topic %s (%s) can not be checked: its cleanup.policy must be compact, but this worker's "
+            "The settings of topic %s (%s) cannot be checked: its cleanup.policy must be compact, but this worker's "
             "principal has no right to describe it",
             spec.topic,
             spec.setting,

@@ -21,6 +21,7 @@ from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.kafka.log_sender import LogSender
 from kconnect.kafka.stall import StallWatch
 from kconnect.model import LogPosition, LogRecord, TopicPartition
+from kconnect.wording import counted
 
 __all__ = ["CompactedLog", "LogSpec"]
 
@@ -125,7 +126,7 @@ class CompactedLog:
             target=self._tail, args=(self._reader, on_record), name=f"log-read-{spec.topic}", daemon=True
         )
         self._thread.start()
-        log.info("Read %s to its end: %d records in %.1f s", spec.topic, count, time.monotonic() - began)
+        log.info("Read %s to its end: %s in %.1f s", spec.topic, counted(count, "record"), time.monotonic() - began)
 
     def read_to_end(self, timeout_s: float) -> None:
         """Return when all that was in the topic at the call, or was sent by this log before, went to the callback.
@@ -228,7 +229,7 @@ class CompactedLog:
                 self._read_batch(reader, on_record)
             except Exception as error:  # the thread's top: rights may be given back, a broker repaired
                 trace = None if isinstance(error, ConnectError) else error
-                log.error("Topic %s can not be tailed, trying again: %s", self.topic, error, exc_info=trace)
+                log.error("Topic %s cannot be tailed, trying again: %s", self.topic, error, exc_info=trace)
                 self._stop.wait(_AFTER_ERROR_S)
 
     def _replace(self, stalled: LogReader) -> LogReader:

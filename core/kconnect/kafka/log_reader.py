@@ -79,7 +79,7 @@ class LogReader:
         while True:
             left_s = max(deadline - time.monotonic(), 0.1)
             try:
-                with kafka_errors(f"Topic {self.topic!r} can not be looked up within {timeout_s:g} s ({setting})"):
+                with kafka_errors(f"Topic {self.topic!r} cannot be looked up within {timeout_s:g} s ({setting})"):
                     found = self._client.list_topics(self.topic, timeout=left_s).topics[self.topic]
             except ConnectError as error:
                 self._client.poll(0)  # brings the client's own errors, which tell more
@@ -90,11 +90,11 @@ class LogReader:
             if found.partitions and found.error is None:
                 return [TopicPartition(self.topic, number) for number in sorted(found.partitions)]
             if found.error is not None and found.error.code() in _REFUSED:
-                raise connect_error(f"Topic {self.topic!r} can not be looked up", found.error)
+                raise connect_error(f"Topic {self.topic!r} cannot be looked up", found.error)
             if not is_awaited or time.monotonic() + pause_s > deadline:
-                waited = f", or none with partitions, after {timeout_s:g} s ({setting})" if is_awaited else ""
+                waited = f", or has no partitions, after {timeout_s:g} s ({setting})" if is_awaited else ""
                 raise NotFoundError(
-                    f"There is no topic {self.topic!r}{waited}.",
+                    f"Topic {self.topic!r} does not exist{waited}.",
                     hint="Check the name of the topic in the worker's settings.",
                 )
             time.sleep(pause_s)
@@ -121,7 +121,7 @@ class LogReader:
                     return []
                 messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
-            raise connect_error(f"Topic {self.topic!r} can not be read", error.args[0]) from error
+            raise connect_error(f"Topic {self.topic!r} cannot be read", error.args[0]) from error
         return self._records(messages)
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class LogReader:
         if self._is_closed:
             return
         self._is_closed = True
-        with kafka_errors("The consumer can not be closed"):
+        with kafka_errors("The consumer cannot be closed"):
             self._client.close()
         del self._client
 
@@ -161,7 +161,7 @@ class LogReader:
         if code == KafkaError._PARTITION_EOF:
             self.reached[partition] = max(self.reached.get(partition, 0), offset)
         elif code in _REFUSED:
-            raise connect_error(f"Topic {self.topic!r} can not be read", error)
+            raise connect_error(f"Topic {self.topic!r} cannot be read", error)
         elif code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is joined, the client only looks for its broker
             self._log.on_error(error)
 
@@ -177,7 +177,7 @@ class LogReader:
         self._assign({TopicPartition(self.topic, number): offset for number, offset in begin.items()})
 
     def _assign(self, begin: Mapping[TopicPartition, int]) -> None:
-        with kafka_errors(f"Topic {self.topic!r} can not be read"):
+        with kafka_errors(f"Topic {self.topic!r} cannot be read"):
             self._client.assign([ClientPartition(tp.topic, tp.partition, offset) for tp, offset in begin.items()])
 
 

@@ -100,7 +100,7 @@ class LogSender:
         if self._thread.is_alive():
             raise TimedOutError(f"A callback of what was sent to {self._topic} did not return within {timeout_s:g} s")
         self.flush(_PURGE_S)
-        with kafka_errors("The producer can not be closed"):
+        with kafka_errors("The producer cannot be closed"):
             self._client.close()
 
     def _serve(self) -> None:
@@ -108,7 +108,7 @@ class LogSender:
             try:
                 self._client.poll(_SERVE_S)
             except Exception:  # the thread's top; an idempotent producer can break down for good
-                log.exception("Acknowledgements of topic %s can not be had, trying again", self._topic)
+                log.exception("Acknowledgements of topic %s cannot be had, trying again", self._topic)
                 self._stop.wait(1.0)
 
     def _refusal(self, error: KafkaError) -> ConnectError:

@@ -239,7 +239,7 @@ class RecordProducer:
 
         All, because to ask for one makes the broker create it (auto.create.topics.enable), and hides that it did.
         """
-        with kafka_errors("The topics can not be listed"):
+        with kafka_errors("The topics cannot be listed"):
             return frozenset(self._client.list_topics(timeout=timeout_s).topics)
 
     def serve(self, timeout_s: float = 0) -> None:
@@ -391,7 +391,7 @@ def _size_of(values: Sequence[bytes | None]) -> int:
 
 
 def _when(timestamp: int | None) -> int:
-    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka can not hold.
+    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka cannot hold.
 
     Source: ConnectUtils.checkAndConvertTimestamp. Differs: a record of 1970-01-01T00:00Z exactly gets the present time,
     as librdkafka has no other way to say "now".

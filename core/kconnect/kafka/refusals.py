@@ -58,7 +58,7 @@ def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectEr
 
 
 def _verdict(host: str, port: int, ca_pem: str | None) -> str | None:
-    """What OpenSSL says about the broker's certificate; None when it can not be asked or finds nothing wrong."""
+    """What OpenSSL says about the broker's certificate; None when it cannot be asked or finds nothing wrong."""
     try:
         context = ssl.create_default_context(cadata=ca_pem)
         with (

@@ -16,7 +16,7 @@ _UNSUPPORTED = re.compile(r"\(\?(?!:)|(?<!\\)[*+?}][?+]")
 def topic_pattern(regex: str) -> str:
     """The pattern that matches the same topic names as Java's `regex` does, as a whole.
 
-    Errors: ConfigError for what POSIX can not say: look-arounds, lazy and possessive quantifiers, references.
+    Errors: ConfigError for what POSIX cannot say: look-arounds, lazy and possessive quantifiers, references.
     Source: Consumer.subscribe(Pattern), which Java Connect gives topics.regex.
     """
     if (found := _UNSUPPORTED.search(regex)) is not None:

@@ -65,7 +65,7 @@ class TransactionalProducer(RecordProducer):
 
         Errors: TimedOutError; ConnectError.
         """
-        doing = f"The transactional id {self._id} can not be claimed"
+        doing = f"The transactional id {self._id} cannot be claimed"
         return self._insist(self._client.init_transactions, doing, timeout_s, give_up)
 
     def begin(self) -> None:
@@ -75,7 +75,7 @@ class TransactionalProducer(RecordProducer):
         try:
             self._client.begin_transaction()
         except KafkaException as error:
-            raise self._failed("A transaction can not be begun", error.args[0]) from error
+            raise self._failed("A transaction cannot be begun", error.args[0]) from error
         self._open_since_s = time.monotonic()
 
     def commit(self, give_up: Callable[[], bool]) -> bool:
@@ -83,7 +83,7 @@ class TransactionalProducer(RecordProducer):
 
         After an error nothing counts, but when the time (transaction.timeout.ms) ran out: the next claim finds out.
         """
-        doing = "A transaction can not be committed"
+        doing = "A transaction cannot be committed"
         done = self._insist(self._client.commit_transaction, doing, self._timeout_s, give_up)
         if done:
             self._open_since_s = None
@@ -93,7 +93,7 @@ class TransactionalProducer(RecordProducer):
         """Throw away what was sent since begin(). Errors: as the class says; TimedOutError."""
         if self._open_since_s is None:
             return
-        self._insist(self._client.abort_transaction, "A transaction can not be aborted", _ABORT_S, lambda: False)
+        self._insist(self._client.abort_transaction, "A transaction cannot be aborted", _ABORT_S, lambda: False)
         self._open_since_s = None
 
     def why_broken(self) -> ConnectError | None:
@@ -125,7 +125,7 @@ class TransactionalProducer(RecordProducer):
         self._log.raise_if_refused()
 
     def _end_client(self) -> None:
-        """One that broke down ends with its last reference: its close() would abort what can not be aborted."""
+        """One that broke down ends with its last reference: its close() would abort what cannot be aborted."""
         if not self._is_broken:
             super()._end_client()
 
@@ -163,7 +163,7 @@ def fence_producers(configs: Sequence[Mapping[str, Any]], name: str, timeout_s: 
     """Fence off the producers of these transactional ids, side by side: each config names one.
 
     Errors: TimedOutError, ConnectError for the first id that could not be claimed.
-    Source: Admin#fenceProducers. Differs: librdkafka's admin can not do it, so that a short-lived producer claims each.
+    Source: Admin#fenceProducers. Differs: librdkafka's admin cannot do it, so that a short-lived producer claims each.
     """
     deadline, client_log = time.monotonic() + timeout_s, ClientLog(log, name)
     stopped = threading.Event()
@@ -188,7 +188,7 @@ def _fence(
         try:
             client.init_transactions(min(max(left_s, _PAUSE_S), _STEP_S))
         except KafkaException as error:
-            doing = f"The producer {name} of a former task can not be fenced off"
+            doing = f"The producer {name} of a former task cannot be fenced off"
             if not error.args[0].retriable() or left_s <= 0:
                 raise _transaction_error(doing, name, error.args[0], timeout_s, client_log.last_error) from error
             client_log.raise_if_refused()

@@ -147,7 +147,7 @@ class ConnectorBoundary:
 class TransactionRequests:
     """What a task asked of its transactions. Implements kconnect.api.TransactionContext. Threads: any.
 
-    Requests that contradict each other fail the task when they are looked at, so that it can not swallow the error.
+    Requests that contradict each other fail the task when they are looked at, so that it cannot swallow the error.
     Source: WorkerTransactionContext (Kafka 4.3).
     """
 

@@ -195,7 +195,7 @@ class Converters:
         return KafkaRecord(topic, record.kafka_partition, key, value, record.timestamp, kafka_headers)
 
     def _uniform(self, records: Sequence[ConnectRecord]) -> KafkaBatch | None:
-        """The records as one batch; None when they do not go to one place, or one of them can not be converted."""
+        """The records as one batch; None when they do not go to one place, or one of them cannot be converted."""
         if not records:
             return None
         topic, partition = records[0].topic, records[0].kafka_partition
@@ -244,7 +244,7 @@ class Converters:
             return None  # again by records: the same error comes with the record that caused it
 
     def to_connect_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
-        """As `to_connect_batch`, always as records: for a task and transforms that can not take batches."""
+        """As `to_connect_batch`, always as records: for a task and transforms that cannot take batches."""
         done: list[SinkRecord] = []
         try:
             for index in range(len(fetched)):

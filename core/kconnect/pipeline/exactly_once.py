@@ -236,7 +236,7 @@ class ExactlyOnceLoop(SourceSteps):
         """Nothing: the transaction is aborted, and a restart begins where it began."""
 
     def _on_refused(self, failure: DeliveryFailure) -> bool:
-        """Never tolerated: the producer can not commit without it."""
+        """Never tolerated: the producer cannot commit without it."""
         with self._ended:
             if self._refused is None:
                 self._refused = failure.error

@@ -67,7 +67,7 @@ class TaskHost:
         """
         with self._lock:
             if self._closed:
-                raise ConnectError(f"Task {spec.id} can not start: this host is closed")
+                raise ConnectError(f"Task {spec.id} cannot start: this host is closed")
             earlier = self._tasks.get(spec.id)
             task = self._tasks[spec.id] = TaskThread(spec, self._ports)
             if earlier is not None and not earlier.join(0):
@@ -87,7 +87,7 @@ class TaskHost:
         for task in left:
             task.cancel()
             with log_context(task.id.connector, task.id.task):
-                log.warning("Task %s did not stop within %.1f s and is left behind", task.id, timeout_s)
+                log.warning("Task %s did not stop within %.1f s and was abandoned", task.id, timeout_s)
         with self._lock:
             self._left = [task for task in self._left if not task.join(0)] + left
         return {task.id for task in left}

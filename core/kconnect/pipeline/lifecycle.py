@@ -118,7 +118,7 @@ class TaskThread:
 
     def _log_failure(self, failure: BaseException) -> None:
         if self._control.is_cancelled:
-            log.warning("Task %s was left behind and has now ended with an error", self.spec.id, exc_info=failure)
+            log.warning("Task %s, abandoned earlier, has now ended with an error", self.spec.id, exc_info=failure)
         else:
             log.error("Task %s failed and stays down until it is restarted", self.spec.id, exc_info=failure)
 

@@ -27,7 +27,7 @@ __all__ = ["SinkLoop", "SinkParts"]
 
 log = logging.getLogger(__name__)
 
-# A fetch can not be woken, so an idle one lasts this long at most: the stop waits for it. An idle task wakes 10 times
+# A fetch cannot be woken, so an idle one lasts this long at most: the stop waits for it. An idle task wakes 10 times
 # a second: 0.06 % of a core each, measured with 50 in one process.
 _FETCH_WAIT_S = 0.1
 # Waits before a put() that raised RetriableError is tried again, unless the task named a time.

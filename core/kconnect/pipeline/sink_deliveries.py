@@ -14,6 +14,7 @@ from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.stages import TransformChain
+from kconnect.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ class Delivery:
 
     def __str__(self) -> str:
         spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
-        more = f" and of {len(spans) - 3} more partitions" if len(spans) > 3 else ""
+        more = f" and of {counted(len(spans) - 3, 'more partition')}" if len(spans) > 3 else ""
         return ", ".join(spans[:3]) + more
 
 

@@ -16,6 +16,7 @@ from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.source_steps import Payloads, SourceParts, SourceSteps
 from kconnect.pipeline.stages import StageError
 from kconnect.pipeline.tolerance import StoppedInRetryError
+from kconnect.wording import counted
 
 __all__ = ["SourceLoop"]
 
@@ -68,9 +69,9 @@ class SourceLoop(SourceSteps):
         deadline = time.monotonic() + self._parts.stop_budget_s
         if not self._producer.flush(self._parts.stop_budget_s * 0.8, lambda: self._control.is_cancelled):
             log.warning(
-                "Task %s ends with %d records not acknowledged; they come again after its next start. %s",
+                "Task %s ends with %s not acknowledged; they will be sent again after its next start. %s",
                 self._control.spec.id,
-                len(self._producer),
+                counted(len(self._producer), "record"),
                 self._producer.last_error or "",
             )
         self._committer.finish(deadline - time.monotonic())

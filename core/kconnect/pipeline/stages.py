@@ -1,4 +1,4 @@
-"""The transformation chain of one task: columnar while every step can, records for the step that can not.
+"""The transformation chain of one task: columnar while every step can, records for the step that cannot.
 
 Who calls it: the source and sink loops, from the task thread only. What it calls: Transformation and Predicate of the
 plugin API.

@@ -61,7 +61,7 @@ class TopicCreation:
     def ensure(self, topics: Collection[str]) -> bool:
         """Whether all these topics are there now; False when the task is to stop before the broker answered.
 
-        Errors: ConnectError when one is missing and can not be made.
+        Errors: ConnectError when one is missing and cannot be made.
         """
         return all(topic in self._known or self._ensure(topic) for topic in topics)
 
@@ -79,7 +79,7 @@ class TopicCreation:
             except (TimedOutError, UnreachableError, RetriableError) as error:
                 if not is_told:
                     with self._control.in_stage("topics"):
-                        log.warning("Topic '%s' can not be looked for yet, it is tried again: %s", topic, error)
+                        log.warning("Topic '%s' cannot be looked for yet, it is tried again: %s", topic, error)
                 is_told = True
                 self._control.wait(_RETRY_S)
             else:

@@ -2,7 +2,7 @@
 
 Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended to `sys.path` (never put in front),
 so what is installed beside kconnect always wins; a sub-folder that is itself a package (it has `__init__.py`) and
-single `.py` files are imported from the element's folder. Python has no class loaders: two plugins can not hold two
+single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot hold two
 versions of one library. Where a module name is taken already, that is found and said (`PluginFolders.conflicts`),
 never resolved by chance. Folders with Java archives are skipped with one line in the worker's log.
 """
@@ -51,7 +51,7 @@ class PluginFolders:
 
     roots: tuple[PluginRoot, ...] = ()
     conflicts: list[str] = field(default_factory=list)
-    """Sentences about modules that can not be used because their name is taken."""
+    """Sentences about modules that cannot be used because their name is taken."""
 
     @classmethod
     def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
@@ -103,7 +103,7 @@ def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
         roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
         archives = list(element.rglob("*.jar")) if tells_skipped else []
     except OSError as err:
-        log.log(warning, "plugin.path: %s can not be read and is skipped: %s", element, err)
+        log.log(warning, "plugin.path: %s cannot be read and is skipped: %s", element, err)
         return []
     loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
     if loose:
@@ -162,7 +162,7 @@ def _imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
-        log.warning("plugin.path: module %s can not be imported and is skipped: %r", name, err)
+        log.warning("plugin.path: module %s cannot be imported and is skipped: %r", name, err)
         return None
 
 

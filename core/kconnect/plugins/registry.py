@@ -119,7 +119,7 @@ class PluginRegistry:
         """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so.
 
         Plugins are the connector, its transforms, predicates and converters. Their tables are asked for once; one that
-        is not there or can not tell has none: whoever runs it is told then.
+        is not there or cannot tell has none: whoever runs it is told then.
         """
         return frozenset(
             f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords(prefix, name)
@@ -294,14 +294,14 @@ class PluginRegistry:
 
     def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
         if others:
-            return f"{name} is a class ({_python_name(others[0])}), but no {base.__name__}."
+            return f"{name} is a class ({_python_name(others[0])}), but not a {base.__name__}."
         close = _nearest(name, available)
         if close:
             return f"Did you mean {' or '.join(close)}?"
         shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
         hint = (
-            f"There are the {_PLURALS[base]} {', '.join(shorts)}. A Python class is named as package.module.Class; "
-            "its folder may be added to plugin.path."
+            f"Available {_PLURALS[base]}: {', '.join(shorts)}. To name a Python class, write package.module.Class and "
+            "add its folder to plugin.path."
         )
         return " ".join([hint, *(f"Note: {conflict}." for conflict in self._folders.conflicts)])
 
@@ -374,7 +374,7 @@ def _load_point(point: EntryPoint) -> type:
 
 def _broken(name: str, err: Exception) -> ConfigError:
     return ConfigError(
-        f"Plugin {name} can not be imported: {type(err).__name__}: {err}.",
+        f"Plugin {name} cannot be imported: {type(err).__name__}: {err}.",
         hint="Its module raises when it is imported; install what it needs into this environment.",
     )
 

@@ -40,7 +40,7 @@ class Forwarder:
     """Sends requests on. Threads: `forward` from an event loop, `close` from any.
 
     Each hop has threads of its own, apart from those of the handlers: so two workers that forward to each other more
-    than they have threads can not wait for each other.
+    than they have threads cannot wait for each other.
     """
 
     def __init__(self, peers: Peers) -> None:

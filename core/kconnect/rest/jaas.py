@@ -75,7 +75,7 @@ def load_login(file: str, setting: str) -> Login:
     try:
         entries = parse_jaas_file(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as err:
-        raise ConfigError(f"{setting}={file} can not be read: {err}.") from err
+        raise ConfigError(f"{setting}={file} cannot be read: {err}.") from err
     except ValueError as err:
         raise ConfigError(f"{setting}={file} is no JAAS file: {err}.", hint=_EXAMPLE) from None
     modules = entries.get(ENTRY) or entries.get(_FALLBACK)
@@ -176,7 +176,7 @@ def _users(module: LoginModule, file: str) -> Mapping[str, str]:
     """User and password pairs of a PropertyFileLoginModule."""
     if module.name.rpartition(".")[2] != _MODULE:
         raise ConfigError(
-            f"{file} names the login module {module.name}, a Java class that can not run here.",
+            f"{file} names the login module {module.name}, a Java class that cannot run here.",
             hint=f"Use {_MODULE}, or put a proxy that knows your users in front of the worker.",
         )
     path = module.options.get("file", "").strip()
@@ -185,7 +185,7 @@ def _users(module: LoginModule, file: str) -> Mapping[str, str]:
     try:
         users = parse_properties(read_text_bytes(Path(path)), path)
     except ConnectError as err:
-        raise ConfigError(f"The file of users {path} can not be read: {err}") from err
+        raise ConfigError(f"The file of users {path} cannot be read: {err}") from err
     _warn_if_open(Path(path))
     if not users:
         raise ConfigError(

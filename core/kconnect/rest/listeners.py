@@ -61,7 +61,7 @@ class Listeners:
 def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> Listeners:
     """Bind `http://host:port` addresses; port 0 takes a free one, an empty host takes all of this machine's.
 
-    Errors: ConfigError for a malformed listener, EnvironmentProblemError when an address can not be had.
+    Errors: ConfigError for a malformed listener, EnvironmentProblemError when an address cannot be had.
     """
     parsed = [_parse(listener.strip(), setting) for listener in listeners]
     bound: list[BoundListener] = []
@@ -156,7 +156,7 @@ def _explained(setting: str, listener: str, host: str, port: int) -> Iterator[No
         else:
             why, hint = os.strerror(err.errno) if err.errno else str(err), "Choose another address"
         raise EnvironmentProblemError(
-            f"Unable to initialize REST server: can not listen on {where} (setting {setting}={listener}): {why}.",
+            f"Unable to initialize REST server: cannot listen on {where} (setting {setting}={listener}): {why}.",
             hint=f"{hint}: setting `{setting}` in the worker's properties.",
         ) from err
 

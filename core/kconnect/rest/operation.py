@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of a handler, kept beside it in the table of routes, so that it can not go stale."""
+"""What the OpenAPI document says of a handler, kept beside it in the table of routes, so that it cannot go stale."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "KAFKA_OPTS")
 def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, str]) -> Login | None:
     """Who may call REST by the worker's settings; None when everybody may. Errors: ConfigError.
 
-    `file` is the setting kconnect.jaas.file. Differs: an extension that can not run here stops the worker, because it
+    `file` is the setting kconnect.jaas.file. Differs: an extension that cannot run here stops the worker, because it
     may be what keeps strangers out.
     """
     wanted = [name for name in extensions if name.rpartition(".")[2] == EXTENSION.rpartition(".")[2]]
@@ -44,7 +44,7 @@ def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, st
         raise ConfigError.invalid(
             "rest.extension.classes",
             ", ".join(others),
-            f"a Java class can not run here; {EXTENSION.rpartition('.')[2]} is the one that is built in",
+            f"a Java class cannot run here; {EXTENSION.rpartition('.')[2]} is the one that is built in",
         )
     if not wanted:
         return None
@@ -66,7 +66,7 @@ def jaas_file(setting: str | None, env: Mapping[str, str]) -> tuple[str | None, 
         try:
             words = shlex.split(env.get(variable, ""))
         except ValueError as err:
-            raise ConfigError(f"The environment variable {variable} can not be read: {err}.") from err
+            raise ConfigError(f"The environment variable {variable} cannot be read: {err}.") from err
         for word in words:
             if word.startswith(f"-D{_PROPERTY}="):
                 value = word.partition("=")[2].removeprefix("=").removeprefix("file:")

@@ -176,7 +176,7 @@ class RestServer:
         for thread in list(pool._threads):  # the executor offers no join with a deadline
             thread.join(max(0.05, deadline - time.monotonic()))
             if thread.is_alive():
-                log.warning("A REST request still waits for the herder; its thread %s is left behind", thread.name)
+                log.warning("A REST request still waits for the herder; its thread %s was abandoned", thread.name)
 
     def _close_listeners(self) -> None:
         for listeners in (self._listeners, self._admin):

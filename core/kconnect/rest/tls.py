@@ -123,7 +123,7 @@ def _load(context: ssl.SSLContext, store: KeyStore, setting: str) -> None:
         try:
             context.load_cert_chain(file, password=passphrase)
         except ssl.SSLError as err:
-            raise ConfigError(f"{setting}.* can not be used for https: {err.reason or err}.") from err
+            raise ConfigError(f"{setting}.* cannot be used for https: {err.reason or err}.") from err
 
 
 def _ask_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str, store: KeyStore) -> None:

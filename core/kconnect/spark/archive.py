@@ -122,7 +122,7 @@ def _lives(pid: int) -> bool:
 
 
 def _ask_jvm_to_dump(gateway: Any, path: Path) -> str:
-    """What `jcmd VM.cds dynamic_dump` does, from inside: a JRE has no jcmd. By reflection, since py4j can not call a
+    """What `jcmd VM.cds dynamic_dump` does, from inside: a JRE has no jcmd. By reflection, since py4j cannot call a
     method of a class that its module does not export.
     """
     jvm = gateway.jvm

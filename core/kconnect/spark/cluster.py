@@ -30,7 +30,7 @@ class ClusterView:
         return bool(self._context._jsc.sc().isStopped())
 
     def executors(self) -> list[Executor]:
-        """The executors there are now. Errors: ConnectError when Spark can not be asked any more."""
+        """The executors there are now. Errors: ConnectError when Spark cannot be asked any more."""
         try:
             told = self._context._jsc.sc().statusStore().executorList(True)
             # One text for all of them: asked one by one, fifty executors would cost 300 calls

@@ -60,13 +60,13 @@ class Crew:
             return f"Spark has excluded all {len(executors)} executors of {master} (spark.excludeOnFailure.*)"
         return (
             f"{master} has given this worker no executor in {wait_s:g} s: it has no free core or too little memory "
-            "(spark.executor.memory), or its executors can not reach spark.driver.host"
+            "(spark.executor.memory), or its executors cannot reach spark.driver.host"
         )
 
 
 @dataclass(slots=True)
 class SlotWatch:
-    """Finds slots that run for Spark but never say hello: their executors can not reach us. One owner."""
+    """Finds slots that run for Spark but never say hello: their executors cannot reach us. One owner."""
 
     settings: SparkSettings
     address: str

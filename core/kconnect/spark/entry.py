@@ -36,7 +36,10 @@ def enter(order: Mapping[str, Any], partition: Iterable[Any]) -> None:
                 "Install what kconnect needs there, or ship an environment with spark.archives and spark.pyspark.python"
             )
         if importlib.util.find_spec("kconnect") is None:
-            raise RuntimeError(f"No slot can run in {where}: kconnect is not there, and what was shipped is not found")
+            raise RuntimeError(
+                f"No slot can run in {where}: kconnect is not installed there, "
+                "and the archive that was shipped is missing"
+            )
         import kconnect
 
         if kconnect.__version__ != order["version"]:

@@ -44,6 +44,7 @@ from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.task_table import TaskTable
 from kconnect.spark.train import Training
+from kconnect.wording import counted
 
 __all__ = ["SparkLauncher"]
 
@@ -303,7 +304,7 @@ class SparkLauncher:
             self._down_since_s |= dict.fromkeys(range(before, count), time.monotonic() + _WAIT_FOR_FIRST_START_S)
             self._place()
         self._pool.grow(count)
-        log.info("%d slots start, %d in all", count - before, count)
+        log.info("Starting %s, %d in all", counted(count - before, "slot"), count)
 
     def _follow_executors(self) -> None:
         """On a cluster: slots as executors come, to the end. Errors: ConnectError when Spark has ended by itself."""

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 # A task's config or an offsets request is some kilobytes; a trace rarely a hundred. Far above, far below harm.
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
-# A proof and a nonce are 200 bytes: a stranger can not make us hold more than this.
+# A proof and a nonce are 200 bytes: a stranger cannot make us hold more than this.
 _MAX_GREETING_BYTES: Final = 1024
 # Between the first and the last byte of one frame; the largest takes well under a second on a slow network.
 _FRAME_TIMEOUT_S: Final = 10.0
@@ -213,7 +213,7 @@ def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
                 problem = error
         if time.monotonic() > deadline_s:
             raise LinkError(
-                f"The worker can not be reached at {host}:{port}: {problem}",
+                f"The worker cannot be reached at {host}:{port}: {problem}",
                 hint="Set kconnect.link.advertised.host to an address of the worker that the executors can reach.",
             ) from problem
         pause.wait(0.2)
@@ -244,12 +244,12 @@ class LinkServer:
         return port
 
     def start(self) -> None:
-        """Bind and begin to accept. Errors: LinkError when the address can not be had."""
+        """Bind and begin to accept. Errors: LinkError when the address cannot be had."""
         try:
             self._listener = socket.create_server(self._bind, backlog=128)
         except OSError as error:
             raise LinkError(
-                f"The control link can not listen on {self._bind[0]}:{self._bind[1]}: {error}",
+                f"The control link cannot listen on {self._bind[0]}:{self._bind[1]}: {error}",
                 hint="Set kconnect.link.bind.host and kconnect.link.port to a free address of this machine.",
             ) from error
         # Waking up now and then is the portable way to notice the stop: closing does not wake accept() everywhere.
@@ -324,7 +324,7 @@ class LinkServer:
 
 
 def _proof(token: bytes, role: str, worker_nonce: str, slot_nonce: str) -> str:
-    # The role is part of it, so that a proof can not be sent back as its own answer.
+    # The role is part of it, so that a proof cannot be sent back as its own answer.
     return hmac.digest(token, f"kconnect-link-1|{role}|{worker_nonce}|{slot_nonce}".encode(), "sha256").hex()
 
 

@@ -277,7 +277,7 @@ Message = (
 
 
 def encode(message: Message) -> bytes:
-    """The JSON body of a message. Errors: LinkError for a value JSON can not carry, such as a plugin's own type."""
+    """The JSON body of a message. Errors: LinkError for a value JSON cannot carry, such as a plugin's own type."""
     name, fields = _BY_CLASS[type(message)]
     body: dict[str, Any] = {"v": PROTOCOL_VERSION, "type": name}
     for key, codec in fields.items():
@@ -286,7 +286,7 @@ def encode(message: Message) -> bytes:
         return orjson.dumps(body)
     except orjson.JSONEncodeError as error:
         raise LinkError(
-            f"A {name} message can not be sent: {error}",
+            f"A {name} message cannot be sent: {error}",
             hint="Source partitions and offsets may hold text, numbers, booleans and null only.",
         ) from error
 

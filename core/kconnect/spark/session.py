@@ -180,7 +180,7 @@ class SparkApplication:
                 self._context.addArchive(f"{packed}#{ship.unpacked_as}")
         except OSError as error:
             raise EnvironmentProblemError(
-                f"What executors need can not be packed: {error}", hint="Set KCONNECT_CACHE to a folder with room."
+                f"What executors need cannot be packed: {error}", hint="Set KCONNECT_CACHE to a folder with room."
             ) from error
         except Exception as error:  # py4j's and Spark's errors share no root
             master = self._settings.spark.get("spark.master")
@@ -242,7 +242,7 @@ class SparkApplication:
             self._jvm.stop(0.1)
             _forget_context(None)
             raise EnvironmentProblemError(
-                f"Spark can not start with master {conf.get('spark.master')}: {reason}",
+                f"Spark cannot start with master {conf.get('spark.master')}: {reason}",
                 hint="Check the spark.* settings of the worker.",
             ) from error
         from pyspark.cloudpickle import register_pickle_by_value

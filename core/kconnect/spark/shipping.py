@@ -55,7 +55,7 @@ def plugin_folder_name(number: int) -> str:
 def pack(ship: Shipment, cache: Path, into: Path) -> Path:
     """The zip of a shipment, linked into a folder of the application's own. Made when the cache has none of its state.
 
-    Errors: OSError when the cache or the source can not be read or written.
+    Errors: OSError when the cache or the source cannot be read or written.
     """
     files = sorted(_files(ship.source))
     stem = f"{ship.unpacked_as}-{kconnect.__version__}"
@@ -113,7 +113,7 @@ def _make(packed: Path, ship: Shipment, files: list[tuple[Path, str]]) -> None:
             for path, name in files:
                 made.write(path, f"{ship.prefix}/{name}" if ship.prefix else name)
             if not files:
-                made.writestr("empty", "")  # Spark can not unpack a zip without an entry
+                made.writestr("empty", "")  # Spark cannot unpack a zip without an entry
         os.replace(temporary, packed)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

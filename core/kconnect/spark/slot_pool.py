@@ -24,6 +24,7 @@ from kconnect.spark.processes import is_descendant
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_io import replay_log_line
+from kconnect.wording import counted
 
 __all__ = ["PoolEvents", "SlotJobs", "SlotPool"]
 
@@ -104,7 +105,7 @@ class SlotPool:
         self._threads: list[threading.Thread] = []
 
     def start(self, host: str) -> None:
-        """Listen; slots will look for us at `host`. Errors: LinkError when the link can not listen."""
+        """Listen; slots will look for us at `host`. Errors: LinkError when the link cannot listen."""
         self._host = host
         self._server.start()
         self._thread(self._watch, "slot-heartbeat")
@@ -143,7 +144,7 @@ class SlotPool:
             if self._attached:
                 return None
             hopeless = [reason for times, reason in self._failed_starts.values() if times >= _HOPELESS_AFTER]
-        return f"Slots can not start: {hopeless[0]}" if hopeless else None
+        return f"Slots cannot start: {hopeless[0]}" if hopeless else None
 
     def replace(self, slot: int, reason: str) -> None:
         """Give a slot up and start it anew: break its link, kill its process. Its tasks are reported lost."""
@@ -208,7 +209,7 @@ class SlotPool:
             if has_failed:
                 self._failed_starts[slot] = (times + 1, problem or "")
         if has_failed and times + 1 == _HOPELESS_AFTER:
-            log.error("Slot %d can not start, it is tried again and again: %s", slot, problem)
+            log.error("Slot %d cannot start, it is tried again and again: %s", slot, problem)
         elif has_failed and problem != told:
             log.warning("Slot %d did not start, it is tried again: %s", slot, problem)
         pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
@@ -309,7 +310,7 @@ class SlotPool:
                 if silent_s > self._settings.heartbeat_timeout_s:
                     self.replace(slot, f"it has been silent for {silent_s:.1f} s")
                 elif self._is_held(slot, attached):
-                    self.replace(slot, f"{attached.leftovers} tasks that did not stop in time hold it")
+                    self.replace(slot, f"{counted(attached.leftovers, 'abandoned task')} still hold it")
                 else:
                     self.send(slot, Heartbeat())
             self._events.tick()

@@ -149,7 +149,7 @@ class TopicConfigStore:
             raise ConfigError(
                 told,
                 [ConfigProblem(CONFIG_TOPIC_CONFIG, self._log.topic, told)],
-                hint=f"Set {CONFIG_TOPIC_CONFIG} to a topic of one partition, or to one that is not there yet.",
+                hint=f"Set {CONFIG_TOPIC_CONFIG} to a topic of one partition, or to one that does not exist yet.",
             )
         self._is_started = True
 

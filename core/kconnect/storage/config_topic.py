@@ -144,7 +144,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A record of a known kind that can not be understood; Connect goes on as if it were not there."""
+    """A record of a known kind that cannot be understood; Connect goes on as if it were not there."""
 
     key: str
     offset: int

@@ -155,6 +155,6 @@ def _write_in_place(target: Path, data: bytes) -> _Mark:
     with target.open("wb") as file:
         file.write(data)
         file.flush()
-        with contextlib.suppress(OSError):  # devices and pipes can not be synced
+        with contextlib.suppress(OSError):  # devices and pipes cannot be synced
             os.fsync(file.fileno())
         return _mark(os.fstat(file.fileno()))

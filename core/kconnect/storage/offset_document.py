@@ -23,7 +23,7 @@ def offsets_document(
 ) -> dict[str, Any]:
     """The document of a store's entries, in their order; of these connectors only, where they are given.
 
-    Tombstones are left out. What can not stand in it (a key of no connector, a value that is no offset) is told to
+    Tombstones are left out. What cannot stand in it (a key of no connector, a value that is no offset) is told to
     `skip` as a sentence. Errors: without `skip`, DataError that names the connector and the partition.
     """
     found: dict[str, list[ConnectorOffset]] = {}

@@ -42,9 +42,9 @@ class OffsetReader:
         return self.offsets([partition])[0]
 
     def offsets(self, partitions: Sequence[Mapping[str, Any] | None]) -> list[Mapping[str, Any] | None]:
-        """The committed offset of each partition, None where there is none or it can not be told (logged).
+        """The committed offset of each partition, None where there is none or it cannot be told (logged).
 
-        Errors: ConnectError when the reader is closed, before or meanwhile, or the store can not be read.
+        Errors: ConnectError when the reader is closed, before or meanwhile, or the store cannot be read.
         """
         keys = [self._key_of(partition) for partition in partitions]
         values = self._read([key for key in keys if key is not None])
@@ -79,7 +79,7 @@ class OffsetReader:
             ) from err
         except ConnectError as err:
             raise ConnectError(
-                f"The offsets of connector {self._connector} can not be read: {err}", hint=err.hint
+                f"The offsets of connector {self._connector} cannot be read: {err}", hint=err.hint
             ) from err
         finally:
             with self._lock:
@@ -116,7 +116,7 @@ class OffsetReader:
             check_format(offset)
         except DataError:
             log.exception(
-                "The offset of %r of connector %s can not be read; none is given, so that data may be read again",
+                "The offset of %r of connector %s cannot be read; none is given, so that data may be read again",
                 key,
                 self._connector,
             )

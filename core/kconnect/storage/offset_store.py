@@ -110,12 +110,12 @@ class FileOffsetStore:
         folder = self._path.parent
         if not folder.is_dir():
             # Differs: Java says nothing until the first flush fails.
-            log.warning("Folder %s of offset.storage.file.filename is missing: offsets can not be written", folder)
+            log.warning("Folder %s of offset.storage.file.filename is missing: offsets cannot be written", folder)
         try:
             data = self._file.read()
         except OSError as err:
             raise ConnectError(
-                f"Can not read the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
+                f"Cannot read the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
                 hint="Give this user the right to read and write the file, or name another one.",
             ) from err
         if data is None:
@@ -162,7 +162,7 @@ class FileOffsetStore:
                 self._file.replace(data)
             except OSError as err:
                 raise ConnectError(
-                    f"Can not write the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
+                    f"Cannot write the offsets file {self._path} (offset.storage.file.filename): {err.strerror}",
                     hint="Offsets are only in memory until it can be written: check the folder, its rights and space.",
                 ) from err
             self._written = covered

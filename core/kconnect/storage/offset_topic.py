@@ -76,7 +76,7 @@ def canonical_key(key: bytes) -> str | bytes:
 
 
 def check_format(data: Mapping[str, Any] | None) -> None:
-    """Refuse what can not be kept: fields other than strings, nested values. Source: OffsetUtils#validateFormat."""
+    """Refuse what cannot be kept: fields other than strings, nested values. Source: OffsetUtils#validateFormat."""
     if data is None:
         return
     if not isinstance(data, Mapping):

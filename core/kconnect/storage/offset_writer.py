@@ -85,7 +85,7 @@ class OffsetWriter:
                 problem = err
         if problem is not None:
             log.error(
-                "The offsets of connector %s can not be written: %s; none is until that one is replaced",
+                "The offsets of connector %s cannot be written: %s; none is until that one is replaced",
                 self._connector,
                 problem,
             )

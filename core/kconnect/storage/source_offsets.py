@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 def read_source_offsets(
     store: OffsetStore, connector: str, partitions: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any] | None]:
-    """The committed offset of each partition, None where there is none or it can not be read (logged)."""
+    """The committed offset of each partition, None where there is none or it cannot be read (logged)."""
     keys = [encode_key(connector, partition) for partition in partitions]
     found = store.get(keys)
     return [_offset_of(connector, found.get(key)) for key in keys]
@@ -59,6 +59,6 @@ def _offset_of(connector: str, value: bytes | None) -> dict[str, Any] | None:
         return decode_value(value)
     except DataError:
         log.exception(
-            "An offset of connector %s can not be read and is taken as none: data may be read again", connector
+            "An offset of connector %s cannot be read and is taken as none: data may be read again", connector
         )
         return None

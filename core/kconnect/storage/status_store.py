@@ -164,7 +164,7 @@ class TopicStatusStore:
         if self._retrier is not None:
             self._retrier.join(_STOP_RETRIES_S)
             if self._retrier.is_alive():
-                log.warning("Thread %s still waits for the broker and is left behind", self._retrier.name)
+                log.warning("Thread %s still waits for the broker and was abandoned", self._retrier.name)
         self._records.stop()
 
     def put(self, subject: Subject, status: StoredStatus) -> None:

@@ -125,7 +125,7 @@ def encode_topic_use(use: TopicUse) -> bytes:
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StatusEvent:
-    """What a record says. Never raises: what can not be read is `Ignored`, with the reason.
+    """What a record says. Never raises: what cannot be read is `Ignored`, with the reason.
 
     Differs: keys that Java reads by accident (`status-task--0`, `status-task-X-0-`, another word where `:connector-`
     has to stand) and values without a worker or with a number beyond 32 bits are ignored.

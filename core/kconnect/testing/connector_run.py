@@ -16,6 +16,7 @@ from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.plugins import PluginRegistry
+from kconnect.wording import counted
 
 __all__ = ["WORKER_DEFAULTS", "ConnectorRun", "HarnessPlugins", "TaskStages"]
 
@@ -148,7 +149,7 @@ class ConnectorRun:
         if not isinstance(given, list | tuple) or not all(isinstance(item, Mapping) for item in given):
             raise ConnectError(f"{name}.task_configs() gave {given!r}, not a list of dicts")
         if len(given) > most and self.settings.tasks_max_enforce:
-            raise ConnectError(f"{name}.task_configs() gave {len(given)} tasks, tasks.max is {most}")
+            raise ConnectError(f"{name}.task_configs() gave {counted(len(given), 'task')}, tasks.max is {most}")
         task_class = self.connector.task_class()
         class_name = f"{task_class.__module__}.{task_class.__qualname__}"
         return complete_task_configs(self.config["name"], self.config, class_name, given)

@@ -16,6 +16,7 @@ from kconnect.testing.harness import Harness
 from kconnect.testing.injected import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.sink_task_run import SinkTaskRun
+from kconnect.wording import counted
 
 __all__ = ["SinkHarness"]
 
@@ -256,7 +257,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             if record.place in task.assignment():
                 return task
         raise ConnectError(
-            f"No task reads {record.place}: task_configs() of the connector gave {len(self._tasks)} tasks"
+            f"No task reads {record.place}: task_configs() of the connector gave {counted(len(self._tasks), 'task')}"
         )
 
     def _append(self, record: SinkRecord) -> LogRecord:

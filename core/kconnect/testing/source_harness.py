@@ -26,6 +26,7 @@ from kconnect.testing.harness import Harness
 from kconnect.testing.injected import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
+from kconnect.wording import counted
 
 __all__ = ["SourceHarness"]
 
@@ -44,7 +45,7 @@ class SourceHarness(Harness[SourceTaskRun]):
             source.restart()
 
     All plugin calls happen on the caller's thread, in the order of the worker's loop; errors of plugins come to the
-    caller as they are. Offsets go through the codec of the offsets file, so what can not be stored fails here too.
+    caller as they are. Offsets go through the codec of the offsets file, so what cannot be stored fails here too.
     With `clock=ManualClock()` every `context.wait` returns at once. Converters are JSON without schemas unless
     `config` or `worker` name others.
     States: constructed -> start -> stop; it is a context manager.
@@ -108,7 +109,9 @@ class SourceHarness(Harness[SourceTaskRun]):
             found += records
             if not records and len(found) < at_least:
                 if time.monotonic() > deadline:
-                    raise TimedOutError(f"The source gave {len(found)} records of {at_least} within {within_s:g} s")
+                    raise TimedOutError(
+                        f"The source gave {counted(len(found), 'record')} of {at_least} within {within_s:g} s"
+                    )
                 time.sleep(_IDLE_S)
         return found
 

@@ -161,7 +161,7 @@ def _peers(config: DistributedConfig) -> Peers:
 
 
 def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers) -> ClusterParts:
-    """What the settings say of the cluster. Errors: ConfigError for security settings that can not be used."""
+    """What the settings say of the cluster. Errors: ConfigError for security settings that cannot be used."""
     values = config.values
     return ClusterParts(
         group_id=config.group_id,
@@ -188,7 +188,7 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
 
 
 def _membership(config: DistributedConfig) -> Callable[[GroupQuestions], Membership]:
-    """Errors: ConfigError for security settings that can not be used."""
+    """Errors: ConfigError for security settings that cannot be used."""
     from kconnect.herder.membership.member import GroupCallbacks, GroupMember, GroupSettings
     from kconnect.herder.membership.security import access
 

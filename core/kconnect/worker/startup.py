@@ -14,11 +14,11 @@ __all__ = ["EXIT_CONNECTORS", "EXIT_HERDER", "EXIT_WORKER", "StartupError", "exi
 
 # Exit codes of connect-standalone and connect-distributed.
 EXIT_HERDER = 1
-"""Distributed: the worker can not go on, such as one whose internal topics do not fit, or whose group refuses it."""
+"""Distributed: the worker cannot go on, such as one whose internal topics do not fit, or whose group refuses it."""
 EXIT_WORKER = 2
-"""The worker itself can not start: settings, a taken port, no broker."""
+"""The worker itself cannot start: settings, a taken port, no broker."""
 EXIT_CONNECTORS = 3
-"""The offsets file is damaged, or a connector can not be created."""
+"""The offsets file is damaged, or a connector cannot be created."""
 
 
 class StartupError(ConnectError):

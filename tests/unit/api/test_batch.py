@@ -252,7 +252,7 @@ def test_logical_columns_may_hold_the_plain_type() -> None:
 
 @pytest.mark.parametrize("schema", [Schema.STRING_SCHEMA, Date.SCHEMA, SchemaBuilder.array(Schema.INT8_SCHEMA).build()])
 def test_a_column_that_does_not_fit_its_schema_is_an_error(schema: Schema) -> None:
-    with pytest.raises(DataError, match="can not be read with Schema"):
+    with pytest.raises(DataError, match="cannot be read with Schema"):
         RecordBatch("t", value=pa.array([1.5]), value_schema=schema).to_records()
 
 

@@ -112,7 +112,7 @@ def test_failing_write_is_raised() -> None:
     with open("/dev/full", "wb") as full:
         task = FileStreamSinkTask(stdout_fd=full.fileno())
         task.start({})
-        with pytest.raises(ConnectError, match="Can not write to standard output: No space left"):
+        with pytest.raises(ConnectError, match="Cannot write to standard output: No space left"):
             task.put([sink_record("lost")])
 
 

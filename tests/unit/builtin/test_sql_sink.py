@@ -159,7 +159,7 @@ def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
         ({"pk_mode": "record_value"}, "needs pk.fields"),
         ({"pk_mode": "kafka", "pk_fields": "a,b"}, "three names"),
         ({"delete_enabled": "true"}, "record_key"),
-        ({"connection_driver": "no_such_driver"}, "can not be imported"),
+        ({"connection_driver": "no_such_driver"}, "cannot be imported"),
         ({"connection_driver": "json"}, "dialect"),
     ):
         with pytest.raises(ConfigError, match=told):

@@ -43,7 +43,7 @@ def test_a_file_that_can_not_be_replaced_stays_and_nothing_lies_beside_it(tmp_pa
     target = tmp_path / "saved.json"
     target.mkdir()
 
-    with pytest.raises(ConnectError, match=r"saved\.json can not be written"):
+    with pytest.raises(ConnectError, match=r"saved\.json cannot be written"):
         write_whole_file(str(target), "{}")
 
     assert os.listdir(tmp_path) == ["saved.json"]

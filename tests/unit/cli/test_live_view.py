@@ -33,7 +33,7 @@ def test_a_row_has_state_rate_sum_and_errors():
     counted = TaskCounters(records_written=1234567, errors=2)
     facts = Facts("http://w:1", 3725, [status("lines")], {TASK: counted}, {TASK: 98765.4})
     lines = drawn(facts)
-    assert lines[0].startswith("http://w:1  up 1:02:05  1 connectors, tasks: 1 RUNNING")
+    assert lines[0].startswith("http://w:1  up 1:02:05  1 connector, tasks: 1 RUNNING")
     assert lines[3].split() == ["lines", "0", "RUNNING", "98,765", "1,234,567", "2"]
 
 

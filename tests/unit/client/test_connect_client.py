@@ -324,5 +324,5 @@ def test_the_user_is_sent_and_a_refusal_names_the_user_and_no_password():
 
 
 def test_certificates_that_can_not_be_read_are_named():
-    with pytest.raises(ConfigError, match=r"/no/ca\.pem can not be used"):
+    with pytest.raises(ConfigError, match=r"/no/ca\.pem cannot be used"):
         ConnectClient("https://w", access=ClientAccess(ca="/no/ca.pem")).connectors()

@@ -196,7 +196,7 @@ def test_jaas_entries_of_oauth_and_kerberos() -> None:
     ],
 )
 def test_a_broken_jaas_entry_is_refused_without_showing_it(entry: str) -> None:
-    with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config can not be read\.$") as refused:
+    with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config cannot be read\.$") as refused:
         parse_jaas(entry)
 
     assert refused.value.hint

@@ -70,7 +70,7 @@ def test_a_file_is_written_and_read_back(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"none\.properties is not there") as refused:
+    with pytest.raises(NotFoundError, match=r"none\.properties does not exist") as refused:
         read_properties(tmp_path / "none.properties")
 
     assert refused.value.hint

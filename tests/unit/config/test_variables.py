@@ -74,7 +74,7 @@ def test_a_usual_provider_that_the_worker_does_not_name_is_warned_about(caplog: 
     ("reference", "why"),
     [
         ("${file:%/db.properties:none}", "there is no 'none' in %/db.properties."),
-        ("${file:%/none.properties:x}", "the file %/none.properties can not be read: No such file or directory."),
+        ("${file:%/none.properties:x}", "the file %/none.properties cannot be read: No such file or directory."),
         ("${file:%/../outside.properties:password}", "%/../outside.properties is not within allowed.paths."),
         ("${file:password}", "no path is given."),
         ("${dir:%:none}", "there is no 'none' in %."),
@@ -91,7 +91,7 @@ def test_what_is_not_there_is_told_with_variable_provider_and_connector(folder: 
     with pytest.raises(ConfigError) as told:
         variables(folder).resolve({"password": written}, "connector orders")
 
-    lead = f"{written} in password of connector orders can not be resolved by the config provider {provider}: "
+    lead = f"{written} in password of connector orders cannot be resolved by the config provider {provider}: "
     assert str(told.value) == lead + why.replace("%", str(folder))
     assert told.value.hint
 
@@ -127,11 +127,11 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
         ({"config.providers": "x"}, "config.providers names x, but config.providers.x.class is missing."),
         (
             {"config.providers": "x", "config.providers.x.class": "no.such.Provider"},
-            "The config provider x can not be set up: config.providers.x.class=no.such.Provider is no config provider",
+            "The config provider x cannot be set up: config.providers.x.class=no.such.Provider is no config provider",
         ),
         (
             {"config.providers": "x", "config.providers.x.class": "kconnect.errors.ConfigError"},
-            "The config provider x can not be set up: config.providers.x.class=kconnect.errors.ConfigError is no",
+            "The config provider x cannot be set up: config.providers.x.class=kconnect.errors.ConfigError is no",
         ),
         (
             {
@@ -139,7 +139,7 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
                 "config.providers.x.class": "FileConfigProvider",
                 "config.providers.x.param.allowed.paths": "relative",
             },
-            "The config provider x can not be set up: Path relative is not absolute",
+            "The config provider x cannot be set up: Path relative is not absolute",
         ),
         (
             {
@@ -147,7 +147,7 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
                 "config.providers.x.class": "EnvVar",
                 "config.providers.x.param.allowlist.pattern": "(",
             },
-            "The config provider x can not be set up: Invalid value ( for configuration allowlist.pattern",
+            "The config provider x cannot be set up: Invalid value ( for configuration allowlist.pattern",
         ),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_provider_of_ones_own_is_named_as_a_python_class(monkeypatch: pytest.M
     own = Variables.of_worker({"config.providers": "v", "config.providers.v.class": "kconnect_test_vault.Vault"})
 
     assert own.resolve({"a": "${v:p:k}"}, "connector c").values == {"a": "p/k"}
-    with pytest.raises(ConfigError, match="can not be resolved by the config provider v: OSError: vault is sealed"):
+    with pytest.raises(ConfigError, match="cannot be resolved by the config provider v: OSError: vault is sealed"):
         own.resolve({"a": "${v:broken:k}"}, "connector c")
 
 

@@ -75,7 +75,7 @@ def test_a_misspelt_setting_is_named_where_the_right_one_is_missing(missing: str
     del settings[missing]
     with pytest.raises(ConfigError, match=f'Missing required configuration "{missing}"') as raised:
         StandaloneConfig.parse(settings)
-    assert raised.value.hint == f"Did you mean {missing}? There is {there}, which is no setting."
+    assert raised.value.hint == f"Unknown setting: {there}. Did you mean {missing}?"
 
 
 @pytest.mark.parametrize("missing", ["bootstrap.servers", "key.converter"])

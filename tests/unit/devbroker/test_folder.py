@@ -47,7 +47,7 @@ def test_a_formatted_folder_tells_its_cluster(folder: BrokerFolder) -> None:
         (b"garbage", "meta.properties has no version"),
         (b"", "meta.properties has no version"),
         (b"version=1\nnode.id=1\ndirectory.id=x\n", r"has no cluster\.id"),
-        (b"\xff\xfe\x00", "can not be read"),
+        (b"\xff\xfe\x00", "cannot be read"),
         (GOOD_META.replace("node.id=1", "node.id=7").encode(), r"belongs to another cluster: node\.id is 7, not 1"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 def test_a_folder_below_a_file_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(EnvironmentProblemError, match="can not be written"):
+    with pytest.raises(EnvironmentProblemError, match="cannot be written"):
         BrokerFolder(tmp_path / "file" / "data").prepare()
 
 

@@ -58,7 +58,7 @@ def test_a_jar_that_is_not_the_locked_one_is_missing(tmp_path: Path, there: byte
 def test_a_cache_folder_that_can_not_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(EnvironmentProblemError, match=r"can not be written to the cache folder .*file"):
+    with pytest.raises(EnvironmentProblemError, match=r"cannot be written to the cache folder .*file"):
         JarSet(folder=tmp_path / "file" / "jars", jars=[_jar("b", b"bee")]).fetch()
 
 

@@ -75,5 +75,5 @@ def test_a_java_that_can_not_be_run_is_one_sentence(tmp_path: Path) -> None:
     program = _java(tmp_path, "")
     program.write_bytes(b"\x7fELF not really")
 
-    with pytest.raises(EnvironmentProblemError, match="can not be run"):
+    with pytest.raises(EnvironmentProblemError, match="cannot be run"):
         find_java(env={"JAVA_HOME": str(tmp_path), "PATH": ""})

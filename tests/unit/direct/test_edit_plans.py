@@ -188,7 +188,7 @@ def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(sour
         if now.snapshot.contains(name) and not import_plan(archive.chosen([name]), state, replace=True).is_empty
     ]
     if differing and not replace:
-        with pytest.raises(ConflictError, match="is there already"):
+        with pytest.raises(ConflictError, match="already exists"):
             import_plan(archive, state)
         return
     plan = import_plan(archive, state, replace=replace)

@@ -70,7 +70,7 @@ def test_a_masked_secret_stands_for_the_one_that_is_there():
     masked = masked.replace(b"[hidden]", HIDDEN.encode())
     (edit,) = put_plan(C, latest, "connector-a", masked).edits
     assert json.loads(edit.new)["properties"] == {"password": "hush", "k": "2"}
-    with pytest.raises(BadRequestError, match="stands for a secret that is not there"):
+    with pytest.raises(BadRequestError, match="stands for a secret that does not exist"):
         put_plan(C, Latest(), "connector-a", masked)
 
 

@@ -120,7 +120,7 @@ def test_the_leader_knows_the_url_of_who_runs_what():
 
 def test_a_member_that_speaks_something_else_is_named():
     group = group_of("sessioned", one=member("one", 2), two=b"\x00\x02\x00\xff")
-    with pytest.raises(DataError, match=r"member two .*can not be read") as caught:
+    with pytest.raises(DataError, match=r"member two .*cannot be read") as caught:
         planned(group)
     assert "group.id" in caught.value.hint
 

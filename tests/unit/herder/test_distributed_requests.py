@@ -1,4 +1,4 @@
-"""Requests to herders of one cluster in this process: restarts, offsets, exactly-once, what can not be found."""
+"""Requests to herders of one cluster in this process: restarts, offsets, exactly-once, what cannot be found."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_task_has_its_id_whatever_the_connector_says_and_may_not_leave_the_wor
     assert settings["enable.idempotence"] == "true"
     assert [text.split("'")[3] for text in warnings] == ["enable.idempotence", "transactional.id"]
     exactly_once_producer(ENABLED, {"producer.override.bootstrap.servers": "b:2, a:1"}, name="orders", task=3)
-    with pytest.raises(ConfigError, match="can not deliver exactly once to other brokers"):
+    with pytest.raises(ConfigError, match="cannot deliver exactly once to other brokers"):
         exactly_once_producer(ENABLED, {"producer.override.bootstrap.servers": "c:3"}, name="orders", task=3)
 
 

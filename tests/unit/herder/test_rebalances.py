@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kconnect.herder.assignment.protocol import Assignment, Work
 from kconnect.herder.group import Joining, Lost
-from kconnect.herder.rebalances import FIRST, UNASKED, Rebalance, Rebalances
+from kconnect.herder.rebalances import FIRST, HANDED_OVER, UNASKED, Rebalance, Rebalances, RoundMembers
 from kconnect.herder.state.events import Placed, Tick
 from kconnect.herder.state.instructions import RequestRejoin
 from kconnect.model import TaskId
@@ -44,13 +44,22 @@ def test_one_that_the_worker_asked_for_tells_its_reason():
 
 
 def test_a_reason_that_comes_with_an_assignment_is_that_of_the_next_round():
-    found = noted((placed(1), [RequestRejoin("revoked work is free for others")], 0), (placed(2), [], 5))
-    assert [one.why for one in found] == [FIRST, "revoked work is free for others"]
+    found = noted((placed(1), [RequestRejoin("revoked work has to be handed out")], 0), (placed(2), [], 5))
+    assert [one.why for one in found] == [FIRST, "revoked work has to be handed out"]
 
 
 def test_one_that_others_asked_for_says_so_and_a_lost_membership_why():
     found = noted((placed(1), [], 0), (placed(2), [], 1), (Lost("session timed out"), [], 2), (placed(3), [], 9))
-    assert [one.why for one in found[1:]] == [UNASKED, "membership was lost: session timed out"]
+    assert [one.why for one in found[1:]] == [UNASKED, "this worker lost its membership: session timed out"]
+
+
+def test_the_reason_of_a_round_is_what_happened_beside_what_this_worker_asked_for():
+    asked, unasked = noted((placed(1), [], 0), (placed(2), [], 1))
+    members = RoundMembers(("http://a:1/", "http://b:2/"), joined=("http://b:2/",), left=("http://c:3/",))
+    assert unasked.with_members(members).why == "worker b:2 joined, worker c:3 left"
+    assert asked.with_members(members).why == "this worker joined, worker b:2 joined, worker c:3 left"
+    assert unasked.with_members(RoundMembers(("http://a:1/",))).why == HANDED_OVER
+    assert unasked.with_members(None) is unasked
 
 
 def test_what_moved_is_counted_and_an_eager_assignment_revokes_nothing():
@@ -81,5 +90,7 @@ def test_the_leader_tells_who_came_and_who_went_and_a_follower_that_it_does_not_
         cluster.await_settled()
         went = [url for one in cluster.leader.herder.rebalances() if one.round for url in one.round.left]
         assert went == [third.url]
+        place = third.url.removeprefix("http://").rstrip("/")
+        assert cluster.leader.herder.rebalances()[-1].why == f"worker {place} left"
         assert all(one.round is None for node in cluster.followers for one in node.herder.rebalances())
         assert cluster.leader.herder.rebalances()[-1].to_json()["members"] == sorted(urls - {third.url})

@@ -213,7 +213,7 @@ def test_a_task_left_behind_is_logged(bench, caplog):
     bench.create()
     bench.launcher.never_stop.add(T0)
     bench.herder.set_target_state("fsrc", TargetState.STOPPED)
-    assert "left behind, fenced off: fsrc-0" in caplog.text
+    assert "abandoned, fenced off: fsrc-0" in caplog.text
     assert bench.states() == ("STOPPED", [])
 
 

@@ -208,7 +208,7 @@ def test_a_sink_answers_each_alter_as_java_did(bench, entry):
     with pytest.raises(ConnectError) as raised:
         bench.herder.alter_connector_offsets("rsnk", offsets)
     assert str(raised.value).partition(": ")[0] == answer.partition(": ")[0]
-    assert isinstance(raised.value, BadRequestError)  # Java has 500 for what can not be
+    assert isinstance(raised.value, BadRequestError)  # Java has 500 for what cannot be
 
 
 def test_numbers_of_a_sink_may_be_text_and_null_removes(sink):

@@ -82,8 +82,8 @@ def test_a_secret_that_is_gone_fails_the_connector_with_one_sentence(bench: Benc
     status = bench.herder.connector_status("fsrc").connector
     assert status.state == "FAILED"
     assert (
-        f"{reference(secrets)} in file of connector fsrc can not be resolved by the config provider file: "
-        f"the file {secrets} can not be read: No such file or directory."
+        f"{reference(secrets)} in file of connector fsrc cannot be resolved by the config provider file: "
+        f"the file {secrets} cannot be read: No such file or directory."
     ) in (status.trace or "")
 
 
@@ -165,7 +165,7 @@ def test_a_secret_that_vanishes_leaves_the_connector_running(
     secrets.unlink()
 
     eventually(
-        lambda: any("can not be restarted with what its config refers to" in text for text in caplog.messages),
+        lambda: any("cannot be restarted with what its config refers to" in text for text in caplog.messages),
         5,
         "the loss is told",
     )
@@ -207,7 +207,7 @@ def test_validation_checks_the_value_and_shows_the_reference(secrets: Path) -> N
 
 
 def test_validation_of_a_secret_that_is_not_there_tells_what_to_do(secrets: Path) -> None:
-    with pytest.raises(ConfigError, match=r"in file of connector fsrc can not be resolved") as told:
+    with pytest.raises(ConfigError, match=r"in file of connector fsrc cannot be resolved") as told:
         validator().raise_if_invalid(file_source(file=reference(secrets, "none")))
 
     assert told.value.hint == "Add it there, or correct file."

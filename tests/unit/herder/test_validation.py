@@ -306,7 +306,7 @@ def test_settings_that_nobody_knows_are_warned_of_once(
 
 
 class WithoutTable(StringConverter):
-    """Its settings can not be told, which is logged."""
+    """Its settings cannot be told, which is logged."""
 
     def config(self) -> Any:
         return None

@@ -65,10 +65,10 @@ def test_the_newest_trouble_is_kept_for_messages() -> None:
     ],
 )
 def test_errors_of_the_client_become_ours_led_by_what_was_done(code: int, kind: type[ConnectError]) -> None:
-    with pytest.raises(kind) as raised, kafka_errors("Offsets can not be committed"):
+    with pytest.raises(kind) as raised, kafka_errors("Offsets cannot be committed"):
         raise KafkaException(KafkaError(code))
     assert type(raised.value) is kind
-    assert str(raised.value).startswith("Offsets can not be committed: ")
+    assert str(raised.value).startswith("Offsets cannot be committed: ")
 
 
 def test_a_retriable_error_stays_one() -> None:

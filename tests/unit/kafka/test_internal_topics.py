@@ -1,4 +1,4 @@
-"""Why a topic can not serve: Java's sentences, from what Java 4.3 said."""
+"""Why a topic cannot serve: Java's sentences, from what Java 4.3 said."""
 
 from __future__ import annotations
 

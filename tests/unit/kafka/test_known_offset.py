@@ -10,8 +10,8 @@ from kconnect.kafka.admin import known_offset
 
 
 def test_an_answer_without_an_offset_is_none_and_is_asked_for_again() -> None:
-    with pytest.raises(RetriableError, match="The offsets of t-0 can not be read: there is none yet"):
-        known_offset(OFFSET_INVALID, "The offsets of t-0 can not be read")
+    with pytest.raises(RetriableError, match="The offsets of t-0 cannot be read: there is none yet"):
+        known_offset(OFFSET_INVALID, "The offsets of t-0 cannot be read")
 
 
 @pytest.mark.parametrize("offset", [0, 42, -1])

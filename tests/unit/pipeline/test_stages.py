@@ -33,7 +33,7 @@ class Upper(Transformation):
     def apply(self, record: Any) -> Any:
         self.records += 1
         if record.value == self.fails_at:
-            raise DataError(f"can not take {record.value}")
+            raise DataError(f"cannot take {record.value}")
         return None if record.value == self.drops else record.new_record(value=record.value.upper())
 
     def apply_batch(self, batch: RecordBatch) -> Any:
@@ -137,7 +137,7 @@ def test_a_failing_batch_is_replayed_and_names_the_record() -> None:
     assert (failure.stage, failure.plugin, failure.record.source_offset) == (Stage.TRANSFORMATION, Upper, {"o": 1})
     assert str(failure) == (
         "Record of topic 't' (source partition {'p': 1}, source offset {'o': 1}) "
-        "failed in TRANSFORMATION of Upper: can not take B"
+        "failed in TRANSFORMATION of Upper: cannot take B"
     )
     assert isinstance(failure.__cause__, DataError)
     assert values_of(failure.done) == ["A"]  # what was before it went through all steps

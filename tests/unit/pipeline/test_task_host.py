@@ -201,14 +201,14 @@ def test_the_trace_names_the_root_cause() -> None:
         try:
             raise OSError("disk full")
         except OSError as inner:
-            raise ConnectError("Can not write the file") from inner
+            raise ConnectError("Cannot write the file") from inner
     except ConnectError as error:
         text = failure_text(TaskId("a", 1), error)
-    assert text.splitlines()[0] == "Task a-1 failed: Can not write the file. Root cause: OSError: disk full"
+    assert text.splitlines()[0] == "Task a-1 failed: Cannot write the file. Root cause: OSError: disk full"
 
 
 def failure_of_a_record(raw: bytes) -> StageError:
-    """What the pipeline raises for a record that JsonConverter, told to expect plain JSON, can not read."""
+    """What the pipeline raises for a record that JsonConverter, told to expect plain JSON, cannot read."""
     converter = JsonConverter()
     converter.configure({"schemas.enable": "false"}, is_key=False)
     record = FetchedRecord("orders", 2, 17, b"k", raw, 0, TimestampType.CREATE_TIME, ())

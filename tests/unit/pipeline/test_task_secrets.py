@@ -29,13 +29,13 @@ def failing_with(text: str, key: str) -> None:
 def test_a_trace_hides_secrets_that_were_referred_to(tmp_path: Path) -> None:
     file = tmp_path / "s.properties"
     file.write_text("value=from-the-file\n")
-    failing_with("can not use", "some.setting")
+    failing_with("cannot use", "some.setting")
     with PipelineHost("127.0.0.1:1", **PROVIDERS) as host:
         spec = host.start_source("referring", RECORD_SOURCE, some_setting=f"${{file:{file}:value}}")
         host.await_state(spec, RunState.FAILED)
 
     trace = host.trace(spec)
-    assert "can not use [hidden]" in trace
+    assert "cannot use [hidden]" in trace
     assert "from-the-file" not in trace
 
 
@@ -56,8 +56,8 @@ def test_a_missing_secret_fails_the_task_with_one_sentence(tmp_path: Path) -> No
         host.await_state(spec, RunState.FAILED)
 
     where = f"${{file:{tmp_path}/none:x}} in password of connector missing"
-    why = f"the file {tmp_path}/none can not be read: No such file or directory."
-    told = f"Task missing-0 failed: {where} can not be resolved by the config provider file: {why}"
+    why = f"the file {tmp_path}/none cannot be read: No such file or directory."
+    told = f"Task missing-0 failed: {where} cannot be resolved by the config provider file: {why}"
     assert host.trace(spec).startswith(told)
 
 

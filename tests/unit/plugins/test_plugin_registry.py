@@ -131,7 +131,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         ),
         (
             "",
-            "There are the connectors HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource, VerifiableSink, "
+            "Available connectors: HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource, VerifiableSink, "
             "VerifiableSource. A Python class",
         ),
     ],
@@ -147,8 +147,8 @@ def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, 
     [
         ("FlaotConverter", "Did you mean FloatConverter?"),
         ("org.x.LongConvertor", "Did you mean LongConverter?"),
-        ("nosuch.Converter", "There are the converters "),
-        ("io.confluent.connect.json.JsonSchemaConverter", "There are the converters "),
+        ("nosuch.Converter", "Available converters: "),
+        ("io.confluent.connect.json.JsonSchemaConverter", "Available converters: "),
     ],
 )
 def test_a_converter_is_not_near_only_because_it_is_called_converter(
@@ -207,8 +207,8 @@ def test_an_entry_point_that_fails_is_left_out_of_the_list_and_named_when_asked_
     registry = PluginRegistry(PluginFolders(), (EntryPoint("gone", "no_such_module:Gone", "kconnect.plugins"),))
     with caplog.at_level(logging.WARNING):
         assert registry.describe()
-    assert "Plugin no_such_module:Gone can not be imported: ModuleNotFoundError" in caplog.text
-    with pytest.raises(ConfigError, match="Plugin no_such_module:Gone can not be imported"):
+    assert "Plugin no_such_module:Gone cannot be imported: ModuleNotFoundError" in caplog.text
+    with pytest.raises(ConfigError, match="Plugin no_such_module:Gone cannot be imported"):
         registry.transformation("gone")
 
 
@@ -228,7 +228,7 @@ def test_a_python_class_is_found_by_its_path_and_a_broken_module_is_named(
     (tmp_path / "kc_test_broken.py").write_text("import kc_no_such_library\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert registry.connector_class("kc_test_ok.Ok").__name__ == "Ok"
-    with pytest.raises(ConfigError, match=r"kc_test_broken\.Ok can not be imported: .*kc_no_such_library"):
+    with pytest.raises(ConfigError, match=r"kc_test_broken\.Ok cannot be imported: .*kc_no_such_library"):
         registry.connector_class("kc_test_broken.Ok")
     with pytest.raises(ConfigError, match="Failed to find any class that implements Connector"):
         registry.connector_class("kc_test_ok.Missing")
@@ -275,7 +275,7 @@ def test_a_module_that_raises_does_not_hide_the_others(tmp_path: Path, caplog: p
     (tmp_path / "p" / "kc_bad.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "p" / "kc_good.py").write_text(CONNECTOR.format(name="Good"))
     assert PluginRegistry.load(str(tmp_path)).connector_class("Good").__name__ == "Good"
-    assert "module kc_bad can not be imported and is skipped: SystemExit(3)" in caplog.text
+    assert "module kc_bad cannot be imported and is skipped: SystemExit(3)" in caplog.text
 
 
 @pytest.mark.usefixtures("clean_imports")

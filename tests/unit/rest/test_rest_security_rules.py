@@ -82,10 +82,10 @@ def test_users_are_read_from_the_file_that_the_entry_names(tmp_path):
 @pytest.mark.parametrize(
     ("jaas", "message"),
     [
-        (f'KafkaConnect {{ {MODULE} required file="{{folder}}/none"; }};', "none is not there"),
+        (f'KafkaConnect {{ {MODULE} required file="{{folder}}/none"; }};', "none does not exist"),
         (f'KafkaConnect {{ {MODULE} required file="{{folder}}/empty"; }};', "is empty: nobody could come in"),
         (f"KafkaConnect {{ {MODULE} required; }};", "has no option `file`"),
-        ("KafkaConnect { com.sun.LdapLoginModule required; };", "a Java class that can not run here"),
+        ("KafkaConnect { com.sun.LdapLoginModule required; };", "a Java class that cannot run here"),
         ('KafkaClient { x.PlainLoginModule required password="s3cret"; };', "has no entry KafkaConnect"),
         ('KafkaConnect { x.Y required password="s3cret"', "is no JAAS file: it ends too early"),
     ],
@@ -149,7 +149,7 @@ def test_the_jaas_file_is_found_where_java_would_find_it_and_the_setting_wins():
     assert jaas_file(None, {"JAVA_TOOL_OPTIONS": "-Djava.security.auth.login.config==file:/t"})[0] == "/t"
     assert jaas_file("/mine", kafka) == ("/mine", "kconnect.jaas.file")
     assert jaas_file(None, {})[0] is None
-    with pytest.raises(ConfigError, match="KAFKA_OPTS can not be read"):
+    with pytest.raises(ConfigError, match="KAFKA_OPTS cannot be read"):
         jaas_file(None, {"KAFKA_OPTS": '"-D'})
 
 

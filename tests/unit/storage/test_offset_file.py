@@ -40,7 +40,7 @@ def test_an_empty_file_is_no_offsets_and_says_so(tmp_path, caplog):
 
 
 def test_a_folder_in_place_of_the_file_is_told(tmp_path):
-    with pytest.raises(ConnectError, match=r"Can not read the offsets file .*Is a directory"):
+    with pytest.raises(ConnectError, match=r"Cannot read the offsets file .*Is a directory"):
         opened(tmp_path)
 
 
@@ -48,7 +48,7 @@ def test_a_missing_folder_warns_at_start_and_fails_at_the_write(tmp_path, caplog
     with caplog.at_level(logging.WARNING):
         store = opened(tmp_path / "none" / "offsets")
     assert "is missing" in caplog.text
-    with pytest.raises(ConnectError, match=r"Can not write the offsets file .*No such file"):
+    with pytest.raises(ConnectError, match=r"Cannot write the offsets file .*No such file"):
         store.set({KEY: b"{}"})
 
 
@@ -145,5 +145,5 @@ def test_an_offset_that_can_not_be_read_counts_as_none(tmp_path, caplog):
     path.write_bytes(dump_map({KEY: b"not json", b'["c",{"f":"y"}]': b'{"n":1}'}))
     store = opened(path)
     assert read_source_offsets(store, "c", [{"f": "x"}, {"f": "y"}]) == [None, {"n": 1}]
-    assert "can not be read" in caplog.text
+    assert "cannot be read" in caplog.text
     assert list_source_offsets(store, "c") == [ConnectorOffset({"f": "y"}, {"n": 1})]

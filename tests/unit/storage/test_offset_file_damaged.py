@@ -137,7 +137,7 @@ def test_what_can_not_be_kept_is_not_overwritten_and_the_offsets_wait(
     path.write_bytes(b"somebody else's")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
-        with pytest.raises(ConnectError, match=r"Can not write the offsets file .*No space left"):
+        with pytest.raises(ConnectError, match=r"Cannot write the offsets file .*No space left"):
             store.set({KEY: b"{}"})
     assert path.read_bytes() == b"somebody else's"
     store.stop()

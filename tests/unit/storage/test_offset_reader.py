@@ -55,7 +55,7 @@ def test_what_can_not_be_read_or_asked_for_is_logged_and_left_out(store, caplog)
     store.may_answer.set()
     reader = OffsetReader(store, "c")
     assert reader.offsets([{"p": "bad"}, {"p": "n"}, {"p": {}}, {"p": "a"}]) == [None, None, None, {"at": 1}]
-    assert caplog.text.count("of connector c can not be read") == 2
+    assert caplog.text.count("of connector c cannot be read") == 2
     assert "can be no key of an offset" in caplog.text
 
 
@@ -91,7 +91,7 @@ def test_a_closed_reader_asks_nothing(store):
 def test_a_store_that_fails_is_told(store, problem):
     store.problem = problem
     store.may_answer.set()
-    with pytest.raises(ConnectError, match=f"The offsets of connector c can not be read: {problem}"):
+    with pytest.raises(ConnectError, match=f"The offsets of connector c cannot be read: {problem}"):
         OffsetReader(store, "c").offset({"p": "a"})
 
 

@@ -149,7 +149,7 @@ def test_an_offset_that_can_be_no_record_fails_the_flush_until_it_is_replaced(wr
     writer.offset({"key": "fine"}, OFFSET)
     assert flush(writer, ends) is None
     assert isinstance(ends[0], DataError)
-    assert "The offsets of connector ns can not be written" in caplog.text
+    assert "The offsets of connector ns cannot be written" in caplog.text
     assert log.sent == []
     writer.offset(PARTITION, OFFSET)
     writer.cancel_flush()

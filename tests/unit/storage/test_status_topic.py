@@ -1,4 +1,4 @@
-"""Records of the status topic: Java's bytes, and nothing that can not be read."""
+"""Records of the status topic: Java's bytes, and nothing that cannot be read."""
 
 from __future__ import annotations
 

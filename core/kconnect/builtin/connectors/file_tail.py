@@ -138,7 +138,7 @@ class FileTail:
             return False
         except OSError as error:
             raise ConnectError(
-                f"Can not open file {self._path!r}: {error.strerror}",
+                f"Cannot open file {self._path!r}: {error.strerror}",
                 hint="Make the file readable for the user the worker runs as, or change `file`.",
             ) from error
         self._fd = fd
@@ -168,7 +168,7 @@ class FileTail:
         except BlockingIOError:
             return b""
         except OSError as error:
-            raise ConnectError(f"Can not read file {self._path!r}: {error.strerror}") from error
+            raise ConnectError(f"Cannot read file {self._path!r}: {error.strerror}") from error
 
     def _at_end(self) -> Lines | None:
         """Nothing more to read: look whether the name leads elsewhere now, or the file became shorter."""

@@ -1,6 +1,6 @@
 """Tells when files may have changed, by inotify: one thread and one descriptor for all tasks of a process.
 
-Three calls of libc, made here: of the libraries watchfiles can not take new paths while it runs, watchdog holds events
+Three calls of libc, made here: of the libraries watchfiles cannot take new paths while it runs, watchdog holds events
 back for half a second, and inotify_simple is these same three calls.
 """
 
@@ -111,7 +111,7 @@ class _Watcher:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        awaited = select.poll()  # select() can not look at descriptors above 1023: a slot with 200 tasks has them
+        awaited = select.poll()  # select() cannot look at descriptors above 1023: a slot with 200 tasks has them
         awaited.register(self._descriptor, select.POLLIN)
         awaited.register(self._ending, select.POLLIN)
         while True:

@@ -25,7 +25,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class BusyError(RetriableError):
-    """The server asks for patience, or can not be reached. `retry_after_s` is what it asked for, None if it did not."""
+    """The server asks for patience, or cannot be reached. `retry_after_s` is what it asked for, None if it did not."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)

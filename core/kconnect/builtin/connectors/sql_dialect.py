@@ -54,7 +54,7 @@ class Dialect:
 
     def column(self, name: str) -> str:
         if "\0" in name:
-            raise ConfigError(f"{name!r} can not be the name of a table or column")
+            raise ConfigError(f"{name!r} cannot be the name of a table or column")
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
     def insert(self, table: str, columns: Sequence[str], marks: Sequence[str]) -> str:

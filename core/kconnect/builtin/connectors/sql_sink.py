@@ -83,7 +83,7 @@ def _problems(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         importlib.import_module(config["connection.driver"])
         dialect_of(config["connection.driver"], config["dialect"])
     except ImportError as err:
-        yield "connection.driver", f"The module {config['connection.driver']} can not be imported: {err}"
+        yield "connection.driver", f"The module {config['connection.driver']} cannot be imported: {err}"
     except ConfigError as err:
         yield "dialect", str(err)
 
@@ -153,7 +153,7 @@ class SqlSinkTask(SinkTask):
     def _give_up(self, record: SinkRecord, error: Exception) -> None:
         """To the errors' report when there is one; else the task fails, with the record's place."""
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
-        told = DataError(f"The record at {where} can not be written: {type(error).__name__}: {error}")
+        told = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
         told.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:

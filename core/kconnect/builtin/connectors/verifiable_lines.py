@@ -33,7 +33,7 @@ class LineWriter:
                 os.write(self._fd, b"\n")
         except OSError as error:
             raise ConnectError(
-                f"File {file} of the verifiable connector can not be opened: {error.strerror}",
+                f"File {file} of the verifiable connector cannot be opened: {error.strerror}",
                 hint="The folder must exist and be writable for the user the worker runs as.",
             ) from error
 

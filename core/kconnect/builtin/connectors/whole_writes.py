@@ -16,4 +16,4 @@ def write_whole(fd: int, data: bytes, name: str) -> None:
         while left:
             left = left[os.write(fd, left) :]
     except OSError as error:
-        raise ConnectError(f"Can not write to {name}: {error.strerror}") from error
+        raise ConnectError(f"Cannot write to {name}: {error.strerror}") from error

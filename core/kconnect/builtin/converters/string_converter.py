@@ -56,7 +56,7 @@ class StringConverter(ConverterFrame):
         if value is None:
             return None
         text = value if isinstance(value, str) else java_text(value, schema)
-        return text.encode(self._codec or "utf-8", "replace")  # Java writes ? too for what it can not encode
+        return text.encode(self._codec or "utf-8", "replace")  # Java writes ? too for what it cannot encode
 
     def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
         if value is None:

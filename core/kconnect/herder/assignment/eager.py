@@ -90,7 +90,7 @@ class GroupAssignor:
         """Who runs what from now on. `snapshot` is the leader's: the one it told the offset of when it joined.
 
         `now_ms` is of a clock that never goes back, and begins above 0. After `LeaderBehind` nothing is remembered.
-        Errors: DataError for a member whose metadata can not be read; ConnectError for a protocol nobody offered.
+        Errors: DataError for a member whose metadata cannot be read; ConnectError for a protocol nobody offered.
         """
         version = _version(group.protocol)
         members = {member: _decoded(member, metadata) for member, metadata in group.members.items()}
@@ -162,7 +162,7 @@ def _decoded(member: str, metadata: bytes) -> MemberState:
         return decode_metadata(metadata)
     except DataError as err:
         raise DataError(
-            f"What member {member} of the group says can not be read: {err}",
+            f"What member {member} of the group says cannot be read: {err}",
             hint="Look which process uses the group.id of this cluster, and stop it or change its group.",
         ) from err
 

@@ -45,7 +45,7 @@ class Shares(Generic[Item]):
     def surplus(self, configured: int) -> dict[str, list[Item]]:
         """What members have above an even share of all there is to run; nothing if all have such a share.
 
-        Shares differ by one when it can not be even: the first members with more than the least may have one more.
+        Shares differ by one when it cannot be even: the first members with more than the least may have one more.
         """
         least, extras = divmod(configured, len(self.held))
         sizes = [len(items) for items in self.held.values()]

@@ -1,4 +1,4 @@
-"""Stops the work of a member that can not reach its group while its herder's thread is busy: others will start it soon.
+"""Stops the work of a member that cannot reach its group while its herder's thread is busy: others will start it soon.
 
 A thread that is not busy learns the same from its membership and does the same; it may hang in a write to a broker that
 is away, which takes longer than a session. Differs: Java's worker goes on with its tasks then.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, ForbiddenError, NotFoundError
 from kconnect.herder.assignment.protocol import Work
@@ -243,7 +242,7 @@ class DistributedHerder(HerderQuestions):
     def rebalances(self) -> list[Rebalance]:
         """The last ones this worker went through, in order."""
         kept, rounds = self._state.rebalances.kept(), self._rounds
-        return kept if rounds is None else [replace(one, round=rounds.members_of(one.generation)) for one in kept]
+        return kept if rounds is None else [one.with_members(rounds.members_of(one.generation)) for one in kept]
 
     @property
     def state(self) -> HerderState:

@@ -26,6 +26,7 @@ from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.redaction import redact
 from kconnect.storage.snapshot import ClusterSnapshot
+from kconnect.wording import counted
 
 __all__ = ["LocalWork"]
 
@@ -101,7 +102,11 @@ class LocalWork:
             if (error := stop.exception()) is not None:
                 log.error("Connectors or tasks could not be stopped", exc_info=error)
         if late:
-            log.warning("%d connectors or sets of tasks are still stopping after %g s", len(late), self._stop_s)
+            log.warning(
+                "%s still stopping after %g s",
+                counted(len(late), "connector or set of tasks", "connectors or sets of tasks"),
+                self._stop_s,
+            )
         for name in {*work.connectors, *(task_id.connector for task_id in work.tasks)}:
             self._forget_if_gone(name)
 
@@ -237,7 +242,7 @@ class LocalWork:
         except Exception as err:  # top of a thread; what a plugin raises comes as a ConnectError
             hosted = self._host.find(name)
             is_final = hosted is None or not hosted.is_running  # gone, or it has failed; else it was only busy
-            what = "can not be updated" if is_final else "are asked for again"
+            what = "cannot be updated" if is_final else "are asked for again"
             trace = err.__cause__ if isinstance(err, ConnectError) else err
             log.error("Connector %s gave no task configs, its tasks %s: %s", name, what, err, exc_info=trace)
             self._post(TaskConfigsFailed(name, str(err), is_final))
@@ -292,7 +297,7 @@ class LocalWork:
             if now is not target and now is not TargetState.STOPPED:  # told meanwhile, when nobody had the tasks yet
                 self._launcher.set_target_state(present, now)
         except Exception as err:  # what a launcher raises belongs to the task
-            log.exception("Tasks of connector %s can not be started", entry.name)
+            log.exception("Tasks of connector %s cannot be started", entry.name)
             self._fail(present, err)
 
     def _note(self, entries: Iterable[ConnectorEntry | None]) -> None:
@@ -306,7 +311,7 @@ class LocalWork:
         try:
             self._host.note_tasks(entry)
         except Exception:  # top of a thread
-            log.exception("What the config of connector %s refers to can not be watched", entry.name)
+            log.exception("What the config of connector %s refers to cannot be watched", entry.name)
 
     def _forget_if_gone(self, name: str) -> None:
         if self._host.find(name) is None and not self._status.runs(name):

@@ -109,7 +109,7 @@ class ClusterOffsets:
         own = self._own_of(name)
         first = own if own is not None else self._store
         if not isinstance(first, TopicOffsetStore):
-            raise ConnectError(f"The offsets of connector {name} are in no topic: they can not be written exactly once")
+            raise ConnectError(f"The offsets of connector {name} are in no topic: they cannot be written exactly once")
         copy = self._store if own is not None else None
         return TransactionalOffsets(name, first, copy, lambda: make_writer(name, first.topic, config))
 

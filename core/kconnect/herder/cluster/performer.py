@@ -55,6 +55,7 @@ from kconnect.herder.state.instructions import (
 )
 from kconnect.herder.state.writes import ForRequest
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId
+from kconnect.wording import counted
 
 __all__ = ["Hands", "Performer"]
 
@@ -201,7 +202,7 @@ class Performer:
         hands = self._hands
         match told:
             case StartWork(work, snapshot):
-                with hands.stages.stage(f"starting {len(work.connectors)} connectors and {len(work.tasks)} tasks"):
+                with hands.stages.stage(f"starting {_size(work)}"):
                     hands.work.start(work, snapshot)
             case StopWork(work, why):
                 self._stop(work, why)
@@ -217,8 +218,8 @@ class Performer:
                 hands.work.ask_task_configs(ConnectorEntry(connector, config))
 
     def _stop(self, work: Work, why: str) -> None:
-        log.info("Stopping %d connectors and %d tasks: %s", len(work.connectors), len(work.tasks), why)
-        with self._hands.stages.stage(f"stopping {len(work.connectors)} connectors and {len(work.tasks)} tasks"):
+        log.info("Stopping %s: %s", _size(work), why)
+        with self._hands.stages.stage(f"stopping {_size(work)}"):
             self._hands.work.stop(work)
         with self._hands.stages.stage("writing the statuses of stopped connectors and tasks"):
             try:
@@ -239,7 +240,9 @@ class Performer:
         tasks = [task_id for task_id in plan.tasks if task_id in told.here.tasks]
         if not connector and not tasks:
             return
-        log.info("Restarting %sand %d tasks of connector %s", "it " if connector else "", len(tasks), entry.name)
+        log.info(
+            "Restarting %s%s of connector %s", "it and " if connector else "", counted(len(tasks), "task"), entry.name
+        )
         with hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
             hands.work.restart_parts(entry, connector=connector, tasks=tasks)
 
@@ -301,10 +304,8 @@ class Performer:
         except ConnectError as err:
             hands.answers.fail(told.id, err)
         except Exception as err:  # a plugin call
-            log.exception("Offsets of connector %s can not be changed", told.connector)
-            hands.answers.fail(
-                told.id, ConnectError(f"Offsets of connector {told.connector} can not be changed: {err}")
-            )
+            log.exception("Offsets of connector %s cannot be changed", told.connector)
+            hands.answers.fail(told.id, ConnectError(f"Offsets of connector {told.connector} cannot be changed: {err}"))
         else:
             hands.answers.give(told.id, message)
 
@@ -315,8 +316,8 @@ class Performer:
         except ConnectError as err:
             problem = err
         except Exception as err:  # top of a thread
-            log.exception("Former tasks of connector %s can not be fenced off", told.connector)
-            problem = ConnectError(f"Former tasks of connector {told.connector} can not be fenced off: {err}")
+            log.exception("Former tasks of connector %s cannot be fenced off", told.connector)
+            problem = ConnectError(f"Former tasks of connector {told.connector} cannot be fenced off: {err}")
         hands.post(Written(ForRequest(told.id), hands.cluster.configs.snapshot(), problem))
 
     def _forward(self, told: ForwardTaskConfigs) -> None:
@@ -328,3 +329,7 @@ class Performer:
             log.error("The leader did not take the tasks of connector %s: %s", told.connector, err)
             problem = str(err)
         hands.post(TaskConfigsForwarded(told.connector, problem))
+
+
+def _size(work: Work) -> str:
+    return f"{counted(len(work.connectors), 'connector')} and {counted(len(work.tasks), 'task')}"

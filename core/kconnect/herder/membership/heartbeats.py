@@ -212,7 +212,7 @@ class Heartbeats:
 
     def _failed(self, problem: Exception, *, elsewhere: bool = True) -> None:
         """Look for the coordinator again, soon."""
-        self._log.log(logging.WARNING, "%s: the group can not be told that this worker lives: %s", "heartbeat", problem)
+        self._log.log(logging.WARNING, "%s: the group cannot be told that this worker lives: %s", "heartbeat", problem)
         if self._connection is not None and elsewhere:
             self._coordinator.forget(self._connection.address)
             self._drop()

@@ -3,7 +3,7 @@
 The herder's thread calls `poll`; both callbacks run in there, so they see what the herder has done so far. Two threads
 do what takes time: `attempt` joins, `heartbeats` shows that the worker lives.
 Hand-written on sockets. What a client library would have given: kafka-python's BaseCoordinator needs eight overrides of
-private parts, waits a heartbeat interval after an outage, and can not leave while it joins.
+private parts, waits a heartbeat interval after an outage, and cannot leave while it joins.
 Source: WorkerCoordinator, WorkerGroupMember, AbstractCoordinator (Kafka 4.3).
 """
 
@@ -199,7 +199,7 @@ class GroupMember:
                 connection.close()
         except (Unanswered, GroupRefusal, ConnectError) as err:
             # The group finds out when the session is over
-            log.warning("Group %s: it can not be told that this worker leaves: %s", self._settings.group_id, err)
+            log.warning("Group %s: it cannot be told that this worker leaves: %s", self._settings.group_id, err)
         else:
             how = "" if error == NONE else f" (the broker says {error_name(error)})"
             log.info("Group %s: left as %s%s: %s", self._settings.group_id, member_id, how, why)
@@ -317,7 +317,7 @@ class GroupMember:
         self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
         if isinstance(problem, ConnectError):
             raise ConnectError(
-                f"The worker can not join the group of group.id={self._settings.group_id}: {problem}",
+                f"The worker cannot join the group of group.id={self._settings.group_id}: {problem}",
                 hint=problem.hint,
             ) from problem
         if final := final_error(code, self._settings.group_id, self._settings.session_timeout_ms):

@@ -90,7 +90,7 @@ def _context(java: Mapping[str, str], settings: Mapping[str, Any]) -> ssl.SSLCon
     try:
         context = ssl.create_default_context(cadata=settings.get("ssl.ca.pem"))
     except ssl.SSLError as err:
-        raise ConfigError(f"ssl.truststore.* can not be used: {err.reason or err}.") from err
+        raise ConfigError(f"ssl.truststore.* cannot be used: {err.reason or err}.") from err
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an anchor need not be a root, as in Java
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)  # nor as exact as RFC 5280, as in Java
     if settings.get("ssl.endpoint.identification.algorithm", "https") != "https":
@@ -134,7 +134,7 @@ def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
         try:
             context.load_cert_chain(file, password=passphrase)
         except ssl.SSLError as err:
-            raise ConfigError(f"ssl.keystore.* can not be used: {err.reason or err}.") from err
+            raise ConfigError(f"ssl.keystore.* cannot be used: {err.reason or err}.") from err
 
 
 def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], Login]:

@@ -49,7 +49,7 @@ class Phase(Enum):
     """Out of the group: the configs could not be read in time."""
     JOINING = auto()
     SETTLING = auto()
-    """Has an assignment that it can not begin yet."""
+    """Has an assignment that it cannot begin yet."""
     STABLE = auto()
     STOPPED = auto()
 

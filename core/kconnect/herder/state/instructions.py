@@ -65,7 +65,7 @@ class RequestRejoin:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell the operator of something that the worker can not put right."""
+    """Tell the operator of something that the worker cannot put right."""
 
     finding: Finding
 
@@ -209,7 +209,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """A request can not be done."""
+    """A request cannot be done."""
 
     id: int
     error: ConnectError

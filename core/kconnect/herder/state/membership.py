@@ -230,7 +230,7 @@ class MembershipRules:
             told.append(CleanUp(snapshot))
         facts.phase = Phase.STABLE
         if assignment.revoked:
-            told += self._rejoin("revoked work is free for others")
+            told += self._rejoin("revoked work has to be handed out")
         return told
 
     def _run_assigned(self) -> list[Instruction]:

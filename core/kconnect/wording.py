@@ -1,0 +1,10 @@
+"""Words around numbers, so that every sentence counts alike."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, word: str, words: str | None = None) -> str:
+    """`1 task`, `2 tasks`, `1,006 times`. `words`: the plural, where it is not made with an s."""
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
