@@ -110,7 +110,7 @@ class SourceHarness(Harness[SourceTaskRun]):
             if not records and len(found) < at_least:
                 if time.monotonic() > deadline:
                     raise TimedOutError(
-                        f"The source gave {counted(len(found), 'record')} of {at_least} within {within_s:g} s"
+                        f"The source gave {len(found)} of {counted(at_least, 'record')} within {within_s:g} s"
                     )
                 time.sleep(_IDLE_S)
         return found

@@ -127,12 +127,12 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         ("org.apache.kafka.connect.file.FileStreamSourceConector", "Did you mean "),
         (
             "JsonConverter",
-            "JsonConverter is a class (kconnect.builtin.converters.json_converter.JsonConverter), but no Connector.",
+            "JsonConverter is a class (kconnect.builtin.converters.json_converter.JsonConverter), but not a Connector.",
         ),
         (
             "",
             "Available connectors: HttpJsonSource, SqlSink, FileStreamSink, FileStreamSource, VerifiableSink, "
-            "VerifiableSource. A Python class",
+            "VerifiableSource. To name a Python class",
         ),
     ],
 )
