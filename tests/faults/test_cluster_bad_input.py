@@ -175,7 +175,7 @@ def test_a_worker_with_another_config_topic_leaves_the_group_and_is_unhealthy_wh
         assert (status, body["status"]) == (500, "unhealthy")
         assert body["message"].startswith("config.storage.topic=topics-other was read to its end at offset ")
         assert "but the workers of group.id=topics have read configs up to offset" in body["message"]
-        assert body["message"].rstrip(".") in caplog.text
+        assert body["reasons"][0]["reason"] in caplog.text
         assert ask(right, "GET", "/health")[0] == 200
         follower = one_of(cut_broker.bootstrap, "topics", stack, config_storage_topic="topics-other", **patience)
         eventually(lambda: follower.herder.state.facts.phase is Phase.UNREAD, 40, "nor does it stay as a follower")

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
@@ -57,6 +58,16 @@ def served_at(worker):
         return None
 
 
+def answer_of(url):
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as err:
+        with err:
+            return err.code, json.load(err)
+
+
 @contextmanager
 def nobody_listens():
     with socket.socket() as sock:
@@ -74,25 +85,38 @@ def test_a_broker_that_is_not_there_is_told_with_its_address_and_exit_code_2(tmp
     assert time.monotonic() - began < 5
 
 
-def test_rest_answers_while_the_broker_is_awaited_and_a_stop_ends_the_wait(tmp_path):
+def test_health_says_that_the_broker_is_awaited_others_wait_and_a_stop_refuses_them(tmp_path):
     with nobody_listens() as address:
         worker = worker_of(props(tmp_path, address, kconnect_bootstrap_timeout_ms="20000"))
 
-        seen = []
+        seen, refusals = [], []
+
+        def ask(url):
+            refusals.append(answer_of(f"{url}/connectors"))
 
         def look_and_stop():
             try:
                 url = eventually(lambda: served_at(worker), within_s=10, why="REST is up")
-                with urllib.request.urlopen(url + "/", timeout=5) as answer:
-                    seen.append(json.load(answer))
+                asking = threading.Thread(target=ask, args=(url,))
+                asking.start()
+                awaiting = f"{url}/health"
+                eventually(lambda: answer_of(awaiting)[1].get("reasons"), within_s=10, why="it says what it waits for")
+                seen.append(answer_of(awaiting))
+                asking.join(0.3)
+                assert asking.is_alive()
             finally:
                 worker.request_stop()
+            asking.join(5)
 
         looking = threading.Thread(target=look_and_stop)
         looking.start()
         error = refused(worker)
         looking.join(5)
-    assert seen[0]["kafka_cluster_id"] is None
+    (status, health), (refused_with, refusal) = seen[0], refusals[0]
+    assert (status, health["status"]) == (503, "starting")
+    assert health["message"].startswith(f"Worker is still starting up. Waiting for Kafka at {address} (")
+    assert [reason["reason"] for reason in health["reasons"]] == [f"Waiting for Kafka at {address}"]
+    assert (refused_with, refusal["message"]) == (409, "Worker is shutting down")
     assert "stopped while it waited for the broker" in str(error)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos
+from kconnect.herder.health import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.restart import restart_plan
 from kconnect.logs import LoggerLevel
@@ -61,7 +62,9 @@ class MemoryHerder:
         self.worker_id = worker_id
         self.version = version
         self.ready = True
-        self.out_of_group: str | None = None
+        self.opened = True
+        self.reasons: list[Reason] = []
+        """Why it is not healthy."""
         self.known = {}
         self.calls = []
         self.failures = {}
@@ -94,9 +97,14 @@ class MemoryHerder:
         self._called("is_ready")
         return self.ready
 
-    def trouble(self):
-        self._called("trouble")
-        return self.out_of_group
+    def is_open(self):
+        if "is_open" in self.failures:
+            raise self.failures["is_open"]
+        return self.opened
+
+    def health(self):
+        self._called("health")
+        return self.reasons
 
     def connectors(self):
         self._called("connectors")

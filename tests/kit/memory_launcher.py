@@ -79,6 +79,9 @@ class MemoryLauncher:
     def slots(self) -> Sequence[SlotInfo]:
         return [SlotInfo(0, self._is_up, "localhost", 1, tuple(self.tasks))]
 
+    def waits_for(self) -> str | None:
+        return None if self._is_up else "Spark is starting"
+
     def failure(self) -> str | None:
         return None
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from kconnect.api.configdef import ConfigKey
 from kconnect.herder.config_infos import ConfigInfos
+from kconnect.herder.health import Reason
 from kconnect.herder.rebalances import Rebalance
 from kconnect.herder.sessions import RequestSignature
 from kconnect.logs import LoggerLevel
@@ -118,6 +119,10 @@ class Launcher(Protocol):
 
     def slots(self) -> Sequence[SlotInfo]: ...
 
+    def waits_for(self) -> str | None:
+        """What has to come up before any task can run, as a sentence; None once one could."""
+        ...
+
     def failure(self) -> str | None:
         """Why no slot can ever come up (no Java, Spark refused), or None."""
         ...
@@ -157,8 +162,15 @@ class Herder(Protocol):
         """Whether start-up is complete: `GET /health` turns green."""
         ...
 
-    def trouble(self) -> str | None:
-        """Why a worker that is up takes no part in its cluster, as a sentence; None when all is well."""
+    def is_open(self) -> bool:
+        """Whether requests can be answered from what is known: a worker that starts has not read its stores yet.
+
+        Errors: ConflictError when the worker is stopping.
+        """
+        ...
+
+    def health(self) -> Sequence[Reason]:
+        """Why the worker is not healthy, and what its start waits for; empty when all is well. Never waits."""
         ...
 
     def connectors(self) -> list[str]: ...

@@ -9,6 +9,7 @@ from kconnect.api.configdef import ConfigKey
 from kconnect.config.variables import Variables
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.connector_plugins import ConnectorPlugins
+from kconnect.herder.health import Health
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Launcher
 from kconnect.herder.offsets_admin import GroupOffsetsFactory
@@ -40,3 +41,5 @@ class HerderParts:
     variables: Variables = field(default_factory=Variables)
     """Resolves `${..}` in connector configs; without providers they stay as they are."""
     times: PluginTimes = field(default_factory=PluginTimes)
+    health: Health = field(default_factory=Health)
+    """Where the worker and its parts tell why it is not healthy."""

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import kconnect
-from kconnect.errors import ConnectError, NotFoundError
+from kconnect.errors import ConflictError, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.connector_host import ConnectorHost
 from kconnect.herder.connector_runner import call_once
+from kconnect.herder.health import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.parts import HerderParts
@@ -62,7 +63,9 @@ class HerderQuestions:
     _host: ConnectorHost
     _log_levels: LogLevels
     _cluster_id: str | None
+    _is_open: bool
     _is_ready: bool
+    _is_stopping: bool
 
     def server_info(self) -> ServerInfo:
         return ServerInfo(CONNECT_VERSION, f"kconnect-{kconnect.__version__}", self._cluster_id)
@@ -70,8 +73,17 @@ class HerderQuestions:
     def is_ready(self) -> bool:
         return self._is_ready
 
-    def trouble(self) -> str | None:
-        return None
+    def is_open(self) -> bool:
+        if self._is_stopping and not self._is_open:
+            raise ConflictError("Worker is shutting down")
+        return self._is_open
+
+    def refuse_waiting(self) -> None:
+        """A stop was asked for: who waits for the start waits in vain. Threads: any, a signal handler too."""
+        self._is_stopping = True
+
+    def health(self) -> Sequence[Reason]:
+        return self._parts.health.reasons()
 
     def connector_info(self, name: str) -> ConnectorInfo:
         entry = self._config.get(name)

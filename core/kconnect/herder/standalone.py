@@ -81,7 +81,7 @@ class StandaloneHerder(HerderQuestions):
         self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
         self._log_levels = LogLevels()
         self._cluster_id: str | None = None
-        self._is_ready = False
+        self._is_open = self._is_ready = self._is_stopping = False
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
         )
@@ -93,6 +93,7 @@ class StandaloneHerder(HerderQuestions):
         """Begin: `worker_id` is the advertised host:port, shown in every status."""
         self._status.worker_id = worker_id
         self._cluster_id = kafka_cluster_id
+        self._is_open = True
         log.info("Herder started as worker %s", worker_id)
 
     def ready(self) -> None:
@@ -101,6 +102,7 @@ class StandaloneHerder(HerderQuestions):
 
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks gracefully, then the connectors. Takes no orders any more. Idempotent."""
+        self.refuse_waiting()
         if not self._orders.close(timeout_s):
             return
         had_started, self._is_ready = self._is_ready, False

@@ -55,6 +55,7 @@ ENDPOINTS = (
                 list_loggers, "Levels of all loggers", {200: {"type": "object", "additionalProperties": _LOGGER}}
             )
         },
+        awaits_start=False,
     ),
     Endpoint(
         "/admin/loggers/{logger}",

@@ -1,7 +1,7 @@
 """The ASGI application: the table of routes, and the way of one request through it.
 
-match the raw path -> method -> Accept and Content-Type -> body -> handler in a pool thread with a deadline -> JSON.
-A handler may find that another worker has to do it: then the request is forwarded, within the same deadline.
+match the raw path -> method -> Accept and Content-Type -> body -> the worker has started -> handler in a pool thread
+-> JSON. All of it has one deadline. A handler may find that another worker has to do it: then the request is forwarded.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
+from kconnect.herder.health import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.rest import admin, connectors, internal, observe, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
@@ -46,6 +48,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+# How soon a request notices that the worker has started: nothing beside the seconds that a start takes
+_LOOK_EVERY_S = 0.02
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -93,7 +97,9 @@ def _document(endpoints: Sequence[Endpoint], herder: Herder, login: bool) -> End
     def show(_call: Call) -> Answer:
         return Answer(openapi_document((*endpoints, own), herder.server_info().version, login=login))
 
-    own = Endpoint("/openapi.json", {"GET": Operation(show, "This document", {200: {"type": "object"}})})
+    own = Endpoint(
+        "/openapi.json", {"GET": Operation(show, "This document", {200: {"type": "object"}})}, awaits_start=False
+    )
     return own
 
 
@@ -178,12 +184,14 @@ class _RawPathRoute(BaseRoute):
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
         loop = asyncio.get_running_loop()
         deadline = loop.time() + deadline_s
+        if self._endpoint.awaits_start and (refused := await self._await_start(call, deadline_s)) is not None:
+            return refused
         job = loop.run_in_executor(
             self._shared.executor,
             partial(_answer, handler, call, request.method, request.url.path, self._endpoint.media_type),
         )
         try:
-            answered = await asyncio.wait_for(job, deadline_s)
+            answered = await asyncio.wait_for(job, deadline - loop.time())
             if isinstance(answered, WrongWorkerError):
                 return await self._forward(answered, call, deadline - loop.time())
             return answered
@@ -196,6 +204,25 @@ class _RawPathRoute(BaseRoute):
                 "(setting kconnect.request.timeout.ms); it may still be carried out."
             )
             return _json_response(500, error_body(500, message))
+
+    async def _await_start(self, call: Call, deadline_s: float) -> Response | None:
+        """Wait for a worker that is starting, without a thread of the pool; gives the answer if it does not open.
+
+        Source: DistributedHerder#addRequest: what is asked of a herder that starts waits for it, as for a rebalance.
+        """
+        herder, loop = self._shared.herder, asyncio.get_running_loop()
+        deadline = loop.time() + deadline_s
+        try:
+            while not herder.is_open():
+                if loop.time() + _LOOK_EVERY_S > deadline:
+                    waits_for = reasons_text(herder.health(), time.time_ns() // 1_000_000)
+                    told = f"Request timed out. The worker is still starting up. {waits_for}".rstrip()
+                    return _json_response(500, error_body(500, told))
+                await asyncio.sleep(_LOOK_EVERY_S)
+        except ConflictError as err:
+            status, message = status_and_message(err, call.method, call.raw_path)
+            return _json_response(status, error_body(status, message))
+        return None
 
     async def _forward(self, error: WrongWorkerError, call: Call, timeout_s: float) -> Response:
         try:

@@ -134,6 +134,8 @@ class Endpoint:
     """What to answer after the deadline instead of the usual 500."""
     media_type: str = "application/json"
     """Of its good answers; errors are JSON."""
+    awaits_start: bool = True
+    """Whether a request waits for a worker that is starting; else it is answered from what is known at any time."""
 
 
 def _refuse_constant(text: str) -> None:

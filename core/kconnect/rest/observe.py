@@ -58,10 +58,14 @@ ENDPOINTS = (
         {"GET": Operation(show_metrics, "All metrics as text for Prometheus", {200: text})},
         deadline_s=10,
         media_type=CONTENT_TYPE,
+        awaits_start=False,
     ),
-    Endpoint("/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(_SLOT)})}),
+    Endpoint(
+        "/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(_SLOT)})}, awaits_start=False
+    ),
     Endpoint(
         "/admin/rebalances",
         {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(_REBALANCE)})},
+        awaits_start=False,
     ),
 )

@@ -95,6 +95,7 @@ ENDPOINTS = (
                 query=(Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),),
             )
         },
+        awaits_start=False,
     ),
     Endpoint(
         "/connector-plugins/{plugin}/config",
@@ -106,6 +107,7 @@ ENDPOINTS = (
                 query=(Query("version", "Version, or range of versions, that the plugin must have"),),
             )
         },
+        awaits_start=False,
     ),
     Endpoint(
         "/connector-plugins/{plugin}/config/validate",
@@ -117,5 +119,6 @@ ENDPOINTS = (
                 body={"type": "object", "additionalProperties": _MAYBE},
             )
         },
+        awaits_start=False,
     ),
 )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
+from kconnect.herder.health import Reason, reasons_text
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.operation import Operation, object_of, text
+from kconnect.rest.operation import Operation, array_of, integer, object_of, text
 
 __all__ = ["ENDPOINTS"]
 
 _INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type": ["string", "null"]}})
-_HEALTH = object_of({"status": {"enum": ["healthy", "starting", "unhealthy"]}, "message": text})
+_STATUS = {"enum": ["healthy", "starting", "unhealthy"]}
+_REASON = object_of({"reason": text, "status": _STATUS, "since_ms": integer})
+_HEALTH = object_of({"status": _STATUS, "message": text, "reasons": array_of(_REASON)}, required=["status", "message"])
 
 
 def server_info(call: Call) -> Answer:
@@ -17,11 +23,18 @@ def server_info(call: Call) -> Answer:
 
 
 def health(call: Call) -> Answer:
-    if trouble := call.herder.trouble():
-        return _health(500, "unhealthy", f"{trouble}.")
-    if call.herder.is_ready():
-        return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
-    return _health(503, "starting", "Worker is still starting up.")
+    """Java's words and statuses, with what is wrong behind them; `reasons` has the same for programs.
+
+    Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
+    A worker whose Spark is still starting is starting, though it takes requests already: it can run no task.
+    """
+    reasons = call.herder.health()
+    if wrong := [reason for reason in reasons if not reason.is_starting]:
+        return _health(500, "unhealthy", reasons_text(wrong, _now_ms()), reasons)
+    if reasons or not call.herder.is_ready():
+        told = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
+        return _health(503, "starting", told, reasons)
+    return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
 
 
 def unhealthy(_call: Call) -> Answer:
@@ -30,8 +43,13 @@ def unhealthy(_call: Call) -> Answer:
     )
 
 
-def _health(status: int, word: str, message: str) -> Answer:
-    return Answer({"status": word, "message": message}, status)
+def _health(status: int, word: str, message: str, reasons: Sequence[Reason] = ()) -> Answer:
+    told = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
+    return Answer({"status": word, "message": message, **told}, status)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 ENDPOINTS = (
@@ -42,5 +60,6 @@ ENDPOINTS = (
         {"GET": Operation(health, "Whether the worker is ready", {200: _HEALTH, 503: _HEALTH, 500: _HEALTH})},
         deadline_s=10,
         when_late=unhealthy,
+        awaits_start=False,
     ),
 )

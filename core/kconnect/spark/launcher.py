@@ -91,12 +91,14 @@ class SparkLauncher:
         self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | TaskTopic | None] = queue.SimpleQueue()
         self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the seven below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the nine below; nothing that blocks is called under it
         self._tasks = TaskTable()
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
         self._down_since_s: dict[int, float] = {}
         self._failure: str | None = None
+        self._spark_is_up = False
+        self._has_run = False  # a slot has been up
         self._log_levels: list[SetLogLevel] = []
         self._daemons: dict[int, str] = {}
         self._stopping = threading.Event()
@@ -190,6 +192,17 @@ class SparkLauncher:
             memory_bytes=beat.memory_bytes if beat is not None else None,
         )
 
+    def waits_for(self) -> str | None:
+        with self._lock:
+            if self._has_run or self._failure is not None:
+                return None
+            is_up, expects_slots = self._spark_is_up, bool(self._down_since_s)
+        if not is_up:
+            return "Spark is starting"
+        if self._settings.is_local or expects_slots:
+            return "Spark has started, its first slot is starting"
+        return f"Waiting for executors from spark.master={self._settings.spark.get('spark.master')}"
+
     def failure(self) -> str | None:
         with self._lock:
             failure = self._failure
@@ -230,6 +243,7 @@ class SparkLauncher:
             if hello is not None and self._settings.is_local and (born := birth(hello.parent_pid)):
                 self._daemons[hello.parent_pid] = born
             self._attached.add(slot)
+            self._has_run = True
             for levels in self._log_levels:
                 self._pool.send(slot, levels)
             self._down_since_s.pop(slot, None)
@@ -285,6 +299,8 @@ class SparkLauncher:
             if self._stopping.is_set():
                 return
             log.info("Spark is up after %.1f s", time.monotonic() - began_s)
+            with self._lock:
+                self._spark_is_up = True
             self._pool.start(self._settings.link_advertised_host or self._app.driver_host)
             if self._settings.is_local:
                 self._grow(0, self._settings.slot_count())

@@ -88,6 +88,9 @@ class ThreadLauncher:
         with self._lock:
             return [SlotInfo(0, True, socket.gethostname(), os.getpid(), tuple(sorted(self._tasks)))]
 
+    def waits_for(self) -> str | None:
+        return None
+
     def failure(self) -> str | None:
         return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.config import DistributedConfig
 from kconnect.config.client_config import InternalClients
+from kconnect.herder.health import Health
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.internal_topics import internal_topic_specs
@@ -79,8 +80,8 @@ class ClusterStores:
         self.offsets = self._offsets_of(offsets.topic)
         self._stack = ExitStack()
 
-    def start(self) -> None:
-        """Create the topics where they are missing, and read all there is.
+    def start(self, health: Health | None = None) -> None:
+        """Create the topics where they are missing, and read all there is; `health` is told which one is read.
 
         Errors: ConfigError for a topic that does not fit; TimedOutError; ConnectError.
         """
@@ -93,10 +94,12 @@ class ClusterStores:
             (self._specs.status, self.statuses.start, self.statuses.stop),
             (self._specs.config, self.configs.start, self.configs.stop),
         ]
+        health = health or Health()
         for spec, start, stop in starts:
-            ensure_internal_topic(self._admin, spec)
-            self._stack.callback(stop)
-            start()
+            with health.starting(f"Reading topic {spec.topic}"):
+                ensure_internal_topic(self._admin, spec)
+                self._stack.callback(stop)
+                start()
 
     def own_offsets(self, topic: str) -> TopicOffsetStore:
         """The store of a connector's own offsets topic, made where it is missing; whoever asked starts and stops it.

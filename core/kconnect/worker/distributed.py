@@ -61,10 +61,12 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         with exit_code(EXIT_WORKER):
             config, stores, cluster_id = self._start_serving()
         with exit_code(EXIT_HERDER):
-            stores.start()
+            stores.start(self.health)
+            self.herder.open(cluster_id)
             self._await_slots(config)
             self.herder.start(self._worker_id(), self.url, cluster_id)
-            self._await_group(config)
+            with self.health.starting(f"Joining group {config.group_id}"):
+                self._await_group(config)
         self.herder.ready()
 
     def _start_serving(self) -> tuple[DistributedConfig, ClusterStores, str]:
@@ -77,7 +79,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
         launcher = self._make_launcher()
-        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw)
+        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health)
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)
         self._stack.callback(peers.close)

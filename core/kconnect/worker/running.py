@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from kconnect.errors import (
     TimedOutError,
     UnreachableError,
 )
+from kconnect.herder.health import Health, Reason
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Herder, Launcher
 from kconnect.herder.kafka_groups import kafka_group_offsets
@@ -43,6 +44,7 @@ from kconnect.storage import OffsetStore
 from kconnect.worker.startup import EXIT_WORKER, exit_code
 
 if TYPE_CHECKING:
+    from kconnect.kafka.admin import KafkaAdmin
     from kconnect.rest import RestServer
 
 __all__ = ["MakeLauncher", "RunningWorker"]
@@ -65,6 +67,7 @@ class StartedHerder(Herder, Protocol):
     """A herder as its worker knows it."""
 
     def ready(self) -> None: ...
+    def refuse_waiting(self) -> None: ...
     def stop(self, timeout_s: float) -> None: ...
 
 
@@ -89,6 +92,8 @@ class RunningWorker(ABC, Generic[H, C]):
         self._launcher: Launcher | None = None
         self._herder: H | None = None
         self._rest: RestServer | None = None
+        self.health = Health()
+        """Why the worker is not healthy, from its construction on; live views ask it before there is a herder."""
         self._stack = ExitStack()
         self._stop_requested = threading.Event()
         self._stopped = False
@@ -114,13 +119,15 @@ class RunningWorker(ABC, Generic[H, C]):
     def request_stop(self) -> None:
         """Make `wait` return, and `start` give up where it waits. Does not stop anything by itself."""
         self._stop_requested.set()
+        if self._herder is not None:
+            self._herder.refuse_waiting()
 
     def stop(self, timeout_s: float | None = None) -> None:
         """Stop gracefully: REST, then tasks and connectors, then slots, then the stores. Idempotent, never raises.
 
         `timeout_s` bounds the tasks; by default `task.shutdown.graceful.timeout.ms`.
         """
-        self._stop_requested.set()
+        self.request_stop()
         if self._stopped:
             return
         self._stopped = True
@@ -219,6 +226,13 @@ class RunningWorker(ABC, Generic[H, C]):
     def _make_launcher(self) -> Launcher:
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             launcher = self._launcher = self._new_launcher(self._props)
+        began_ms = time.time_ns() // 1_000_000
+
+        def spark() -> Iterator[Reason]:
+            if (waits_for := launcher.waits_for()) is not None:
+                yield Reason(waits_for, began_ms, is_starting=True)
+
+        self.health.add_source(spark)
         return launcher
 
     def _serve(self, config: C, herder: H) -> None:
@@ -258,33 +272,33 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _find_cluster(self, config: WorkerConfig) -> str:
         """The id of the Kafka cluster. Errors: UnreachableError after kconnect.bootstrap.timeout.ms."""
-        from kconnect.kafka.admin import KafkaAdmin
+        with self.health.starting(f"Waiting for Kafka at {self._props.get('bootstrap.servers')}"):
+            from kconnect.kafka.admin import KafkaAdmin
 
-        timeout_s = config.kconnect.bootstrap_timeout_ms / 1000
-        deadline = time.monotonic() + timeout_s
-        settings, warnings = admin_config(self._props, client_id="worker-admin")
-        for warning in warnings:
-            log.warning("%s", warning)
-        told = False
-        with KafkaAdmin(settings, "worker") as admin:
-            while True:
-                try:
-                    return admin.cluster_id(min(_BOOTSTRAP_TRY_S, timeout_s))
-                except (UnreachableError, TimedOutError, RetriableError) as err:
-                    if time.monotonic() >= deadline:
-                        raise UnreachableError(
-                            f"No Kafka broker answers at bootstrap.servers={self._props.get('bootstrap.servers')} "
-                            f"within {timeout_s:g} s ({err})",
-                            hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
-                            "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
-                        ) from err
-                if not told:
-                    servers = self._props.get("bootstrap.servers")
-                    log.warning("No Kafka broker answers at %s yet; the worker waits %g s for it", servers, timeout_s)
-                    told = True
-                self.raise_if_failed()
-                if self._stop_requested.wait(POLL_S):
-                    raise ConnectError("The worker was stopped while it waited for the broker")
+            settings, warnings = admin_config(self._props, client_id="worker-admin")
+            for warning in warnings:
+                log.warning("%s", warning)
+            with KafkaAdmin(settings, "worker") as admin:
+                return self._await_cluster(admin, config.kconnect.bootstrap_timeout_ms / 1000)
+
+    def _await_cluster(self, admin: KafkaAdmin, timeout_s: float) -> str:
+        deadline, told, servers = time.monotonic() + timeout_s, False, self._props.get("bootstrap.servers")
+        while True:
+            try:
+                return admin.cluster_id(min(_BOOTSTRAP_TRY_S, timeout_s))
+            except (UnreachableError, TimedOutError, RetriableError) as err:
+                if time.monotonic() >= deadline:
+                    raise UnreachableError(
+                        f"No Kafka broker answers at bootstrap.servers={servers} within {timeout_s:g} s ({err})",
+                        hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
+                        "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
+                    ) from err
+            if not told:
+                log.warning("No Kafka broker answers at %s yet; the worker waits %g s for it", servers, timeout_s)
+                told = True
+            self.raise_if_failed()
+            if self._stop_requested.wait(POLL_S):
+                raise ConnectError("The worker was stopped while it waited for the broker")
 
 
 def herder_parts(
@@ -294,6 +308,7 @@ def herder_parts(
     offsets: OffsetStore,
     variables: Variables,
     raw: Mapping[str, str],
+    health: Health,
 ) -> HerderParts:
     """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
     validator = ConnectorValidator(plugins, config.originals, variables)
@@ -317,6 +332,7 @@ def herder_parts(
             call_s=config.kconnect.connector_start_timeout_ms / 1000,
             stop_s=config.task_shutdown_graceful_timeout_ms / 1000,
         ),
+        health=health,
     )
 
 

@@ -47,8 +47,14 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         with exit_code(EXIT_CONNECTORS):
             offsets.start()
         self.herder.start(self._worker_id(), cluster_id)
-        self.create_connectors(self._connectors)
+        self._create_first()
         self.herder.ready()
+
+    def _create_first(self) -> None:
+        """The connectors of the files it was given, one after the other."""
+        for file in self._connectors:
+            with self.health.starting(f"Creating connector {file.name} from {file.path}"):
+                self.create_connectors([file])
 
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
         """Spark in the background, REST, then Kafka. What is begun first is stopped last."""
@@ -56,7 +62,8 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         config, plugins, variables = self._read_settings(StandaloneConfig.parse)
         launcher = self._make_launcher()
         offsets = FileOffsetStore(config.offset_storage_file_filename)
-        herder = self._herder = StandaloneHerder(herder_parts(config, plugins, launcher, offsets, variables, raw))
+        parts = herder_parts(config, plugins, launcher, offsets, variables, raw, self.health)
+        herder = self._herder = StandaloneHerder(parts)
         self._stack.callback(offsets.stop)
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))
         launcher.start(herder.events)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import threading
+import time
+
 import pytest
 
+from kconnect.errors import ConflictError
+from kconnect.herder.health import Reason
 from kconnect.rest.app import AppSettings
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
@@ -36,13 +42,102 @@ def test_health_is_red_until_the_herder_is_ready(rest, herder):
     assert rest.ask("GET", "/health").status == 200
 
 
-def test_health_is_red_while_the_worker_is_out_of_its_group(rest, herder):
-    herder.out_of_group = "config.storage.topic=c is another one"
+def test_health_is_red_while_anything_is_wrong_and_says_what_and_for_how_long(rest, herder):
+    since_ms = time.time_ns() // 1_000_000 - 7_000
+    herder.reasons = [
+        Reason("config.storage.topic=c is another one", since_ms),
+        Reason("Joining group g", since_ms, True),
+    ]
     answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["status"]) == (500, "unhealthy")
+    assert re.fullmatch(r"config\.storage\.topic=c is another one \([78] s\)\.", answer.json["message"])
+    assert answer.json["reasons"] == [
+        {"reason": "config.storage.topic=c is another one", "status": "unhealthy", "since_ms": since_ms},
+        {"reason": "Joining group g", "status": "starting", "since_ms": since_ms},
+    ]
+    herder.reasons = []
+    assert rest.ask("GET", "/health").json.keys() == {"status", "message"}
+
+
+def test_health_names_what_a_start_waits_for_though_requests_are_answered_already(rest, herder):
+    herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 3_200, is_starting=True)]
+    answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["status"]) == (503, "starting")
+    assert answer.json["message"] == "Worker is still starting up. Spark is starting (3 s)."
+
+
+WAITING = [
+    ("GET", "/"),
+    ("GET", "/connectors"),
+    ("POST", "/connectors"),
+    ("GET", "/connectors/a"),
+    ("GET", "/connectors/a/status"),
+    ("PUT", "/connectors/a/config"),
+    ("PUT", "/connectors/a/pause"),
+    ("DELETE", "/connectors/a"),
+    ("PUT", "/admin/loggers/root"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), WAITING)
+def test_a_request_waits_for_a_worker_that_starts(rest, herder, method, path):
+    body = {"POST": {"name": "b", "config": file_source()}, "PUT": file_source()}.get(method)
+    if path == "/admin/loggers/root":
+        body = {"level": "DEBUG"}
+    rest.ask("PUT", "/connectors/a/config", file_source())
+    herder.calls.clear()
+    herder.opened = False
+    asked = threading.Thread(target=lambda: answers.append(rest.ask(method, path, body)))
+    answers: list = []
+    asked.start()
+    asked.join(0.2)
+    assert asked.is_alive()
+    assert herder.calls == []
+    herder.opened = True
+    asked.join(5)
+    assert answers[0].status < 300, answers[0].body
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics", "/admin/slots", "/connector-plugins", "/openapi.json"])
+def test_what_needs_no_stores_is_answered_while_the_worker_starts(rest, herder, path):
+    herder.opened = False
+    assert rest.ask("GET", path).status == 200
+
+
+def test_a_worker_that_does_not_start_in_time_says_what_it_waits_for(herder):
+    herder.opened = False
+    herder.reasons = [Reason("Waiting for Kafka at here:1", time.time_ns() // 1_000_000 - 9_100, is_starting=True)]
+    caller = RestCaller(herder, AppSettings(request_timeout_s=0.1))
+    answer = caller.ask("GET", "/connectors")
+    caller.close()
     assert answer.status == 500
-    assert answer.json == {"status": "unhealthy", "message": "config.storage.topic=c is another one."}
-    herder.out_of_group = None
-    assert rest.ask("GET", "/health").status == 200
+    told = "Request timed out. The worker is still starting up. Waiting for Kafka at here:1 (9 s)."
+    assert answer.json == {"error_code": 500, "message": told}
+
+
+def test_a_worker_that_stops_refuses_at_once_also_who_waited_for_its_start(rest, herder):
+    herder.opened = False
+    answers: list = []
+    asked = threading.Thread(target=lambda: answers.append(rest.ask("GET", "/connectors")))
+    asked.start()
+    herder.failures["is_open"] = ConflictError("Worker is shutting down")
+    asked.join(5)
+    assert answers[0].status == 409
+    assert answers[0].json == {"error_code": 409, "message": "Worker is shutting down"}
+    assert rest.ask("POST", "/connectors", {"name": "b", "config": file_source()}).status == 409
+
+
+def test_requests_that_wait_for_the_start_take_no_thread_from_those_that_do_not(herder):
+    herder.opened = False
+    caller = RestCaller(herder, AppSettings(request_timeout_s=5))
+    waiting = [threading.Thread(target=lambda: caller.ask("GET", "/connectors")) for _ in range(40)]
+    for thread in waiting:
+        thread.start()
+    assert caller.ask("GET", "/health").status == 200
+    herder.opened = True
+    for thread in waiting:
+        thread.join(5)
+    caller.close()
 
 
 @pytest.mark.parametrize("path", ["/nope", "/connectors/x/nope", "/CONNECTORS", "//connectors", "/connectors//status"])

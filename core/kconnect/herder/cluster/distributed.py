@@ -8,9 +8,18 @@ the asker to another worker (WrongWorkerError). Source: DistributedHerder, Abstr
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, ForbiddenError, NotFoundError
+from kconnect.errors import (
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    NotFoundError,
+    TimedOutError,
+)
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.cluster.answers import Answers
 from kconnect.herder.cluster.config import ClusterConfig
@@ -29,6 +38,7 @@ from kconnect.herder.cluster.told import ClusterNames, sentence, utc_time
 from kconnect.herder.cluster.topics import ClusterTopics
 from kconnect.herder.connector_host import ConnectorHost
 from kconnect.herder.group import Membership
+from kconnect.herder.health import Reason, reasons_text
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.measured import worker_readings
 from kconnect.herder.memory_config import patched, require_stopped
@@ -115,11 +125,12 @@ class DistributedHerder(HerderQuestions):
         self._starts = self._exactly_once.starts(lambda: self.is_leader, lambda: self.leader_url)
         self._log_levels = LogLevels()
         self._cluster_id: str | None = None
-        self._is_ready = False
+        self._is_open = self._is_ready = self._is_stopping = False
         self._failure: ConnectError | None = None
         self._refused_with: SessionKey | None = None  # told once for each key
         self._rounds: Rounds | None = None
         self._thread: HerderThread | None = None
+        self._has_begun = threading.Event()  # set by start() and stop(): until then requests wait
         self._membership: Membership | None = None
         self._work: LocalWork | None = None
         self.events: LauncherEvents = ClusterEvents(
@@ -132,14 +143,24 @@ class DistributedHerder(HerderQuestions):
             _nobody if self._starts is None else self._starts.verify,
         )
         """What the launcher calls back; hand it to `Launcher.start`."""
+        parts.health.add_source(self._out_of_group)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
+    def open(self, kafka_cluster_id: str | None) -> None:
+        """The stores are read: questions can be answered from now on. What changes something waits for the start."""
+        self._cluster_id = kafka_cluster_id
+        self._is_open = True
+
+    def refuse_waiting(self) -> None:
+        super().refuse_waiting()
+        self._has_begun.set()
+
     def start(self, worker_id: str, url: str, kafka_cluster_id: str | None) -> None:
         """Join the group. `worker_id` is the advertised host:port, `url` where other workers reach this one's REST."""
+        self.open(kafka_cluster_id)
         cluster, parts = self._cluster, self._parts
         self._status.worker_id = worker_id
-        self._cluster_id = kafka_cluster_id
         rounds = self._rounds = Rounds(
             cluster.configs.snapshot, url, cluster.protocol_version, cluster.times.max_delay_ms, cluster.clock
         )
@@ -177,16 +198,12 @@ class DistributedHerder(HerderQuestions):
         self._watch = CutOffWatch(lambda: membership.runs_until, self._cut_off)
         thread.start(membership, Performer(hands))
         self._watch.start()
+        self._has_begun.set()
         log.info("Herder started as worker %s of group %s", worker_id, cluster.group_id)
 
     def ready(self) -> None:
         """Start-up is complete."""
         self._is_ready = True
-
-    def trouble(self) -> str | None:
-        """Why this worker is out of its group, though it is up. Differs: Java's /health does not answer then."""
-        away = self._state.facts.away
-        return None if away is None else sentence(away, self._names, self.leader_url or "")
 
     def await_group(self, timeout_s: float) -> bool:
         """Wait for the first assignment; says whether there is one. Errors: as raise_if_failed."""
@@ -201,6 +218,7 @@ class DistributedHerder(HerderQuestions):
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks and connectors gracefully, leave the group. Takes no orders any more. Idempotent."""
         self._is_ready = False
+        self.refuse_waiting()
         thread, work, self._work = self._thread, self._work, None
         if thread is None or work is None:
             return
@@ -388,10 +406,16 @@ class DistributedHerder(HerderQuestions):
     def _ask(self, request: Request) -> object:
         """Have the thread do it. Errors: what it is refused with; TimedOutError, which says what it waits for."""
         self.raise_if_failed()
+        began_s, timeout_s = time.monotonic(), self._cluster.request_timeout_s
+        self._has_begun.wait(timeout_s)
         thread = self._thread
-        if thread is None or self._work is None:
-            raise ConflictError("The worker is starting or stopping", hint="GET /health tells when it is ready.")
-        return self._answers.ask(request, thread.post, self._cluster.request_timeout_s, self._stages)
+        if self._is_stopping or (thread is not None and self._work is None):
+            raise ConflictError("Worker is shutting down")
+        if thread is None:
+            waits_for = reasons_text(self.health(), self._cluster.clock.time_ms())
+            raise TimedOutError(f"Request timed out. The worker is still starting up. {waits_for}".rstrip())
+        left_s = max(0.0, timeout_s - (time.monotonic() - began_s))
+        return self._answers.ask(request, thread.post, left_s, self._stages)
 
     def _cut_off(self) -> None:
         """Stop all that runs here, from outside of the herder's thread."""
@@ -400,6 +424,12 @@ class DistributedHerder(HerderQuestions):
             self._status.withhold()
             work.stop(Work(tuple(self._host.names()), self._status.running()))
             thread.post(CutOff())
+
+    def _out_of_group(self) -> Iterable[Reason]:
+        """Why this worker takes no part in its group, though it is up. Differs: Java's /health does not answer then."""
+        facts = self._state.facts
+        if facts.away is not None:
+            yield Reason(sentence(facts.away, self._names, self.leader_url or ""), facts.away_since_ms)
 
     def _modify_offsets(self, name: str, offsets: Sequence[ConnectorOffset] | None) -> str:
         """Somebody may have resumed the connector on another worker since it was looked at."""

@@ -82,6 +82,8 @@ class Facts:
     """This worker leads, and may not write yet, or no more."""
     away: ConfigTopicEnds | ConfigTopicUnread | None = None
     """Why it stays out of the group for a while."""
+    away_since_ms: int = 0
+    """When it left for that reason, or one before it: it has not been in the group since."""
     settled_rebalances: int = 0
     """After so many rebalances the work of this worker was started."""
 

@@ -156,6 +156,7 @@ class MembershipRules:
     def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str, back_off_ms: int) -> list[Instruction]:
         facts = self._facts
         told = self._stop_all(why) if facts.assignment else []
+        facts.away_since_ms = facts.now_ms if facts.away is None else facts.away_since_ms
         facts.phase, facts.away = Phase.UNREAD, away
         self._read_again_at_ms = facts.now_ms + back_off_ms
         return [*told, LeaveGroup(why)]
