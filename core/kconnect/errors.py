@@ -65,7 +65,15 @@ class ConnectError(Exception):
 
 
 class RetriableError(ConnectError):
-    """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException."""
+    """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException.
+
+    `retry_after_s`: how long to wait before that, where the one who raises it knows, such as a server's Retry-After;
+    None leaves it to the runtime.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
 
 
 class DataError(ConnectError):

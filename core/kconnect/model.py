@@ -11,6 +11,7 @@ from kconnect.errors import BadRequestError
 
 __all__ = [
     "CONNECT_VERSION",
+    "Condition",
     "ConnectorInfo",
     "ConnectorOffset",
     "ConnectorState",
@@ -20,6 +21,7 @@ __all__ = [
     "LogRecord",
     "RunState",
     "TargetState",
+    "TaskCondition",
     "TaskId",
     "TaskInfo",
     "TaskSpec",
@@ -106,6 +108,51 @@ class RunState(StrEnum):
     FAILED = "FAILED"
     DESTROYED = "DESTROYED"
     RESTARTING = "RESTARTING"
+
+
+class Condition(StrEnum):
+    """How a task that has not ended fares, worst first. Its state says what it is meant to do, this whether it does."""
+
+    STUCK = "stuck"
+    """A call of its plugin has not returned for kconnect.task.stuck.after.ms."""
+    RETRYING = "retrying"
+    """A call failed in a way that may pass, and is made again after a pause."""
+    NOT_COMMITTING = "not committing"
+    """Its offsets could not be stored: after a restart its records would come again."""
+    LAGGING = "lagging"
+    """It moves records, but more slowly than they come, for kconnect.task.lagging.after.ms."""
+    HEALTHY = "healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCondition:
+    """The condition of one task. Differs: Java has states alone, and a task that gets nowhere is RUNNING."""
+
+    condition: Condition
+    since_ms: int
+    """Since when, in ms since 1970."""
+    count: int = 0
+    """retrying: attempts that failed; not committing: commits that failed; lagging: records it is behind; else 0."""
+    cause: str | None = None
+    """A sentence with the root cause; None when healthy."""
+    stack: str | None = None
+    """stuck: where the call is, as Python writes a stack."""
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"condition": str(self.condition), "since_ms": self.since_ms, "count": self.count}
+        return body | {key: text for key, text in (("cause", self.cause), ("stack", self.stack)) if text is not None}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TaskCondition:
+        """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
+        cause, stack = body.get("cause"), body.get("stack")
+        return cls(
+            Condition(body["condition"]),
+            int(body["since_ms"]),
+            int(body["count"]),
+            None if cause is None else str(cause),
+            None if stack is None else str(stack),
+        )
 
 
 @dataclass(frozen=True, slots=True)

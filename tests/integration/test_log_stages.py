@@ -111,7 +111,7 @@ def test_what_is_tried_again_names_the_stage_and_the_lines_of_the_plugin_stay_ja
     with PipelineHost(broker.bootstrap) as host:
         spec = host.start_sink(name, SINK, topics=topic)
         host.await_count(spec, "records_put", 1)
-    assert lines.contexts_of("is tried again") == {f"[{name}|task-0|put]"}
+    assert lines.contexts_of("will be retried") == {f"[{name}|task-0|put]"}
     assert seen == [f"[{name}|task-0]"] * 2
 
 

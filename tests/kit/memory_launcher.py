@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.metrics import TaskCounters, TaskMeter
-from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 
 
 class MemoryLauncher:
@@ -23,6 +23,7 @@ class MemoryLauncher:
         self.stops: list[TaskId] = []
         self.forgotten: list[str] = []
         self.log_levels: list[tuple[str, int]] = []
+        self.conditions: dict[TaskId, TaskCondition] = {}
         self.never_stop: set[TaskId] = set()
         """Tasks that are left behind when they are to stop."""
 
@@ -75,6 +76,9 @@ class MemoryLauncher:
 
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
         return {task_id: TaskMeter(spec.run, 0.0) for task_id, spec in self.tasks.items()}
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        return dict(self.conditions)
 
     def slots(self) -> Sequence[SlotInfo]:
         return [SlotInfo(0, self._is_up, "localhost", 1, tuple(self.tasks))]

@@ -9,7 +9,16 @@ from typing import Any, ClassVar, Self
 
 from kconnect.api import ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask
 from kconnect.errors import ConnectError
-from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import (
+    Condition,
+    ConnectorOffset,
+    ConnectorType,
+    RunState,
+    TargetState,
+    TaskCondition,
+    TaskId,
+    TaskSpec,
+)
 from kconnect.pipeline import TaskCounters, TaskHost
 from kconnect.pipeline.ports import OffsetPort
 from kconnect.plugins import PluginRegistry
@@ -114,6 +123,18 @@ class PipelineHost:
             return seen[-1:] == [state]
 
         eventually(reached, within_s, f"{spec.id} {state}, seen {self.states(spec)}", pause_s=0.005)
+
+    def condition(self, spec: TaskSpec) -> TaskCondition:
+        """How it fares now; named calls are told in the log on the way, as in a slot."""
+        return self.host.conditions()[spec.id, spec.run]
+
+    def await_condition(self, spec: TaskSpec, wanted: Condition, within_s: float = 20) -> TaskCondition:
+        def reached() -> TaskCondition:
+            found = self.condition(spec)
+            assert found.condition is wanted, f"{found}"
+            return found
+
+        return eventually(reached, within_s, f"{spec.id} is {wanted}", pause_s=0.02)
 
     def counters(self, spec: TaskSpec) -> TaskCounters:
         return self.host.counters()[spec.id]

@@ -91,6 +91,8 @@ class KConnectSettings:
     offsets_request_timeout_ms: int
     bootstrap_timeout_ms: int
     connector_start_timeout_ms: int
+    task_stuck_after_ms: int
+    task_lagging_after_ms: int
     jaas_file: str | None
 
     @classmethod

@@ -422,6 +422,26 @@ KCONNECT: Final[Rows] = (
         "How long a connector may take to start or stop before it is reported as failed.",
     ),
     (
+        "kconnect.task.stuck.after.ms",
+        LONG,
+        60000,
+        Range.at_least(0),
+        LOW,
+        "After how long a call of a task's plugin that has not returned (poll, put, start, stop ..) is named with its "
+        "stack, and the task's condition is stuck; 0: never. A connector may have its own. For sources whose poll "
+        "may wait longer than this for something to read.",
+    ),
+    (
+        "kconnect.task.lagging.after.ms",
+        LONG,
+        60000,
+        Range.at_least(0),
+        LOW,
+        "How long a sink must fall further behind the ends of its partitions, or a source must wait for room in its "
+        "producer's queue most of the time, until the task's condition is lagging; 0: never. A connector may have "
+        "its own.",
+    ),
+    (
         "kconnect.jaas.file",
         STRING,
         None,

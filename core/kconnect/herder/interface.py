@@ -19,6 +19,7 @@ from kconnect.model import (
     ConnectorStatus,
     RunState,
     TargetState,
+    TaskCondition,
     TaskId,
     TaskInfo,
     TaskSpec,
@@ -115,6 +116,10 @@ class Launcher(Protocol):
 
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
         """The same with the last minute of it, for rates and averages."""
+        ...
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        """How each task fares that runs, a second old at most; none for those that have ended or have no slot."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]: ...
@@ -249,6 +254,10 @@ class Herder(Protocol):
 
     def slots(self) -> Sequence[SlotInfo]:
         """Where tasks run."""
+        ...
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        """How the tasks fare that this worker runs."""
         ...
 
     def rebalances(self) -> Sequence[Rebalance]:

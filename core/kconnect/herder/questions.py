@@ -18,7 +18,16 @@ from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.parts import HerderParts
 from kconnect.logs import LoggerLevel, LogLevels
-from kconnect.model import CONNECT_VERSION, ConnectorInfo, ConnectorStatus, ConnectorType, TaskId, TaskInfo, TaskState
+from kconnect.model import (
+    CONNECT_VERSION,
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorType,
+    TaskCondition,
+    TaskId,
+    TaskInfo,
+    TaskState,
+)
 
 if TYPE_CHECKING:
     from kconnect.api.configdef import ConfigKey
@@ -136,6 +145,9 @@ class HerderQuestions:
 
     def slots(self) -> Sequence[SlotInfo]:
         return self._parts.launcher.slots()
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        return self._parts.launcher.task_conditions()
 
     def loggers(self) -> Mapping[str, LoggerLevel]:
         return self._log_levels.all()

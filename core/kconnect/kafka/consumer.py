@@ -188,6 +188,21 @@ class RecordConsumer:
             with kafka_errors("Partitions cannot be resumed"):
                 self._client.resume(given)
 
+    def behind(self, positions: Mapping[TopicPartition, int]) -> int:
+        """Records between these positions and the ends of their partitions, as the last fetches told them.
+
+        Asks no broker: 2 us for each partition. A partition whose end is not known yet counts nothing.
+        """
+        found = 0
+        for partition, offset in positions.items():
+            place = ClientPartition(partition.topic, partition.partition)
+            try:
+                _, end = self._client.get_watermark_offsets(place, cached=True)
+            except KafkaException:  # a partition that has gone meanwhile
+                continue
+            found += max(end - offset, 0)
+        return found
+
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         """Commit and wait; for partitions that go and for the end of a task: records that come meanwhile are dropped.
 

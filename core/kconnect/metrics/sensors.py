@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from kconnect.clock import Clock, SystemClock
-from kconnect.model import RunState, TaskId
+from kconnect.model import RunState, TaskCondition, TaskId
 
 __all__ = ["WINDOW_S", "Spread", "TaskCounters", "TaskMeter", "TaskMeters"]
 
@@ -135,6 +135,9 @@ _SPREADS: Final = ("batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_
 _NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in _SPREADS)
 
 
+_ENDED: Final = frozenset({RunState.FAILED, RunState.STOPPED})
+
+
 @dataclass(slots=True)
 class TaskMeter:
     """The counters of one run of a task over the last minute, and how long it was in which state."""
@@ -145,6 +148,8 @@ class TaskMeter:
     state: RunState = RunState.UNASSIGNED
     state_since_s: float = 0.0
     spent_s: dict[RunState, float] = field(default_factory=dict)
+    condition: TaskCondition | None = None
+    """None while nothing is known of it, and once it has ended."""
 
     @property
     def latest(self) -> TaskCounters:
@@ -159,6 +164,8 @@ class TaskMeter:
             self._thin()
 
     def enter(self, now_s: float, state: RunState) -> None:
+        if state in _ENDED:
+            self.condition = None
         if state is not self.state:
             self.spent_s[self.state] = self.spent_s.get(self.state, 0.0) + now_s - (self.state_since_s or self.born_s)
             self.state, self.state_since_s = state, now_s
@@ -250,6 +257,20 @@ class TaskMeters:
             meter = self._of(task_id, run, now_s)
             if meter is not None:
                 meter.enter(now_s, state)
+
+    def fares(self, task_id: TaskId, run: int, condition: TaskCondition) -> None:
+        """How a task fares from now on."""
+        now_s = self._clock.monotonic()
+        with self._lock:
+            meter = self._of(task_id, run, now_s)
+            if meter is not None and meter.state not in _ENDED:
+                meter.condition = condition
+
+    def conditions(self) -> dict[TaskId, TaskCondition]:
+        """Of every task of which it is known."""
+        with self._lock:
+            found = [(task_id, meter.condition) for task_id, meter in self._meters.items()]
+        return {task_id: condition for task_id, condition in found if condition is not None}
 
     def forget(self, ids: Collection[TaskId]) -> None:
         with self._lock:

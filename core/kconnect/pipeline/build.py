@@ -22,6 +22,7 @@ from kconnect.model import ConnectorType
 from kconnect.pipeline.build_transactions import seconds, transactions_of, warn
 from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
 from kconnect.pipeline.exactly_once import ExactlyOnceLoop
+from kconnect.pipeline.health import TaskHealth
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
@@ -64,7 +65,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
     tolerance.report_to(_log_reporter(control, config, ports))
-    control.count_with(partial(_count_errors, tolerance, None))
+    control.count_with(partial(_count_errors, tolerance, control.health, None))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     transactions = transactions_of(control, config, report_each=reports_each_record(type(task)))
@@ -78,6 +79,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
         producer=producer,
         context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
         tolerates_all=config.tolerates_errors,
+        retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         flush_interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
         stop_budget_s=_stop_budget_s(spec.worker_config),
         topics=_topic_creation(control) or _missing_topics(control, producer),
@@ -142,7 +144,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     tolerance.report_to([*_log_reporter(control, config, ports, originals), *([dead_letters] if dead_letters else [])])
     errant = ErrantRecords(tolerance, type(task), originals, converters.unguarded().to_kafka_record)
     context = SinkContext(consumer, lambda: spec.task_config, errant if originals.is_wanted else None)
-    control.count_with(partial(_count_errors, tolerance, dead_letters))
+    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     return SinkLoop(
         control,
         SinkParts(
@@ -164,6 +166,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
                 settle_reports=tolerance.settle,
             ),
             topics=config.topics or [topic_pattern(config.topics_regex or "")],
+            retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
             tolerance=tolerance,
             originals=originals,
@@ -173,11 +176,13 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     )
 
 
-def _count_errors(tolerance: Tolerance, dead_letters: DeadLetterQueue | None, counters: TaskCounters) -> None:
-    """What the failure policy and the dead letter queue counted themselves."""
+def _count_errors(
+    tolerance: Tolerance, health: TaskHealth, dead_letters: DeadLetterQueue | None, counters: TaskCounters
+) -> None:
+    """What the failure policy, the retried calls and the dead letter queue counted themselves."""
     counts = tolerance.counts
-    counters.failures, counters.errors = counts.failures, counts.errors
-    counters.skipped, counters.retries = counts.skipped, counts.retries
+    counters.failures, counters.errors = counts.failures + health.failed_calls, counts.errors
+    counters.skipped, counters.retries = counts.skipped, counts.retries + health.failed_calls
     counters.errors_logged = counts.errors if tolerance.settings.log_enable else 0
     counters.last_error_ms = counts.last_error_ms or 0
     if dead_letters is not None:

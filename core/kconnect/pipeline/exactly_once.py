@@ -172,6 +172,7 @@ class ExactlyOnceLoop(SourceSteps):
         if not self._offsets and not self._size:
             return
         counters, began_s = self._control.counters, time.monotonic()
+        self._health.commit_began(began_s)
         try:
             self._raise_if_refused()
             self._write_offsets(list(self._offsets.values()))
@@ -180,6 +181,8 @@ class ExactlyOnceLoop(SourceSteps):
         except ConnectError as error:
             counters.commit_failures += 1
             raise self._told(error) from error
+        finally:
+            self._health.commit_done()
         counters.commits += 1
         counters.commit_ms.note((time.monotonic() - began_s) * 1000)
         counters.note_transaction(self._size)

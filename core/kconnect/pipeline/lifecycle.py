@@ -10,11 +10,12 @@ from typing import Protocol
 
 from kconnect.errors import ConnectError
 from kconnect.logs import set_log_context
-from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
 from kconnect.pipeline.ports import TaskControl, TaskCounters, TaskPorts
 from kconnect.pipeline.stages import StageError
 from kconnect.pipeline.task_secrets import resolved_spec
+from kconnect.pipeline.watch import TaskWatch
 
 __all__ = ["TaskLoop", "TaskThread", "failure_text"]
 
@@ -60,6 +61,7 @@ class TaskThread:
         self._control = TaskControl(spec, ports)
         # Daemon: a plugin that never returns must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
+        self._watch = TaskWatch(self._control, self._thread)
 
     @property
     def id(self) -> TaskId:
@@ -73,6 +75,14 @@ class TaskThread:
     def counted(self) -> TaskCounters:
         """A copy of what it has moved so far."""
         return self._control.counted()
+
+    def look(self) -> TaskCondition | None:
+        """How it fares now; None once it has ended. Threads: one at a time, not the task's own."""
+        return self._watch.look()
+
+    def where(self) -> str:
+        """What its thread is doing, in a sentence for who gives up waiting for it."""
+        return self._watch.where()
 
     def start(self) -> None:
         self._thread.start()

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kconnect.errors import ConnectError, RetriableError
+from kconnect.pipeline.health import TaskHealth
 
 __all__ = ["call_error", "plugin_call"]
 
 
 @contextmanager
-def plugin_call(plugin: object, method: str) -> Iterator[None]:
-    """Wrap what a plugin raises into a ConnectError that names the class and method; a RetriableError stays one."""
+def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -> Iterator[None]:
+    """Wrap what a plugin raises into a ConnectError that names the class and method; a RetriableError stays one.
+
+    With `health` the call is known there while it lasts, so that one that does not return can be named.
+    """
+    if health is not None:
+        health.call = (f"{_name(plugin)}.{method}()", time.monotonic())
     try:
         yield
     except RetriableError:
         raise
     except Exception as error:
-        name = plugin.__name__ if isinstance(plugin, type) else type(plugin).__name__
-        raise call_error(name, method, error) from error
+        raise call_error(_name(plugin), method, error) from error
+    finally:
+        if health is not None:
+            health.call = None
 
 
 def call_error(name: str, method: str, error: Exception) -> ConnectError:
@@ -27,6 +36,10 @@ def call_error(name: str, method: str, error: Exception) -> ConnectError:
     failure = ConnectError(f"{name}.{method}() raised {type(error).__name__}: {error}")
     failure.log_stage = _STAGES.get(method, method)
     return failure
+
+
+def _name(plugin: object) -> str:
+    return plugin.__name__ if isinstance(plugin, type) else type(plugin).__name__
 
 
 # Methods whose lines belong to a stage of another name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.pipeline.health import TaskHealth
+from kconnect.pipeline.health_settings import health_settings
 from kconnect.redaction import redact
 
 if TYPE_CHECKING:
@@ -99,6 +102,8 @@ class TaskControl:
     def __init__(self, spec: TaskSpec, ports: TaskPorts) -> None:
         self.spec = spec
         self.counters = TaskCounters()
+        now_s = time.monotonic()
+        self.health = TaskHealth(health_settings(spec), now_s, (time.time() - now_s) * 1000)
         self._counts: list[Callable[[TaskCounters], None]] = []
         self._ports = ports
         self._changed = threading.Condition()  # guards what stands below

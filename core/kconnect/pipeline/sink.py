@@ -17,6 +17,7 @@ from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.retries import Retries
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_deliveries import Delivery, SinkConversion, joined, without
 from kconnect.pipeline.sink_offsets import SinkOffsets
@@ -30,9 +31,11 @@ log = logging.getLogger(__name__)
 # A fetch cannot be woken, so an idle one lasts this long at most: the stop waits for it. An idle task wakes 10 times
 # a second: 0.06 % of a core each, measured with 50 in one process.
 _FETCH_WAIT_S = 0.1
-# Waits before a put() that raised RetriableError is tried again, unless the task named a time.
+# The first pause after a put() that raised RetriableError, unless the task named a time; each next one is twice as
+# long. Java's RETRIES_DELAY_MIN_MS.
 _RETRY_FIRST_S = 0.3
-_RETRY_MOST_S = 60.0
+# How often the distance to the ends of the partitions is noted; it costs 2 us for each partition.
+_LAG_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class SinkParts:
     """Names; or one pattern that begins with ^."""
     max_records: int
     """At most so many records in one fetch."""
+    retry_delay_most_s: float
+    """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
     tolerance: Tolerance
     originals: Originals
     errant: ErrantRecords | None = None
@@ -60,8 +65,9 @@ class SinkLoop:
     """The data path of a sink task, and the listener of its consumer. All methods run on the task's thread.
 
     Source: o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
-    Differs: a put() that raised RetriableError without naming a time is tried again after 0.3 s, 0.6 s .. 60 s, Java
-    waits for the next commit. put() is not called while paused, Java calls it with no records.
+    Differs: a put() that raised RetriableError without naming a time is tried again after 0.3 s, 0.6 s .. up to
+    errors.retry.delay.max.ms, Java waits for the next commit. put() is not called while paused, Java calls it with no
+    records.
     """
 
     def __init__(self, control: TaskControl, parts: SinkParts) -> None:
@@ -74,7 +80,9 @@ class SinkLoop:
         self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.originals, control)
         self._waiting: deque[Delivery] = deque()
         self._is_paused = False
-        self._retries = 0
+        self._health = control.health
+        self._retries = Retries(control, parts.task, "put", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
+        self._lag_due_at = 0.0
         self._retry_at = 0.0
         self._started = False
         self._is_closing = False
@@ -85,9 +93,9 @@ class SinkLoop:
             self._parts.dead_letters.start()
         self._started = True
         self._consumer.subscribe(self._parts.topics, self)
-        with plugin_call(self._task, "initialize"):
+        with plugin_call(self._task, "initialize", self._health):
             self._task.initialize(self._context)
-        with plugin_call(self._task, "start"):
+        with plugin_call(self._task, "start", self._health):
             self._task.start(self._parts.task_config)
 
     def run(self) -> None:
@@ -112,7 +120,7 @@ class SinkLoop:
         self._is_closing = True
         try:
             if self._started:
-                with plugin_call(self._task, "stop"):
+                with plugin_call(self._task, "stop", self._health):
                     self._task.stop()
         finally:
             self._consumer.close()
@@ -151,7 +159,7 @@ class SinkLoop:
         """Pause and resume the partitions the task itself named."""
         pause, resume = self._context.take_pauses()
         self._consumer.pause(pause)
-        if not self._is_paused and not self._retries:
+        if not self._is_paused and not self._retries.is_on:
             self._consumer.resume(resume)
 
     def _fetch(self) -> None:
@@ -172,16 +180,23 @@ class SinkLoop:
             self._control.counters.note_active(waiting + self._offsets.active())
         if len(runs) > 1:
             self._waiting = joined(self._waiting)
+        self._note_lag()
+
+    def _note_lag(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._lag_due_at:
+            self._lag_due_at = now_s + _LAG_EVERY_S
+            self._health.behind = self._consumer.behind(self._offsets.positions())
 
     def _deliver(self) -> None:
         if self._is_paused:
             return
         if not self._waiting:
             if not self._control.is_stopping:
-                with plugin_call(self._task, "put"):
+                with plugin_call(self._task, "put", self._health):
                     self._task.put([])
             return
-        if self._retries and time.monotonic() < self._retry_at:
+        if self._retries.is_on and time.monotonic() < self._retry_at:
             return
         while self._waiting and not self._control.is_cancelled:
             delivery = self._waiting[0]
@@ -195,8 +210,8 @@ class SinkLoop:
                 self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
                 self._control.counters.batch_size.note(len(delivery.payload))
             self._context.take_timeout_s()  # said for a retry that is not needed
-            if self._retries:
-                self._retries = 0
+            if self._retries.is_on:
+                self._retries.went_well(moved=True)
                 self._resume()
             if self._waiting and self._waiting[0] is delivery:
                 self._waiting.popleft()
@@ -239,33 +254,27 @@ class SinkLoop:
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
                 self._parts.originals.put((), delivery.fetched)
-                with plugin_call(self._task, "put_batch"):
+                with plugin_call(self._task, "put_batch", self._health):
                     self._task.put_batch(payload)
                 self._control.counters.records_put += len(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
         records: list[SinkRecord] = list(payload)  # type: ignore[arg-type]
         self._parts.originals.put(records, delivery.fetched)
-        with plugin_call(self._task, "put"):
+        with plugin_call(self._task, "put", self._health):
             self._task.put(records)
         self._control.counters.records_put += len(payload)
 
     def _await_retry(self, error: RetriableError) -> None:
         """Keep the batch, fetch nothing, and try again later."""
-        wait_s = self._context.take_timeout_s()
-        if wait_s is None:
-            wait_s = min(_RETRY_FIRST_S * 2 ** min(self._retries, 20), _RETRY_MOST_S)
-        if not self._retries:
-            with self._control.in_stage("put"):
-                log.warning("%s.put() failed and is tried again: %s", type(self._task).__name__, error)
+        if not self._retries.is_on:
             self._consumer.pause(self._consumer.assignment)
-        self._retries += 1
-        self._retry_at = time.monotonic() + wait_s
+        self._retry_at = time.monotonic() + self._retries.failed(error, self._context.take_timeout_s())
 
     def _end_idle_retries(self) -> None:
         """Fetch again when what was to be tried again is gone."""
-        if self._retries and not self._waiting:
-            self._retries = 0
+        if self._retries.is_on and not self._waiting:
+            self._retries.went_well(moved=True)
             self._resume()
 
     def _resume(self) -> None:
@@ -277,7 +286,7 @@ class SinkLoop:
     def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._is_closing or not partitions:
             return {}
-        with plugin_call(self._task, "open"):
+        with plugin_call(self._task, "open", self._health):
             self._task.open(list(partitions))
         begin = self._context.take_offsets(set(partitions))
         for partition, offset in begin.items():
@@ -285,7 +294,7 @@ class SinkLoop:
         return begin
 
     def to_pause(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-        if self._is_paused or (self._retries and self._waiting):
+        if self._is_paused or (self._retries.is_on and self._waiting):
             return partitions
         return [partition for partition in partitions if partition in self._context.paused]
 
@@ -302,7 +311,7 @@ class SinkLoop:
     def lost(self, partitions: Sequence[TopicPartition]) -> None:
         if self._is_closing or not partitions:
             return
-        with plugin_call(self._task, "close"):
+        with plugin_call(self._task, "close", self._health):
             self._task.close(list(partitions))
         self._forget(partitions)
 

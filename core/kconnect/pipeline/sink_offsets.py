@@ -12,12 +12,15 @@ from kconnect.kafka import RecordConsumer
 from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import TopicPartition
+from kconnect.pipeline.commit_troubles import CommitTroubles
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
 
 __all__ = ["SinkOffsets"]
 
 log = logging.getLogger(__name__)
+
+_FAILED = "Offsets of %s were not committed, the next commit takes them: %s"
 
 
 class SinkOffsets:
@@ -58,6 +61,7 @@ class SinkOffsets:
         self._name = str(control.spec.id)
         self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
         self._running_since: float | None = None
+        self._troubles = CommitTroubles(control, log)
 
     def began(self, partition: TopicPartition, offset: int) -> None:
         """The first record of a partition was fetched at `offset`: that is what it goes back to."""
@@ -85,6 +89,10 @@ class SinkOffsets:
         counters.partitions = len(self._consumer.assignment)
         counters.offset_seq = self._sequence
 
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """Behind what put() took last of each partition that had records. Not to be changed."""
+        return self._current
+
     def until_due_s(self) -> float:
         return max(self._due_at - self._clock.monotonic(), 0)
 
@@ -98,10 +106,8 @@ class SinkOffsets:
         if self._running_since is not None:
             if now - self._running_since < self._timeout_s:
                 return False
-            log.warning(
-                "The commit of offsets took longer than offset.flush.timeout.ms; the next one goes on from here"
-            )
-            self._control.counters.commit_failures += 1
+            cause = f"the commit was not answered within {self._timeout_s:g} s (offset.flush.timeout.ms)"
+            self._troubles.failed(logging.WARNING, _FAILED, self._name, cause)
             self._running_since = None
         if not self._take_request() and now < self._due_at:
             return False
@@ -112,14 +118,13 @@ class SinkOffsets:
         try:
             self._settle_reports(self._timeout_s)
         except TimedOutError as error:
-            log.warning("Offsets of %s wait for the next commit: %s", self._name, error)
-            self._control.counters.commit_failures += 1
+            self._troubles.failed(logging.WARNING, "Offsets of %s wait for the next commit: %s", self._name, error)
             return False
         try:
             wanted = self._pre_commit(offsets)
         except RetriableError as error:
-            log.warning("%s could not flush; its records since the last commit come again: %s", self._name, error)
-            self._control.counters.commit_failures += 1
+            told = "%s could not flush; its records since the last commit come again: %s"
+            self._troubles.failed(logging.WARNING, told, self._name, error)
             self._go_back(offsets)
             return True
         wanted = self._committable(offsets, wanted)
@@ -143,7 +148,7 @@ class SinkOffsets:
                 self._settle_reports(self._end_timeout_s)
                 wanted = self._committable(offsets, self._pre_commit(offsets))
         finally:
-            with plugin_call(self._task, "close"):
+            with plugin_call(self._task, "close", self._control.health):
                 self._task.close(list(partitions))
         if wanted and not self._control.is_cancelled:
             began_s = self._clock.monotonic()
@@ -151,13 +156,12 @@ class SinkOffsets:
             try:
                 self._consumer.commit(wanted, self._end_timeout_s)
             except ConnectError as error:  # as in Java: the records are put again by whoever reads on
-                self._control.counters.commit_failures += 1
-                log.error("The last offsets of %s were not committed: %s", self._name, error)
+                self._troubles.failed(logging.ERROR, "The last offsets of %s were not committed: %s", self._name, error)
             else:
                 self._done(wanted, began_s)
 
     def _pre_commit(self, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        with plugin_call(self._task, "pre_commit"):
+        with plugin_call(self._task, "pre_commit", self._control.health):
             return self._task.pre_commit(dict(offsets)) or {}
 
     def _committable(
@@ -187,9 +191,8 @@ class SinkOffsets:
             if error is None:
                 self._done(offsets, now)
             else:
-                self._control.counters.commit_failures += 1
                 with log_context(*self._log_place):  # called from within a fetch
-                    log.error("Offsets of %s were not committed, the next commit takes them: %s", self._name, error)
+                    self._troubles.failed(logging.ERROR, _FAILED, self._name, error)
 
         try:
             self._consumer.commit_async(offsets, done)
@@ -198,6 +201,7 @@ class SinkOffsets:
 
     def _done(self, offsets: Mapping[TopicPartition, int], began_s: float) -> None:
         counters = self._control.counters
+        self._troubles.over()
         counters.commits += 1
         counters.commit_ms.note((self._clock.monotonic() - began_s) * 1000)
         self._committed.update(offsets)

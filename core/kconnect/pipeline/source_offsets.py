@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kconnect.errors import ConnectError
 from kconnect.logs import log_context
 from kconnect.model import ConnectorOffset
+from kconnect.pipeline.commit_troubles import CommitTroubles
 from kconnect.pipeline.inflight import InFlight, PartitionKey, partition_key
 from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
 
@@ -36,6 +37,7 @@ class SourceOffsetCommitter:
         self._committed = threading.Event()
         self._ticket: Ticket | None = None
         self._is_over = False
+        self._troubles = CommitTroubles(control, log)
         self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
 
     def begin(self, interval_s: float) -> None:
@@ -79,17 +81,17 @@ class SourceOffsetCommitter:
             if not self._uncommitted or self._control.is_cancelled:
                 return True
             began_s = time.monotonic()
+            self._control.health.commit_began(began_s)
             self._ports.offsets.commit(self._control.spec.id.connector, list(self._uncommitted.values()))
             self._uncommitted.clear()
+            self._troubles.over()
             self._control.counters.commits += 1
             self._control.counters.commit_ms.note((time.monotonic() - began_s) * 1000)
             self._committed.set()
             return True
         except ConnectError as error:
-            self._control.counters.commit_failures += 1
-            log.error(
-                "Offsets of %s could not be committed, the next commit takes them: %s", self._control.spec.id, error
-            )
+            told = "Offsets of %s could not be committed, the next commit takes them: %s"
+            self._troubles.failed(logging.ERROR, told, str(self._control.spec.id), error)
             return True
         finally:
             self._lock.release()

@@ -26,6 +26,7 @@ from kconnect.pipeline.inflight import SourcePosition
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.polled_lists import PolledLists, no_records_error, positions_of, records_of
 from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.retries import Retries
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.stages import StageError, TransformChain
 from kconnect.pipeline.topics import MissingTopics, TopicCreation
@@ -38,8 +39,9 @@ log = logging.getLogger(__name__)
 # so that a source that never blocks is asked 100 times a second and does not take a whole core.
 _QUICK_POLL_S = 0.0005
 _IDLE_WAIT_S = (0.001, 0.010)
-# Java's SEND_FAILED_BACKOFF_MS, here for a poll() that raised RetriableError.
-_RETRY_POLL_S = 0.1
+# The first pause after a poll() that raised RetriableError; each next one is twice as long. Java's
+# SEND_FAILED_BACKOFF_MS.
+_RETRY_FIRST_S = 0.1
 
 Payloads = KafkaBatch | list[KafkaRecord | None]
 
@@ -55,6 +57,8 @@ class SourceParts:
     producer: RecordProducer
     context: SourceContext
     tolerates_all: bool
+    retry_delay_most_s: float
+    """The longest pause before poll() is called again after a RetriableError: errors.retry.delay.max.ms."""
     flush_interval_s: float
     stop_budget_s: float
     """How long the end may take: flush of the producer, then the last commit."""
@@ -82,6 +86,9 @@ class SourceSteps(ABC):
         self._refused: ConnectError | None = None
         self._started = False
         self._empty_polls = 0
+        self._health = control.health
+        self._poll_name = f"{type(parts.task).__name__}.poll()"
+        self._retries = Retries(control, parts.task, "poll", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
         self._stop_seen_at: float | None = None
 
     # --- what a subclass decides ---
@@ -110,15 +117,15 @@ class SourceSteps(ABC):
     def start(self) -> None:
         self._started = True
         self._control.when_cancelled(self._producer.abandon)
-        with plugin_call(self._task, "initialize"):
+        with plugin_call(self._task, "initialize", self._health):
             self._task.initialize(self._parts.context)
-        with plugin_call(self._task, "start"):
+        with plugin_call(self._task, "start", self._health):
             self._task.start(self._parts.task_config)
 
     def close(self) -> None:
         try:
             if self._started:
-                with plugin_call(self._task, "stop"):
+                with plugin_call(self._task, "stop", self._health):
                     self._task.stop()
         finally:
             self._producer.close()
@@ -135,15 +142,19 @@ class SourceSteps(ABC):
 
     def _poll(self) -> list[SourceRecord] | RecordBatch | None:
         began = time.monotonic()
+        self._health.call = (self._poll_name, began)
         try:
             polled = self._task.poll()
         except RetriableError as error:
-            with self._control.in_stage("poll"):
-                log.warning("%s.poll() failed and is tried again: %s", type(self._task).__name__, error)
-            self._control.wait(_RETRY_POLL_S)
+            self._health.call = None
+            self._control.wait(self._retries.failed(error))
             return None
         except Exception as error:  # the plugin's: wrapped with its place
             raise call_error(type(self._task).__name__, "poll", error) from error
+        finally:
+            self._health.call = None
+        if self._retries.is_on:
+            self._retries.went_well(moved=bool(polled))
         if polled is not None and (isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch)):
             raise no_records_error(self._task, polled)
         if polled:
@@ -209,6 +220,8 @@ class SourceSteps(ABC):
             sent = self._producer.send_batch(payloads, delivery, self._gives_up)
         else:
             sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
+        if self._health.waiting_since_s is not None:
+            self._health.waited(time.monotonic())
         if sent:
             self._end_unit(delivery)
         return sent
@@ -267,7 +280,12 @@ class SourceSteps(ABC):
             self._written.append((record, written))
 
     def _gives_up(self) -> bool:
-        """Whether to stop waiting for room: at once when fenced off, after half the budget when asked to stop."""
+        """Whether to stop waiting for room: at once when fenced off, after half the budget when asked to stop.
+
+        The producer asks only when it has none, so this is also where a wait begins.
+        """
+        if self._health.waiting_since_s is None:
+            self._health.waiting_since_s = time.monotonic()
         if self._control.is_cancelled or self._refused is not None:
             return True
         if not self._control.is_stopping:
@@ -286,11 +304,14 @@ class SourceSteps(ABC):
             self._call_hook("commit_record", record, place)
 
     def _call_hook(self, name: str, *args: Any) -> None:
+        self._health.call = (f"{type(self._task).__name__}.{name}()", time.monotonic())
         try:
             getattr(self._task, name)(*args)
         except Exception:  # the plugin's; Java logs it and goes on
             with self._control.in_stage(name):
                 log.exception("%s.%s() failed; the task goes on", type(self._task).__name__, name)
+        finally:
+            self._health.call = None
 
 
 def reports_each_record(task_class: type[SourceTask]) -> bool:

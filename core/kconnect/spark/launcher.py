@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
-from kconnect.model import RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.spark.cluster import slot_group
 from kconnect.spark.crew import Crew, SlotWatch
 from kconnect.spark.messages import (
@@ -33,6 +33,7 @@ from kconnect.spark.messages import (
     SetTargetState,
     StartTask,
     StopTasks,
+    TaskConditions,
     TaskMetrics,
     TaskReport,
     TasksStopped,
@@ -170,6 +171,9 @@ class SparkLauncher:
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
         return self._meters.meters()
 
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        return self._meters.conditions()
+
     def slots(self) -> Sequence[SlotInfo]:
         hellos, beats = self._pool.attached(), self._pool.beats()
         with self._lock:
@@ -263,6 +267,8 @@ class SparkLauncher:
                         stop.answered.set()
             case TaskMetrics(counted):
                 self._note_counters(slot, counted)
+            case TaskConditions(found):
+                self._note_conditions(slot, found)
             case ReconfigureRequest() | TaskTopic():
                 self._told.put(message)
             case OffsetsRead() | OffsetsCommit() | RunCheck():
@@ -370,6 +376,12 @@ class SparkLauncher:
             for task_id, run, counters in counted:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.take(task_id, run, counters)
+
+    def _note_conditions(self, slot: int, found: Iterable[tuple[TaskId, int, TaskCondition]]) -> None:
+        with self._lock:
+            for task_id, run, condition in found:
+                if self._tasks.is_run_of(slot, task_id, run):
+                    self._meters.fares(task_id, run, condition)
 
     def _tell(self) -> None:
         assert self._events is not None

@@ -11,7 +11,7 @@ import orjson
 import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.metrics import TaskCounters
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -35,6 +35,7 @@ __all__ = [
     "SetTargetState",
     "StartTask",
     "StopTasks",
+    "TaskConditions",
     "TaskMetrics",
     "TaskReport",
     "TaskTopic",
@@ -151,6 +152,13 @@ class TaskMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskConditions:
+    """Conditions of the tasks whose conditions have changed: task, run, and how it fares."""
+
+    tasks: tuple[tuple[TaskId, int, TaskCondition], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line for the worker's log. `context` is the text of the task's log context, such as `[orders|task-0] `."""
 
@@ -261,6 +269,7 @@ Message = (
     | ReconfigureRequest
     | TaskTopic
     | TaskMetrics
+    | TaskConditions
     | LogLine
     | Console
     | StartTask
@@ -372,6 +381,16 @@ def _read_counted(value: Any) -> tuple[TaskId, int, TaskCounters]:
     return TaskId(_TEXT.read(connector), _INT.read(task)), _INT.read(run), TaskCounters.from_json(_MAP.read(counters))
 
 
+def _write_condition(value: tuple[TaskId, int, TaskCondition]) -> list[Any]:
+    task_id, run, condition = value
+    return [task_id.connector, task_id.task, run, condition.to_json()]
+
+
+def _read_condition(value: Any) -> tuple[TaskId, int, TaskCondition]:
+    connector, task, run, condition = value
+    return TaskId(_TEXT.read(connector), _INT.read(task)), _INT.read(run), TaskCondition.from_json(_MAP.read(condition))
+
+
 _INT = _plain(int)
 _FLOAT = _plain(float, int)
 _TEXT = _plain(str)
@@ -400,6 +419,7 @@ _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "reconfigure": (ReconfigureRequest, {"connector": _TEXT}),
     "task_topic": (TaskTopic, {"id": _TASK_ID, "topic": _TEXT}),
     "task_metrics": (TaskMetrics, {"tasks": _many(_Codec(_write_counted, _read_counted))}),
+    "task_conditions": (TaskConditions, {"tasks": _many(_Codec(_write_condition, _read_condition))}),
     "log": (
         LogLine,
         {

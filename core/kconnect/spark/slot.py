@@ -17,7 +17,7 @@ from typing import Any, Final
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
 from kconnect.logs import LogLevels
 from kconnect.metrics import TaskCounters
-from kconnect.model import ConnectorOffset, RunState, TaskId
+from kconnect.model import ConnectorOffset, RunState, TaskCondition, TaskId
 from kconnect.pipeline import TaskHost
 from kconnect.spark.link import Link, connect
 from kconnect.spark.messages import (
@@ -37,6 +37,7 @@ from kconnect.spark.messages import (
     SetTargetState,
     StartTask,
     StopTasks,
+    TaskConditions,
     TaskMetrics,
     TaskReport,
     TasksStopped,
@@ -118,6 +119,7 @@ class _Slot:
         self._exit_code: int | None = None
         self._usage = _Usage()
         self._told_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
+        self._told_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
         self._host = TaskHost(
             report=self._report,
             offsets=self._offsets,
@@ -200,6 +202,7 @@ class _Slot:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
             self._send(self._usage.heartbeat(self._host.leftovers()))
             self._tell_counters()
+            self._tell_conditions()
 
     def _tell_counters(self) -> None:
         """Counters of tasks that have moved something since the last time; nothing while all are idle."""
@@ -208,6 +211,14 @@ class _Slot:
         changed = tuple((key[0], key[1], now) for key, now in counters.items() if now != told.get(key))
         if changed:
             self._send(TaskMetrics(changed))
+
+    def _tell_conditions(self) -> None:
+        """How tasks fare that fare otherwise than the last time; nothing while all are as they were."""
+        conditions = self._host.conditions()
+        told, self._told_conditions = self._told_conditions, conditions
+        changed = tuple((key[0], key[1], now) for key, now in conditions.items() if now != told.get(key))
+        if changed:
+            self._send(TaskConditions(changed))
 
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         self._send(TaskReport(task_id, run, state, trace))

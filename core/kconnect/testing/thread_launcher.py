@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.logs import LogLevels
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
-from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.pipeline import TaskHost
 from kconnect.plugins import PluginRegistry
 
@@ -83,6 +83,12 @@ class ThreadLauncher:
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
         self._count()
         return self._meters.meters()
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        host = self._host
+        for (task_id, run), condition in host.conditions().items() if host is not None else ():
+            self._meters.fares(task_id, run, condition)
+        return self._meters.conditions()
 
     def slots(self) -> Sequence[SlotInfo]:
         with self._lock:

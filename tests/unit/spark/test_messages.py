@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.metrics import Spread, TaskCounters
-from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId, TaskSpec
+from kconnect.model import (
+    Condition,
+    ConnectorOffset,
+    ConnectorType,
+    RunState,
+    TargetState,
+    TaskCondition,
+    TaskId,
+    TaskSpec,
+)
 from kconnect.spark import messages as m
 
 TASK = TaskId("orders", 3)
@@ -39,6 +48,12 @@ EVERY_KIND = [
     m.Heartbeat(2, 1.5, 20.0, 4096),
     m.TaskTopic(TASK, "lines"),
     m.TaskMetrics(((TASK, 7, TaskCounters(records_read=5, put_ms=Spread(2, 3.5, 2.25))), (TASK, 8, TaskCounters()))),
+    m.TaskConditions(
+        (
+            (TASK, 7, TaskCondition(Condition.HEALTHY, 1)),
+            (TASK, 8, TaskCondition(Condition.STUCK, 2, 3, "poll() has not returned", 'File "a.py", line 1')),
+        )
+    ),
     m.ForgetTopics("orders"),
     m.SetLogLevel("kconnect.pipeline", 10),
 ]

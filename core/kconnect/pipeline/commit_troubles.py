@@ -1,0 +1,36 @@
+"""CommitTroubles: how commits of a task's offsets that fail are told, counted, and told to be over."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.retries import one_line
+from kconnect.repeats import RepeatedMessages
+
+__all__ = ["CommitTroubles"]
+
+
+class CommitTroubles:
+    """Threads: whoever commits, one at a time. The caller has set the log's context."""
+
+    def __init__(self, control: TaskControl, logger: logging.Logger) -> None:
+        self._control = control
+        self._log = logger
+        self._messages = RepeatedMessages(logger)
+
+    def failed(self, level: int, message: str, name: str, cause: object) -> None:
+        """A commit failed; `message` takes the task's name and the cause."""
+        self._control.counters.commit_failures += 1
+        self._control.health.commit_failed(f"Offsets cannot be stored: {one_line(str(cause))}", time.monotonic())
+        self._messages.log(level, message, name, cause)
+
+    def over(self) -> None:
+        """A commit succeeded."""
+        trouble = self._control.health.commit_done()
+        if trouble is None or not self._messages.is_due("stored again"):
+            return
+        attempts = "1 failed commit" if trouble.count == 1 else f"{trouble.count:,} failed commits"
+        lasted_s = time.monotonic() - trouble.since_s
+        self._log.info("Offsets of %s are stored again after %s in %.1f s", self._control.spec.id, attempts, lasted_s)

@@ -1,0 +1,48 @@
+"""Where a thread is: its stack from the plugin's call on, and the line of the plugin's author in it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import FrameSummary
+
+__all__ = ["ThreadPlace", "place_of_thread"]
+
+_OURS = str(Path(__file__).parent)
+_NOT_THE_CALL = ("threading.py", "contextlib.py")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPlace:
+    """`line`: `/plugins/orders.py:41 in poll: sock.recv(4096)`; `stack`: as Python writes it, outermost call first."""
+
+    line: str
+    stack: str
+
+
+def place_of_thread(ident: int | None) -> ThreadPlace | None:
+    """Where a thread of this process is; None when it has ended. Threads: any."""
+    frame = sys._current_frames().get(ident or 0)
+    if frame is None:
+        return None
+    frames = list(traceback.extract_stack(frame))
+    inner = next((index for index, each in enumerate(frames) if not _leads_to_the_call(each)), 0)
+    called = frames[inner:]
+    return ThreadPlace(_line(_of_author(called)), "".join(traceback.format_list(called)))
+
+
+def _leads_to_the_call(frame: FrameSummary) -> bool:
+    file = Path(frame.filename)
+    return str(file.parent) == _OURS or file.name in _NOT_THE_CALL
+
+
+def _of_author(frames: list[FrameSummary]) -> FrameSummary:
+    """The innermost line beside the plugin's own file: what it called of others tells its author less."""
+    folder = Path(frames[0].filename).parent
+    return next((frame for frame in reversed(frames) if Path(frame.filename).parent == folder), frames[0])
+
+
+def _line(frame: FrameSummary) -> str:
+    return f"{frame.filename}:{frame.lineno} in {frame.name}" + (f": {frame.line}" if frame.line else "")

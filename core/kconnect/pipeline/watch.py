@@ -1,0 +1,78 @@
+"""TaskWatch: looks at a task from outside, names the call that does not return, and gives the task's condition."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from kconnect.model import RunState, TaskCondition
+from kconnect.pipeline.health import Call
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.stacks import place_of_thread
+from kconnect.redaction import redact
+
+__all__ = ["TaskWatch"]
+
+log = logging.getLogger(__name__)
+
+_ENDED = frozenset({RunState.FAILED, RunState.STOPPED})
+
+
+class TaskWatch:
+    """Threads: one at a time, never the task's own: that one may be held up."""
+
+    def __init__(self, control: TaskControl, thread: threading.Thread) -> None:
+        self._control = control
+        self._thread = thread
+        self._named: Call | None = None
+
+    def look(self) -> TaskCondition | None:
+        """The condition now; None once the task has ended. A call that is overdue is told once, and when it is back."""
+        if self._control.state in _ENDED or self._control.is_cancelled:
+            return None
+        now_s, health = time.monotonic(), self._control.health
+        if self._named is not None and health.call is not self._named:
+            self._tell_return(self._named, now_s)
+            self._named = None
+        call = health.overdue(now_s)
+        if call is not None:
+            self._name(call, now_s)
+        return health.look(now_s)
+
+    def where(self) -> str:
+        """Where the task's thread is, in a sentence for who gives up waiting for it."""
+        call, place = self._control.health.call, place_of_thread(self._thread.ident)
+        if place is None:
+            return "its thread has ended meanwhile"
+        if call is None:
+            return f"its thread is at {place.line}"
+        return f"{call[0]} has not returned for {time.monotonic() - call[1]:.0f} s, at {place.line}"
+
+    def _name(self, call: Call, now_s: float) -> None:
+        place = place_of_thread(self._thread.ident)
+        if place is None or self._control.health.call is not call:
+            return
+        name, began_s = call
+        cause = redact(
+            f"{name} has not returned for {self._control.health.settings.stuck_after_s:g} s, at {place.line}"
+        )
+        self._control.health.named(call, cause, redact(place.stack))
+        if self._named is call:
+            return
+        self._named = call
+        with self._control.in_stage(None):
+            log.warning(
+                "%s has not returned for %.1f s, at %s. The task does nothing else until it does, neither pause nor "
+                "stop; a poll() that may wait longer for something to read needs a larger "
+                "kconnect.task.stuck.after.ms.\n%s",
+                name,
+                now_s - began_s,
+                place.line,
+                place.stack.rstrip(),
+            )
+
+    def _tell_return(self, call: Call, now_s: float) -> None:
+        name, began_s = call
+        with self._control.in_stage(None):
+            log.info("%s has returned after %.1f s", name, now_s - began_s)

@@ -1,0 +1,94 @@
+"""Messages that come again and again: the first at once, then how often they came, at growing intervals."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["RepeatCounts", "Repeated", "RepeatedMessages"]
+
+# The first count comes after this long, each next one after twice as long, up to the cap.
+_FIRST_INTERVAL_S: Final = 10.0
+_LONGEST_INTERVAL_S: Final = 600.0
+# A message that was not seen for this long is new again; the longest pause between retries is 60 s by default.
+_FORGET_AFTER_S: Final = 130.0
+# Texts that differ each time (a counter, an address) must not fill the memory.
+_MOST_TEXTS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """That a message is to be told now. `times` is 0 for the first; else how often it came since it was last told."""
+
+    times: int
+    within_s: float
+
+
+@dataclass(slots=True)
+class _Seen:
+    told_s: float
+    last_s: float
+    interval_s: float = _FIRST_INTERVAL_S
+    times: int = 0
+
+
+class RepeatCounts:
+    """Decides which of equal messages are told. Pure: times come with each call and never go back."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+
+    def note(self, text: str, now_s: float) -> Repeated | None:
+        """A message came; None: it is only counted."""
+        seen = self._seen.get(text)
+        if seen is None or now_s - seen.last_s > _FORGET_AFTER_S:
+            self._seen[text] = _Seen(now_s, now_s)
+            self._seen.move_to_end(text)
+            if len(self._seen) > _MOST_TEXTS:
+                self._seen.popitem(last=False)
+            return Repeated(0, 0.0)
+        seen.last_s = now_s
+        seen.times += 1
+        passed_s = now_s - seen.told_s
+        if passed_s < seen.interval_s:
+            return None
+        told = Repeated(seen.times, passed_s)
+        seen.told_s, seen.times = now_s, 0
+        seen.interval_s = min(seen.interval_s * 2, _LONGEST_INTERVAL_S)
+        return told
+
+
+class RepeatedMessages:
+    """Logs equal messages once and then counts them: `.. (repeated 412 times in the last 40 s)`. Threads: any.
+
+    For one place that may fail without end, such as the polls of one task: other messages are not touched.
+    """
+
+    def __init__(self, logger: logging.Logger, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._monotonic = monotonic
+        self._lock = threading.Lock()  # guards _counts
+        self._counts = RepeatCounts()
+
+    def log(self, level: int, message: str, *args: object) -> None:
+        """As `Logger.log`; whether two messages are equal is asked of their whole text."""
+        text = message % args if args else message
+        told = self._note(text)
+        if told is None:
+            return
+        if told.times:
+            text += f" (repeated {told.times:,} times in the last {told.within_s:.0f} s)"
+        self._logger.log(level, "%s", text, stacklevel=2)
+
+    def is_due(self, text: str) -> bool:
+        """Whether a message that varies in its figures is to be logged now; `text` is what does not vary."""
+        return self._note(text) is not None
+
+    def _note(self, text: str) -> Repeated | None:
+        with self._lock:
+            return self._counts.note(text, self._monotonic())
