@@ -132,10 +132,10 @@ def contexts_path() -> Path:
 
 def load_profiles(path: Path) -> Profiles:
     """Contexts of a file; none when there is no file. Errors: ConfigError that names the file and the place."""
-    import tomllib
+    import tomli
 
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        tree = tomli.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Profiles()
     except ValueError as err:  # malformed TOML, or bytes that are not UTF-8

@@ -6,10 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomli
 
 from kconnect.model import TargetState
 from kit.cli import cli_env, connect_command
@@ -88,7 +88,7 @@ def test_a_password_is_asked_for_and_not_echoed(terminal, home):
     assert screen.wait() == 0
     assert "s3cret" not in screen.text
     (file,) = home.rglob("contexts.toml")
-    assert tomllib.loads(file.read_text())["contexts"]["prod"]["password"] == "s3cret"
+    assert tomli.loads(file.read_text())["contexts"]["prod"]["password"] == "s3cret"
 
 
 def test_delete_asks_on_a_terminal(terminal, herder):

@@ -7,10 +7,10 @@ import json
 import os
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomli
 import yaml
 
 from kconnect.config import DistributedConfig, StandaloneConfig
@@ -158,7 +158,7 @@ def test_settings_of_the_documents_are_known_and_valid(
 
 @pytest.mark.parametrize("block", [block for block in _BLOCKS if block.language in ("json", "toml", "yaml")], ids=str)
 def test_data_of_the_documents_can_be_parsed(block: Block) -> None:
-    parse = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}[block.language]
+    parse = {"json": json.loads, "toml": tomli.loads, "yaml": yaml.safe_load}[block.language]
     assert parse(block.text)
 
 

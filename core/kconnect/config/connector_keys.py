@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigType, Importance, Validator, Width
 from kconnect.config.distributed_keys import PARTITIONS, REPLICATION_FACTOR
+from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError
 
 __all__ = ["CONNECTOR_CONFIG", "SINK_CONFIG", "SOURCE_CONFIG", "VALID_REGEX", "topic_creation_table"]
@@ -34,11 +35,9 @@ def _unique(what: str) -> Validator:
 
 
 def _version(name: str, value: Any) -> None:
-    """A version such as 1.2, or a range such as [1.0,2.0)."""
-    if value is None:
-        return
-    if value[:1] in ("[", "(") and value[-1:] not in ("]", ")"):
-        raise ConfigError(f"Unbounded range: {value}", hint=f"write {name} as 1.2 or as [1.0,2.0)")
+    """A version such as 1.2, or a range such as [1.0,2.0). Errors: ConfigError in Maven's words."""
+    if value is not None:
+        VersionRange.parse(value)
 
 
 def _regex(name: str, value: Any) -> None:

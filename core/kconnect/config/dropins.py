@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import tomli
 
 from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, NotFoundError
@@ -129,7 +130,7 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
 
 def _toml(path: Path, raw: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(raw.decode("utf-8"), parse_float=str)
+        return tomli.loads(raw.decode("utf-8"), parse_float=str)
     except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
         raise ConfigError(f"{path} is not valid TOML: {err}.", hint="correct the place that is named") from err
 

@@ -31,6 +31,7 @@ __all__ = ["ConnectorHost", "ConnectorStatuses", "GivenTasks"]
 
 log = logging.getLogger(__name__)
 
+_CLASS_KEYS = ("connector.class", "connector.plugin.version")
 # Connectors stopped at one time when the worker stops; each waits for a plugin, not for the processor
 _STOPPERS = 16
 
@@ -220,12 +221,12 @@ class ConnectorHost:
         return connector_kind(self._parts.plugins, self._with_class(config))
 
     def _with_class(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The config as it is, unless its `connector.class` is a reference that can be resolved."""
-        name = config.get("connector.class")
-        if name is None or not has_reference(name):
+        """The config as it is, unless its class or the version of it is a reference that can be resolved."""
+        referring = {key: config[key] for key in _CLASS_KEYS if has_reference(config.get(key) or "")}
+        if not referring:
             return config
         try:
-            return {**config, **self._parts.variables.resolve({"connector.class": name}, "a connector").values}
+            return {**config, **self._parts.variables.resolve(referring, "a connector").values}
         except ConfigError:
             return config  # told where the connector starts; its kind is unknown until then
 

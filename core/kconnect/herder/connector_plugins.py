@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.errors import BadRequestError, ConnectError
 from kconnect.herder.plugin_keys import PluginLike
@@ -32,6 +32,10 @@ class ConnectorPlugins(Protocol):
         """Settings of type PASSWORD, by the tables of the plugins that a config names."""
         ...
 
+    def require_version(self, plugin: Any, wanted: str | None) -> None:
+        """Errors: ConfigError when a plugin has another version than is wanted."""
+        ...
+
 
 def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> ConnectorType:
     """Source or sink; UNKNOWN when the class cannot be found. Source: AbstractHerder#connectorType."""
@@ -55,6 +59,8 @@ def new_connector(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Conne
         shown = "{" + ", ".join(f"{key}={value}" for key, value in mask(config).items()) + "}"
         raise BadRequestError(f"Connector config {shown} contains no connector type")
     connector = plugins.connector_class(name)()
+    if (wanted := config.get("connector.plugin.version")) is not None:
+        plugins.require_version(connector, wanted)
     if not isinstance(connector, SourceConnector | SinkConnector):
         raise ConnectError("Connector implementations must be a subclass of either SourceConnector or SinkConnector")
     return connector

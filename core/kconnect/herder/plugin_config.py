@@ -18,9 +18,9 @@ from kconnect.api import (
 )
 from kconnect.api.configdef import ConfigDef, ConfigKey
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.version_range import VersionRange
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, NotFoundError
 from kconnect.herder.plugin_keys import PluginFinder, any_plugin, instance_of
-from kconnect.herder.version_range import VersionRange
 
 __all__ = ["plugin_config_keys"]
 
@@ -65,12 +65,15 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
 
 
 def _require_version(plugins: NamedPlugins, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
-    span = VersionRange.parse(wanted) if wanted is not None else None
-    if span is None:
-        return
-    found = str(plugin.version())
-    if not span.holds(found):
+    """Errors: BadRequestError in the words that Java has for this request."""
+    try:
+        if wanted is not None:
+            VersionRange.parse(wanted)
+    except ConfigError as err:
         raise BadRequestError(
-            f"Plugin {plugins.java_name(type(plugin))} not found that matches the version range {span}, "
-            f"available versions: [{found}]"
-        )
+            f"Invalid version specification: {wanted}", hint="Write 4.3.0, [4.3.0], [4.0,5.0) or latest."
+        ) from err
+    try:
+        plugins.require_version(plugin, wanted)
+    except ConfigError as err:
+        raise BadRequestError(str(err), hint=err.hint) from err

@@ -55,6 +55,9 @@ class PluginFinder(Protocol):
         ...
 
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]: ...
+    def require_version(self, plugin: Any, wanted: str | None) -> None:
+        """Errors: ConfigError when a plugin has another version than is wanted."""
+        ...
 
 
 def enriched(
@@ -182,11 +185,12 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
             recommender=_Offer(offered),
         )
         version = _version(kind.find, given) if given is not None else None
+        wanted = props.get(f"{prefix}plugin.version")
         table.define(
             f"{prefix}plugin.version",
             _T.STRING,
             version,
-            None,
+            _VersionOf(kind, given, plugins),
             _I.HIGH,
             f"Version of the {lower} {alias} to use; the newest if not given.",
             group=group,
@@ -195,16 +199,20 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
             display_name=f"{kind.name} version for {alias}",
             recommender=_Offer(() if version is None else (version,)),
         )
-        own = None if given is None else _own_table(kind, given)
+        own = None if given is None else _own_table(kind, given, plugins, wanted)
         if own is not None:
             table.embed(prefix, group, 2, own)
 
 
-def _own_table(kind: _Kind, name: str) -> ConfigDef | None:
-    """The settings of one plugin with the implicit ones of its kind; None when its class is not to be had."""
+def _own_table(kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None) -> ConfigDef | None:
+    """The settings of one plugin with the implicit ones of its kind.
+
+    None when its class is not to be had, or not in the version that is wanted.
+    """
     try:
-        plugin_class = kind.find(name)
-        definition = instance_of(plugin_class).config()
+        plugin = instance_of(kind.find(name))
+        plugins.require_version(plugin, wanted)
+        definition = plugin.config()
     except (ConfigError, NotFoundError):
         return None
     table = ConfigDef()
@@ -286,7 +294,9 @@ class _TypeOf:
             raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
         _OfKind(self.kind.name, self.kind.find, "").ensure_valid(name, value)
         try:
-            definition = instance_of(self.kind.find(value)).config()
+            plugin = instance_of(self.kind.find(value))
+            self.plugins.require_version(plugin, self.props.get(f"{prefix}plugin.version"))
+            definition = plugin.config()
         except ConnectError:
             raise
         except Exception as err:  # a plugin may raise anything from its constructor or config()
@@ -298,3 +308,24 @@ class _TypeOf:
 
     def __str__(self) -> str:
         return f"valid configs for {self.alias} {self.kind.name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _VersionOf:
+    """Refuses a version that the class of an alias does not have. Source: ConnectorConfig.PluginVersionValidator."""
+
+    kind: _Kind
+    type: str | None
+    plugins: PluginFinder
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        if value is None or self.type is None:
+            return
+        try:
+            plugin = instance_of(self.kind.find(self.type))
+        except (ConfigError, NotFoundError):  # told where the type is
+            return
+        self.plugins.require_version(plugin, value)
+
+    def __str__(self) -> str:
+        return "a version or range of versions"

@@ -16,9 +16,10 @@ from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue, parse_type
 from kconnect.config.client_config import consumer_config, override_error, producer_config
 from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
-from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.exactly_once import is_distributed, is_exactly_once
 from kconnect.config.variables import Variables, secret_values
+from kconnect.config.version_range import VersionRange
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.exactly_once_checks import check_exactly_once
@@ -37,6 +38,7 @@ _FREE_PREFIXES: Final = (
     *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
     *("header.converter.", "key.converter.", "value.converter."),
 )
+_VERSION: Final = "connector.plugin.version"
 _ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _OWN_OFFSETS: Final = "offsets.storage.topic"
 _DLQ: Final = "errors.deadletterqueue.topic.name"
@@ -102,6 +104,8 @@ class ConnectorValidator:
             message = f"Connector config {{{shown}}} contains no connector type"
             raise InvalidConnectorError(message, (ConfigProblem("connector.class", None, message),))
         connector = self._connector(name)
+        if refused := self._other_version(name, connector, props):
+            return refused
         given: dict[str, str] = {key: value for key, value in props.items() if value is not None}
         is_source = isinstance(connector, SourceConnector)
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
@@ -118,9 +122,8 @@ class ConnectorValidator:
         for key in [key for key, value in props.items() if value is None]:
             message = "Null value can not be supplied as the configuration value."
             values.setdefault(key, ConfigValue(key)).add_error_message(message)
-        parts = [self._own(name, connector, props, table, list(values.values()))]
-        parts += self._client_overrides(given, is_source)
-        parts += [
+        # They add errors to rows of Connect's own, and so come first
+        converters = [
             self._converter(given, values, key, label)
             for key, label in (
                 ("header.converter", "header converter"),
@@ -128,6 +131,9 @@ class ConnectorValidator:
                 ("value.converter", "value converter"),
             )
         ]
+        parts = [self._own(name, connector, props, table, list(values.values()))]
+        parts += self._client_overrides(given, is_source)
+        parts += converters
         return merged(name, parts)
 
     def raise_if_invalid(self, props: Mapping[str, str | None]) -> None:
@@ -178,6 +184,30 @@ class ConnectorValidator:
             raise InvalidConnectorError(f"{err}{meant}", (problem,), hint=err.hint) from err
         return instance_of(plugin_class)
 
+    def _other_version(self, name: str, connector: Any, props: Mapping[str, str | None]) -> ConfigInfos | None:
+        """What is told of a connector that is not here in the version it is wanted in: Connect's own settings alone.
+
+        None when it is. Errors: BadRequestError for what is no version. Source: AbstractHerder.validateConnectorConfig.
+        Differs: Java answers 500 with the text of a NullPointerException when it is asked for that version again.
+        """
+        wanted = props.get(_VERSION)
+        try:
+            if wanted is not None:
+                VersionRange.parse(wanted)
+        except ConfigError as err:
+            raise BadRequestError(str(err), hint=err.hint) from err
+        try:
+            self.plugins.require_version(connector, wanted)
+        except ConfigError as err:
+            values = CONNECTOR_CONFIG.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
+            for key in ("connector.class", _VERSION):
+                values[key].add_error_message(str(err))
+            values[_VERSION].recommended_values = [str(connector.version())]
+            for key in ("key.converter", "value.converter", "header.converter"):
+                values[f"{key}.plugin.version"].visible = key in props
+            return of_connector(name, CONNECTOR_CONFIG.config_keys, list(values.values()), CONNECTOR_CONFIG.groups)
+        return None
+
     def _own(
         self,
         name: str,
@@ -206,7 +236,10 @@ class ConnectorValidator:
             return nothing
         find = self.plugins.header_converter if key == "header.converter" else self.plugins.converter
         try:
-            table = instance_of(find(props[key])).config()
+            plugin = instance_of(find(props[key]))
+            if not self._is_wanted(plugin, props, values, key):
+                return nothing
+            table = plugin.config()
         except Exception as err:  # a plugin may raise anything from its constructor or config()
             log.warning("Failed to load ConfigDef from %s of type %s", label, props[key], exc_info=True)
             values[key].add_error_message(f"Failed to load ConfigDef from {label}: {err}")
@@ -218,6 +251,19 @@ class ConnectorValidator:
         own = {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
         found = table.validate({"converter.type": key.removesuffix(".converter"), **own})
         return _prefixed(prefix, table.config_keys, found)
+
+    def _is_wanted(self, plugin: Any, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str) -> bool:
+        """Whether the plugin of a setting has the version that is wanted of it; where not, both settings say so."""
+        version = f"{key}.plugin.version"
+        if values[version].error_messages:  # what is no version is told already
+            return False
+        try:
+            self.plugins.require_version(plugin, props.get(version))
+        except ConfigError as err:
+            for name in (key, version):
+                values[name].add_error_message(str(err))
+            return False
+        return True
 
     def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
         """What the connector sets for its clients, by the worker's policy; only for clients that it will have."""

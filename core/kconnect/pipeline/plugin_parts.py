@@ -5,7 +5,7 @@ Who calls it: build.py, and `kconnect.testing`, which runs the same plugins with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import Converter, HeaderConverter, Task
@@ -26,11 +26,13 @@ P = TypeVar("P")
 
 
 def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P]) -> P:
-    """A new task of the connector's class. Errors: ConfigError when it is of the other kind."""
+    """A new task of the connector's class. Errors: ConfigError when it is of the other kind, or version."""
     name = config.get("connector.class", "")
     connector_class = plugins.connector_class(name)
     with plugin_call(connector_class, "task_class"):
-        task_class: type[Task] = connector_class().task_class()
+        connector = connector_class()
+        task_class: type[Task] = connector.task_class()
+    plugins.require_version(connector, config.get("connector.plugin.version"))
     if not issubclass(task_class, kind):
         raise ConfigError(
             f"The task class {task_class.__name__} of {name} is no {kind.__name__}, which its connector needs"
@@ -40,18 +42,20 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P])
 
 
 def make_steps(config: ConnectorConfig, plugins: PluginRegistry) -> list[TransformStep]:
-    """The transformations of a connector in order, configured, with the predicates that guard them."""
+    """The transformations of a connector in order, configured, with the predicates that guard them.
+
+    Errors: ConfigError for one that is not here, or not in the version that is wanted.
+    """
     return [_step(spec, plugins) for spec in config.transforms]
 
 
 def _step(spec: TransformSpec, plugins: PluginRegistry) -> TransformStep:
-    transformation = _configured(
-        plugins.transformation(spec.transform.type), lambda plugin: plugin.configure(spec.transform.config)
-    )
+    transformation = _made(plugins, plugins.transformation(spec.transform.type), spec.transform.config)
+    _configure(transformation, spec.transform.config)
     if spec.predicate is None:
         return TransformStep(transformation)
-    guard = spec.predicate
-    predicate = _configured(plugins.predicate(guard.type), lambda plugin: plugin.configure(guard.config))
+    predicate = _made(plugins, plugins.predicate(spec.predicate.type), spec.predicate.config)
+    _configure(predicate, spec.predicate.config)
     return TransformStep(transformation, predicate, spec.negate)
 
 
@@ -61,18 +65,17 @@ def make_converters(
     """The connector's converters; where it names none, the worker's with the worker's settings, as in Java."""
 
     def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
-        props = worker if named is None else config.originals
-        name = named or worker_value(worker, key)
-        return _configured(
-            plugins.converter(name), lambda plugin: plugin.configure(prefixed(props, f"{key}."), is_key=is_key)
-        )
+        settings = prefixed(worker if named is None else config.originals, f"{key}.")
+        made = _made(plugins, plugins.converter(named or worker_value(worker, key)), settings)
+        _configure(made, settings, is_key=is_key)
+        return made
 
     def header_converter() -> HeaderConverter:
-        named = config.header_converter
-        props = worker if named is None else config.originals
-        name = named or worker_value(worker, "header.converter")
-        settings = {**prefixed(props, "header.converter."), "converter.type": "header"}
-        return _configured(plugins.header_converter(name), lambda plugin: plugin.configure(settings))
+        key, named = "header.converter", config.header_converter
+        settings = prefixed(worker if named is None else config.originals, f"{key}.")
+        made = _made(plugins, plugins.header_converter(named or worker_value(worker, key)), settings)
+        _configure(made, {**settings, "converter.type": "header"})
+        return made
 
     return Converters(
         converter("key.converter", config.key_converter, is_key=True),
@@ -82,12 +85,17 @@ def make_converters(
     )
 
 
-def _configured(plugin_class: type[P], configure: Callable[[P], None]) -> P:
+def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str]) -> P:
+    """A new plugin, not configured yet. Errors: ConfigError when it has another version than its settings want."""
     with plugin_call(plugin_class, "__init__"):
         plugin = plugin_class()
-    with plugin_call(plugin, "configure"):
-        configure(plugin)
+    plugins.require_version(plugin, settings.get("plugin.version"))
     return plugin
+
+
+def _configure(plugin: Any, *settings: Any, **more: Any) -> None:  # a plugin of any type, and what it takes
+    with plugin_call(plugin, "configure"):
+        plugin.configure(*settings, **more)
 
 
 def worker_value(worker: Mapping[str, str], name: str) -> Any:  # any type that ConfigDef parses to

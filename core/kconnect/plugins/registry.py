@@ -21,6 +21,7 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
+from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
@@ -201,6 +202,24 @@ class PluginRegistry:
     def nearest(self, name: str, *kinds: str) -> list[str]:
         """Short names of the plugins of these kinds (PluginType) that `name` may have meant; empty if none is close."""
         return _nearest(name, [info for info in self._all if info.type in kinds])
+
+    def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
+        """Refuse a plugin of another version than a setting such as `key.converter.plugin.version` asks for.
+
+        Errors: ConfigError in Java's words, for another version and for what is no version at all.
+        Source: DelegatingClassLoader#findPluginLoader (KIP-891). Differs: there is one version of each plugin.
+        """
+        span = None if wanted is None else VersionRange.parse(wanted)
+        if span is None:
+            return
+        found = str(plugin.version())
+        if not span.holds(found):
+            kinds = max(1, sum(1 for info in self.describe() if info.plugin_class is type(plugin)))
+            raise ConfigError(
+                f"Plugin {self.java_name(type(plugin))} not found that matches the version range {span}, "
+                f"available versions: [{', '.join([found] * kinds)}]",
+                hint=f"This worker has version {found}: ask for that one, or for none.",
+            )
 
     def java_name(self, plugin_class: type) -> str:
         """The name REST shows for a class: Java's for what we ship, tasks of it too, else `module.Class`.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -189,7 +189,7 @@ def test_contexts_come_back_as_they_were_written(tmp_path_factory, name, url, us
     save_profiles(path, profiles)
     assert load_profiles(path) == profiles
     assert path.stat().st_mode & 0o777 == 0o600
-    assert tomllib.loads(path.read_text())["current"] == name
+    assert tomli.loads(path.read_text())["current"] == name
 
 
 @pytest.mark.parametrize(

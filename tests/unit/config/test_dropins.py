@@ -63,6 +63,13 @@ def test_toml_tables_become_dotted_keys_and_arrays_commas(tmp_path: Path) -> Non
     assert config == {"name": "a", "topics": "x,y", "transforms.hoist.type": "HoistField$Value"}
 
 
+def test_toml_is_read_as_of_version_1_1_whatever_python_runs_it(tmp_path: Path) -> None:
+    """Tables over several lines, with a comma at the end: tomli reads them, the tomllib of Python 3.11 does not."""
+    text = 'name = "a"\nconfig = {\n  topic = "x",\n  "tasks.max" = 2,\n}\n'
+
+    assert load_connector_file(write(tmp_path, "c.toml", text)).config == {"name": "a", "topic": "x", "tasks.max": "2"}
+
+
 REFUSED = {
     ("c.json", '{"name": '): "is not valid JSON",
     ("c.json", "[]"): "must hold a JSON object",

@@ -1,0 +1,129 @@
+"""Which version of a plugin a setting asks for: `4.3.0`, `latest`, or a range such as `[4.0,5.0)`.
+
+Source: PluginVersionUtils#connectorVersionRequirement, Maven's VersionRange (KIP-891).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kconnect.errors import ConfigError
+
+__all__ = ["VersionRange"]
+
+_PARTS = re.compile(r"\d+|[a-z]+")
+# As Maven orders what may follow a number: releases come after all of these, other words after releases
+_BEFORE_RELEASE = {
+    "alpha": -5,
+    "a": -5,
+    "beta": -4,
+    "b": -4,
+    "milestone": -3,
+    "m": -3,
+    "rc": -2,
+    "cr": -2,
+    "snapshot": -1,
+}
+_RELEASE = {"ga", "final", "release"}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Versions between two ends, each in it or not; an empty end is open, unless it stands for one version."""
+
+    includes_low: bool
+    low: str
+    high: str
+    includes_high: bool
+    is_single: bool = False
+
+    def holds(self, version: str) -> bool:
+        at = _order(version)
+        if self.is_single:
+            return at == _order(self.low)
+        if self.low and (at < _order(self.low) or (at == _order(self.low) and not self.includes_low)):
+            return False
+        return not (self.high and (at > _order(self.high) or (at == _order(self.high) and not self.includes_high)))
+
+    def __str__(self) -> str:
+        return f"{'[' if self.includes_low else '('}{self.low},{self.high}{']' if self.includes_high else ')'}"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """One or several intervals of versions. `str` is Maven's spelling, as Java's messages show it."""
+
+    intervals: tuple[Interval, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> VersionRange | None:
+        """Read a requirement; None when any version will do. A version alone means just that one.
+
+        Errors: ConfigError in Maven's words for what is neither.
+        """
+        if text == "latest":
+            return None
+        wanted = text.strip()
+        return cls(tuple(_intervals(wanted if wanted[:1] in ("[", "(") else f"[{wanted}]")))
+
+    def holds(self, version: str) -> bool:
+        return any(interval.holds(version) for interval in self.intervals)
+
+    def __str__(self) -> str:
+        return ",".join(str(interval) for interval in self.intervals)
+
+
+def _intervals(text: str) -> list[Interval]:
+    """Source: VersionRange.createFromVersionSpec."""
+    found: list[Interval] = []
+    rest = text
+    while rest[:1] in ("[", "("):
+        ends = [at for at in (rest.find(")"), rest.find("]")) if at >= 0]
+        if not ends:
+            raise ConfigError(f"Unbounded range: {text}")
+        interval = _interval(rest[: min(ends) + 1])
+        if found and not _is_behind(interval, found[-1]):
+            raise ConfigError(f"Ranges overlap: {text}")
+        found.append(interval)
+        rest = rest[min(ends) + 1 :].strip().removeprefix(",").strip()
+    if rest:
+        raise ConfigError(f"Only fully-qualified sets allowed in multiple set scenario: {text}")
+    return found
+
+
+def _interval(text: str) -> Interval:
+    includes_low, includes_high = text.startswith("["), text.endswith("]")
+    low, comma, high = (part.strip() for part in text[1:-1].partition(","))
+    if not comma:
+        if not (includes_low and includes_high):
+            raise ConfigError(f"Single version must be surrounded by []: {text}")
+        return Interval(True, low, low, True, is_single=True)
+    if low and high:
+        least, most = _order(low), _order(high)
+        if most < least or (most == least and not (includes_low and includes_high)):
+            raise ConfigError(f"Range defies version ordering: {text}")
+    return Interval(includes_low, low, high, includes_high)
+
+
+def _is_behind(interval: Interval, before: Interval) -> bool:
+    """Whether an interval begins where the one before it ends, or later; one without an upper end is never passed."""
+    if not before.high:
+        return True  # as Maven: the end of a half-open interval is not looked at
+    return bool(interval.low) and _order(interval.low) >= _order(before.high)
+
+
+def _order(version: str) -> list[tuple[int, int | str]]:
+    """What versions are sorted by: numbers as numbers, 4.3 the same as 4.3.0, rc before the release."""
+    parts: list[tuple[int, int | str]] = []
+    for part in [*_PARTS.findall(version.lower()), "final"]:
+        if part.isdigit():
+            parts.append((2, int(part)))
+            continue
+        while parts and parts[-1] == (2, 0):
+            parts.pop()
+        if part in _BEFORE_RELEASE:
+            parts.append((0, _BEFORE_RELEASE[part]))
+        elif part not in _RELEASE:
+            parts.append((1, part))
+    return [*parts, (1, "")]

@@ -1,0 +1,85 @@
+"""What a task is made of: no plugin of another version than its settings want, wherever that comes to light."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kconnect.api import SourceTask
+from kconnect.config.connector_config import ConnectorConfig
+from kconnect.errors import ConfigError
+from kconnect.herder.connector_plugins import new_connector
+from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
+from kconnect.pipeline.stages import RaiseAlways
+from kconnect.plugins import PluginRegistry
+
+PLUGINS = PluginRegistry.load()
+CONNECTOR = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
+WORKER = {"key.converter": "StringConverter", "value.converter": "JsonConverter"}
+HOIST = {"transforms": "a", "transforms.a.type": "HoistField$Value", "transforms.a.field": "x"}
+GUARD = {"transforms.a.predicate": "p", "predicates": "p", "predicates.p.type": "TopicNameMatches"}
+GUARD |= {"predicates.p.pattern": "x"}
+
+
+def told(plugin: str, count: int = 1) -> str:
+    return re.escape(
+        f"{plugin} not found that matches the version range [9.9,9.9], available versions: "
+        f"[{', '.join(['4.3.0'] * count)}]"
+    )
+
+
+def test_a_connector_and_its_tasks_are_made_in_the_wanted_version_only() -> None:
+    config = {**CONNECTOR, "connector.plugin.version": "[4.0,5.0)"}
+    assert new_connector(PLUGINS, config).version() == "4.3.0"
+    make_task(config, PLUGINS, SourceTask)  # type: ignore[type-abstract]
+    config["connector.plugin.version"] = "9.9"
+    with pytest.raises(ConfigError, match=told("FileStreamSourceConnector")):
+        new_connector(PLUGINS, config)
+    with pytest.raises(ConfigError, match=told("FileStreamSourceConnector")):
+        make_task(config, PLUGINS, SourceTask)  # type: ignore[type-abstract]
+
+
+@pytest.mark.parametrize(
+    ("settings", "plugin"),
+    [
+        ({"transforms.a.plugin.version": "9.9"}, "HoistField$Value"),
+        ({**GUARD, "predicates.p.plugin.version": "9.9"}, "TopicNameMatches"),
+    ],
+)
+def test_a_transformation_of_another_version_fails_the_task(settings: dict[str, str], plugin: str) -> None:
+    assert len(make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST}), PLUGINS)) == 1
+    with pytest.raises(ConfigError, match=told(plugin)):
+        make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST, **settings}), PLUGINS)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_worker", "plugin", "kinds"),
+    [
+        (
+            {"key.converter": "JsonConverter", "key.converter.plugin.version": "9.9"},
+            {},
+            "JsonConverter",
+            2,
+        ),
+        ({}, {"value.converter.plugin.version": "9.9"}, "JsonConverter", 2),
+        (
+            {"header.converter": "SimpleHeaderConverter", "header.converter.plugin.version": "9.9"},
+            {},
+            "SimpleHeaderConverter",
+            1,
+        ),
+    ],
+    ids=["the connector's", "the worker's", "of headers"],
+)
+def test_a_converter_of_another_version_fails_the_task(
+    own: dict[str, str], of_worker: dict[str, str], plugin: str, kinds: int
+) -> None:
+    config = ConnectorConfig.parse({**CONNECTOR, **own})
+    with pytest.raises(ConfigError, match=told(plugin, kinds)):
+        make_converters(config, {**WORKER, **of_worker}, PLUGINS, RaiseAlways())
+
+
+def test_a_version_of_the_workers_converter_is_none_of_the_connectors_own() -> None:
+    config = ConnectorConfig.parse({**CONNECTOR, "value.converter.plugin.version": "9.9"})
+    make_converters(config, WORKER, PLUGINS, RaiseAlways())  # as in Java it says nothing without value.converter
