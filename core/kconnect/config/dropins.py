@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import tomli
-
 from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TargetState
@@ -129,6 +127,8 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
 
 
 def _toml(path: Path, raw: bytes) -> dict[str, Any]:
+    import tomli  # here: slots import this module, and read no files
+
     try:
         return tomli.loads(raw.decode("utf-8"), parse_float=str)
     except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
