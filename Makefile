@@ -43,7 +43,7 @@ types: install
 layers: install
 	$(BIN)/lint-imports --no-logo
 
-unit: install  ## unit tests alone: under two minutes
+unit: install  ## unit tests alone: within a minute on two quiet cores
 	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
 test: install  ## all tests, on a real broker, real Spark and real Java Connect

@@ -15,10 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from kconnect.devbroker import DevBroker
+from kit.brokers import PatientBroker
 from kit.leaks import Snapshot
+from kit.pace import pace
 from kit.ports import free_port
 from kit.topics import create_topic, topic_for
 
@@ -34,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)
+    pace.start()
     # How fast values are drawn tells of the machine's load, not of what is tested
     settings.register_profile("any-load", suppress_health_check=[HealthCheck.too_slow], deadline=None)
     settings.load_profile("any-load")
@@ -44,17 +48,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
 
 
+def pytest_report_header() -> str:
+    return pace.told()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """A test's time-out is one of a quiet machine as well, and needs no thread for each test."""
+    if settings.method != "thread":
+        return None
+    item.cancel_timeout = pace.alarm(  # type: ignore[attr-defined]  # where pytest_timeout looks for it
+        settings.timeout, lambda: pytest_timeout.timeout_timer(item, settings)
+    )
+    return True
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
     """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`."""
-    with DevBroker(free_port(), tmp_path_factory.mktemp("broker") / "data") as running:
+    with PatientBroker(free_port(), tmp_path_factory.mktemp("broker") / "data") as running:
         yield running
 
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[DevBroker]:
     """A running broker of the test's own: `.bootstrap`, `.stop()`, `.kill()`, `.start()`, `.restart()`."""
-    with DevBroker(free_port(), tmp_path / "own-broker") as running:
+    with PatientBroker(free_port(), tmp_path / "own-broker") as running:
         yield running
 
 

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from chaos.service import Service
 from kconnect.devbroker import DevBroker
+from kit.pace import ample_s, now
 from kit.ports import free_port
 from kit.spark_cluster import SparkCluster
 from kit.topics import create_topic
@@ -158,13 +159,13 @@ class ChaosCluster:
         consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": f"connect-{SINK}", "log_level": 2})
         try:
             parts = [TopicPartition(TOPIC, part) for part in range(self.shape.source_tasks)]
-            return {part.partition: max(0, part.offset) for part in consumer.committed(parts, timeout=10)}
+            return {part.partition: max(0, part.offset) for part in consumer.committed(parts, timeout=ample_s(10))}
         finally:
             consumer.close()
 
     def ask(self, method: str, path: str, body: object = None, *, within_s: float) -> Any:
         """What the cluster answers, asked of one worker after the other until one does. Errors: AssertionError."""
-        deadline = time.monotonic() + within_s
+        deadline = now() + within_s
         while True:
             problems = []
             for service in self.services:
@@ -174,7 +175,7 @@ class ChaosCluster:
                     return _request(method, service.url + path, body, max(2.0, min(within_s, 20.0)))
                 except AssertionError as err:
                     problems.append(str(err))
-            assert time.monotonic() < deadline, f"{method} {path}: {problems or 'no worker runs'}"
+            assert now() < deadline, f"{method} {path}: {problems or 'no worker runs'}"
             time.sleep(0.3)
 
     def rebalances(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from kit.cli import cli_env, connect_command
+from kit.pace import ended, now
 from kit.ports import free_port
 from kit.standalone import write_properties
 from kit.waiting import wait_http
@@ -76,14 +77,14 @@ class Service:
 
     def await_healthy(self, within_s: float) -> None:
         """Wait until it answers that it is ready; it is kept up meanwhile."""
-        deadline = time.monotonic() + within_s
+        deadline = now() + within_s
         while True:
             self.keep_up()
             try:
                 wait_http(f"{self.url}/health", 0.5)
                 return
             except AssertionError as err:
-                if time.monotonic() > deadline:
+                if now() > deadline:
                     raise AssertionError(
                         f"{self.name} is not healthy within {within_s:g} s: {err}\n{self.tail()}"
                     ) from err
@@ -160,10 +161,10 @@ class Service:
         family = self.family()
         self._process.send_signal(signal.SIGTERM)
         try:
-            code = self._process.wait(within_s)
+            code = ended(self._process, within_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            code = self._process.wait(10)
+            code = ended(self._process, 10)
         for process in _left(family, _FAMILY_ENDS_S):
             _sent(process, signal.SIGKILL)
         return code
@@ -186,8 +187,8 @@ def slots_below(root: psutil.Process) -> list[psutil.Process]:
 
 def _left(processes: Sequence[psutil.Process], within_s: float) -> list[psutil.Process]:
     """Those that still run then. psutil's own wait fails when one ends just as it looks (7.2, pidfd_open: ENOENT)."""
-    pause, deadline = threading.Event(), time.monotonic() + within_s
-    while (left := [process for process in processes if _lives(process)]) and time.monotonic() < deadline:
+    pause, deadline = threading.Event(), now() + within_s
+    while (left := [process for process in processes if _lives(process)]) and now() < deadline:
         pause.wait(0.1)
     return left
 

@@ -14,6 +14,7 @@ import yaml
 
 from kconnect.model import ConnectorOffset, TargetState
 from kit.memory_herder import file_source
+from kit.pace import ample_s, ended
 from kit.ports import free_port
 
 
@@ -312,7 +313,7 @@ def loaded_by(*args: str, env: dict[str, str] | None = None, cwd: Path | None = 
         [sys.executable, "-c", _PROBE, *args],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ample_s(60),
         check=True,
         env={**os.environ, **(env or {})},
         cwd=cwd,
@@ -359,5 +360,5 @@ def test_a_reader_that_goes_away_leaves_no_trace(url, args):
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.wait(30) == 141
+        assert ended(process, 30) == 141
         assert process.stderr.read() == ""

@@ -8,7 +8,6 @@ import socket
 import stat
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from kconnect.model import TargetState, TaskId
 from kconnect.rest import RestServer
 from kit.memory_herder import file_source
+from kit.pace import now
 from kit.ports import free_port
 
 TRACE = "org.x.ConnectException: Tolerance exceeded\n\tat a.B\nCaused by: java.io.IOException: disk is full\n\tat c.D\n"
@@ -101,12 +101,12 @@ def test_wait_returns_when_the_state_is_reached(connect, herder):
     herder.set_target_state("orders", TargetState.PAUSED)
     timer = threading.Timer(0.3, lambda: herder.set_target_state("orders", TargetState.STARTED))
     timer.start()
-    began = time.monotonic()
+    began = now()
     assert connect("connectors", "wait", "orders", "--state", "RUNNING", "--timeout", "10s")[::2] == (
         0,
         "orders is RUNNING\n",
     )
-    assert time.monotonic() - began < 3
+    assert now() - began < 3
     timer.join()
 
 
@@ -195,9 +195,9 @@ def test_a_rebalance_is_waited_for_as_long_as_is_asked(connect):
         Rebalancing.conflicts = 2
         assert connect("connectors", "pause", "a", "--url", url)[::2] == (0, "paused a\n")
         Rebalancing.conflicts = 10_000
-        began = time.monotonic()
+        began = now()
         assert connect("connectors", "pause", "a", "--url", url, "--retry", "400ms")[0] == 4
-        assert time.monotonic() - began < 8, "ten thousand conflicts take longer"
+        assert now() - began < 8, "ten thousand conflicts take longer"
         server.shutdown()
         thread.join()
 
@@ -364,9 +364,9 @@ def test_completion_is_silent_and_quick_when_nobody_answers(connect, monkeypatch
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(1)
         monkeypatch.setenv("KCONNECT_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}")
-        began = time.monotonic()
+        began = now()
         assert connect("complete", "--", "connectors", "pause", "")[::2] == (0, "")
-        assert time.monotonic() - began < 5.0, "completion has a deadline of its own, below a second"
+        assert now() - began < 5.0, "completion has a deadline of its own, below a second"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -14,6 +14,7 @@ import tomli
 from kconnect.model import TargetState
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source
+from kit.pace import ended
 from kit.screen import Terminal
 
 
@@ -78,7 +79,7 @@ def test_watch_without_a_terminal_prints_what_changed(home, url, herder):
         herder.set_target_state("lines", TargetState.PAUSED)
         assert process.stdout.readline().split(" ", 1)[1] == "lines PAUSED\n"
         process.terminate()
-        assert process.wait(10) == 143
+        assert ended(process, 10) == 143
 
 
 def test_a_password_is_asked_for_and_not_echoed(terminal, home):

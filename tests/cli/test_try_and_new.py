@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kit.cli import cli_env, cli_run
+from kit.pace import ample_s
 
 JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -207,7 +208,9 @@ def test_a_new_project_passes_its_tests_and_checks_as_made(tmp_path: Path, home:
         [*python, "ruff", "format", "--no-cache", "--check", "."],
     ):
         env = cli_env(home, {"PYTHONPATH": "src"})
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=ample_s(60), check=False
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
     tried = cli_run(
         "try",

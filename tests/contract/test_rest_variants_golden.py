@@ -14,6 +14,7 @@ import pytest
 from kconnect.config import StandaloneConfig
 from kconnect.rest import BoundListener, RestOptions, RestServer, advertised_address
 from kit.memory_herder import MemoryHerder, file_source
+from kit.pace import ample_s
 
 RUNS = json.loads((Path(__file__).parent.parent / "golden" / "rest" / "variants.json").read_text())
 ADMIN_PORT = 28084
@@ -80,7 +81,7 @@ def test_the_advertised_host_and_port_are_the_workers_id() -> None:
 
 def _replayed(server: RestServer, entry: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:
     url = server.admin_urls[0] if entry["port"] == ADMIN_PORT else server.urls[0]
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=ample_s(10))
     body = entry["request_body"]
     if entry["method"] == "POST" and entry["path"] == "/connectors":
         body = json.dumps({"name": "vsrc", "config": file_source()})

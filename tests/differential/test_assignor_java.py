@@ -20,6 +20,7 @@ from kconnect.devbroker import JarSet, find_java
 from kconnect.herder.assignment.eager import GroupPlan
 from kconnect.herder.assignment.protocol import Assignment, Work, decode_assignment
 from kconnect.model import TaskId
+from kit.pace import ample_s
 from kit.simulated_group import INCONSISTENT, SimulatedGroup
 
 pytestmark = pytest.mark.java
@@ -57,7 +58,7 @@ def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     classes = tmp_path_factory.mktemp("classes")
     jars = os.pathsep.join(str(jar) for jar in JarSet("connect").fetch())
     compiler = [str(find_java("Java's assignors").executable), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-    subprocess.run([*compiler, "-d", str(classes), "-cp", jars, str(PROGRAM)], timeout=90, check=True)
+    subprocess.run([*compiler, "-d", str(classes), "-cp", jars, str(PROGRAM)], timeout=ample_s(90), check=True)
     return os.pathsep.join([str(classes), jars])
 
 
@@ -68,7 +69,7 @@ def java_plays(class_path: str, commands: list[str]) -> Iterator[Outcome]:
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=ample_s(600),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import JarSet, find_java
+from kit.pace import ample_s
 
 PROGRAM = Path(__file__).parent / "java" / "ClientSettings.java"
 SETTINGS = Path(str(files("kconnect.config"))) / "client_settings.json"
@@ -25,7 +26,7 @@ def test_the_settings_of_clients_are_those_of_java() -> None:
     jars = os.pathsep.join(str(jar) for jar in JarSet("connect").fetch())
     command = [str(java.executable), "-cp", jars, str(PROGRAM)]
 
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=ample_s(90), check=True).stdout
 
     if "KCONNECT_RECORD" in os.environ:
         SETTINGS.write_text(printed)

@@ -10,6 +10,7 @@ import pytest
 
 from kconnect.devbroker import JarSet, find_java
 from kconnect.metrics import CATALOGUE
+from kit.pace import ample_s
 
 pytestmark = pytest.mark.java
 
@@ -23,7 +24,7 @@ def test_the_catalogue_has_every_metric_of_java_with_its_tags_and_no_other():
         [str(java.executable), "-cp", jars, "org.apache.kafka.connect.runtime.ConnectMetrics"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ample_s(60),
         check=True,
     ).stdout
     found = set()

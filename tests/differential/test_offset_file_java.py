@@ -9,6 +9,7 @@ import pytest
 
 from kconnect.model import ConnectorOffset
 from kconnect.storage import FileOffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
+from kit.pace import ample_s
 
 pytestmark = pytest.mark.java
 
@@ -49,7 +50,7 @@ def java(tmp_path_factory):
     def run(path: Path, *entries: str) -> set[str]:
         command = ["java", "-XX:TieredStopAtLevel=1", "-Dsun.jnu.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
         done = subprocess.run(
-            [*command, str(source), str(path), *entries], capture_output=True, timeout=60, check=False
+            [*command, str(source), str(path), *entries], capture_output=True, timeout=ample_s(60), check=False
         )
         assert done.returncode == 0, done.stderr.decode()
         return set(done.stdout.decode().splitlines())

@@ -11,6 +11,7 @@ import pytest
 
 from kconnect.config.properties import dump_properties, parse_properties
 from kconnect.errors import ConfigError
+from kit.pace import ample_s
 
 PROGRAM = Path(__file__).parent / "java" / "PropsDump.java"
 # What the syntax treats in a special way, and characters just beside it.
@@ -31,7 +32,9 @@ def java_reads(documents: list[bytes]) -> list[str]:
     java = shutil.which("java")
     assert java is not None, "no java on the path"
     lines = "".join(document.hex() + "\n" for document in documents)
-    done = subprocess.run([java, str(PROGRAM)], input=lines, capture_output=True, text=True, timeout=90, check=True)
+    done = subprocess.run(
+        [java, str(PROGRAM)], input=lines, capture_output=True, text=True, timeout=ample_s(90), check=True
+    )
     return [line if not line.startswith("ERROR") else "ERROR" for line in done.stdout.split("\n")[:-1]]
 
 

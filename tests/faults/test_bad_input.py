@@ -24,6 +24,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.storage.java_map import dump_map
 from kit.cli import cli_run
 from kit.golden import load
+from kit.pace import ample_s
 from kit.ports import free_port
 from kit.runs import Ended, Run
 from kit.topics import create_topic, end_offset
@@ -133,7 +134,7 @@ class Case:
         return args
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=ample_s(10)) as answer:
             return json.load(answer)
 
 

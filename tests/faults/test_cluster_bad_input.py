@@ -31,6 +31,7 @@ from kit.cli import cli_run
 from kit.distributed_worker import cluster_settings, tasks_of, workers
 from kit.memory_launcher import MemoryLauncher
 from kit.numbered_source import NUMBERED
+from kit.pace import ample_s
 from kit.ports import free_port
 from kit.relay import Relay
 from kit.standalone import STRING_CONVERTERS, write_properties
@@ -78,7 +79,7 @@ def ask(worker: DistributedWorker, method: str, path: str, body: Any = None) -> 
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(worker.rest_url + path, data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=ample_s(30)) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as err:
         return err.code, json.load(err)

@@ -12,6 +12,7 @@ import pytest
 from kconnect.devbroker import DevBroker
 from kit.committed_offsets import CommittedOffsets, committed_store
 from kit.numbered_source import NUMBERED, exactly_once_host
+from kit.pace import ended
 from kit.topics import committed_values, create_topic, end_offset
 from kit.waiting import eventually
 
@@ -37,7 +38,7 @@ def test_a_process_killed_again_and_again_loses_nothing_and_writes_nothing_twice
             await_end(broker.bootstrap, topic, before + 2_000)
         finally:
             process.kill()
-            process.wait(10)
+            ended(process, 10)
             process.stdout.close()
     # The start of the next run ends what the last one left open
     with committed_store(broker.bootstrap, OFFSETS) as store:

@@ -14,6 +14,7 @@ import pytest
 
 from kconnect_cli.signals import signals_raise
 from kit.cli import cli_env, connect_command
+from kit.pace import ample_s
 
 # Slow callbacks, so that a signal mostly comes while one runs: its exception is lost to the client then.
 _POLLS = """
@@ -109,7 +110,7 @@ def test_ctrl_c_ends_any_command_with_130_while_no_broker_answers(home):
             options = ["--bootstrap-servers", broker.address, "--group-id", "g", *topics, "--timeout", "1s"]
             runs[command] = stack.enter_context(_started([*connect_command(), *command, *options], home))
         for command, run in runs.items():
-            out, err = run.communicate(timeout=60)
+            out, err = run.communicate(timeout=ample_s(60))
             assert (run.returncode, out) == (130, ""), f"{command}: {err}"
             assert "Traceback" not in err, command
             assert "SystemError" not in err, command
@@ -124,7 +125,7 @@ def test_an_interrupt_that_the_kafka_client_lost_in_a_callback_still_counts(home
             assert child.stdout is not None
             assert child.stdout.readline() == "polling\n", child.communicate()
             child.send_signal(signal.SIGINT)
-            ends.append(child.communicate(timeout=60)[1].strip().splitlines()[-1])
+            ends.append(child.communicate(timeout=ample_s(60))[1].strip().splitlines()[-1])
     assert {end.rpartition(" ")[0] for end in ends} == {"interrupted by"}, ends
 
 

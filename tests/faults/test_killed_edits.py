@@ -11,6 +11,7 @@ from kconnect.direct.access import InternalTopic
 from kconnect.direct.reading import ClusterReader
 from kconnect.model import TargetState, TopicPartition
 from kit.cli import cli_env, cli_run, connect_command
+from kit.pace import ended
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -66,7 +67,7 @@ def test_a_killed_import_leaves_whole_connectors_and_is_completed_by_the_next(br
                 )
             finally:
                 importing.kill()
-                importing.wait(10)
+                ended(importing, 10)
             snapshot = reader.configs().snapshot
             for name in snapshot.connectors:
                 assert snapshot.target_state(name) is TargetState.PAUSED

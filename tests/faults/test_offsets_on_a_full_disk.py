@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from kconnect.storage.java_map import load_map
+from kit.pace import ample_s
 
 _PROGRAM = """
 import json, resource, sys
@@ -34,7 +35,7 @@ print(json.dumps({"told": told, "during": during}))
 def test_a_write_that_does_not_fit_leaves_the_old_file_whole_and_the_next_one_has_it_all(tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(path)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _PROGRAM, str(path)], capture_output=True, text=True, timeout=ample_s(60), check=True
     )
     seen = json.loads(done.stdout)
     message, hint = seen["told"]

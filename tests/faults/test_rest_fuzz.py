@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import string
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kit.memory_herder import file_source
+from kit.pace import ample_s, now
 from kit.rest_worker import rest_worker
 from kit.waiting import eventually
 
@@ -237,9 +237,9 @@ def test_bytes_that_are_no_http_do_no_harm():
         @settings(QUICK, max_examples=RAW_REQUESTS)
         @given(_raw_requests().map(Raw))
         def attack(raw: Raw) -> None:
-            started = time.monotonic()
+            started = now()
             answer = _exchange(address, raw.sent.replace(b"MANY", b"a" * 70_000))
-            assert time.monotonic() - started < ANSWER_S, raw
+            assert now() - started < ANSWER_S, raw
             assert not answer.startswith(b"HTTP/1.1 5"), (raw, answer[:300])
             answers.append(answer[:12])
 
@@ -254,7 +254,7 @@ def test_bytes_that_are_no_http_do_no_harm():
 def _exchange(address: tuple[str | None, int | None], sent: bytes) -> bytes:
     """What comes back until the server closes; it may reset a connection whose bytes it does not want to read."""
     answer = b""
-    with socket.create_connection(address, timeout=ANSWER_S) as sock:
+    with socket.create_connection(address, timeout=ample_s(ANSWER_S)) as sock:
         try:
             sock.sendall(sent)
             sock.shutdown(socket.SHUT_WR)
@@ -267,7 +267,7 @@ def _exchange(address: tuple[str | None, int | None], sent: bytes) -> bytes:
 
 
 def _send(url: str, shot: Shot) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=ANSWER_S)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=ample_s(ANSWER_S))
     headers = {"Content-Type": "application/json", **shot.headers}
     try:
         connection.request(shot.method, shot.target, shot.body, headers)

@@ -11,6 +11,7 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kit.cli import cli_env, cli_run, connect_command
+from kit.pace import ended
 from kit.ports import free_port, is_listening
 from kit.topics import consume_values, produce_lines
 from kit.waiting import eventually
@@ -63,10 +64,10 @@ def test_a_broker_in_the_foreground_ends_with_its_command(home: Path, number: si
     try:
         eventually(lambda: "Ctrl-C stops it" in (home / "out").read_text(), 30, "the broker is ready")
         command.send_signal(number)
-        assert command.wait(30) == code
+        assert ended(command, 30) == code
     finally:
         command.kill()
-        command.wait(10)
+        ended(command, 10)
     assert not is_listening(port)
     assert cli_run("broker", "status", "-o", "json", home=home, expect=3).json["state"] == "STOPPED"
 
@@ -82,10 +83,10 @@ def test_a_broker_stopped_from_elsewhere_ends_the_command_in_peace(home: Path) -
     try:
         eventually(lambda: "Ctrl-C stops it" in (home / "out").read_text(), 30, "the broker is ready")
         cli_run("broker", "stop", home=home, expect=0)
-        assert command.wait(30) == 0
+        assert ended(command, 30) == 0
     finally:
         command.kill()
-        command.wait(10)
+        ended(command, 10)
     assert "stopped from elsewhere" in (home / "out").read_text()
 
 

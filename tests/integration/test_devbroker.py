@@ -6,13 +6,13 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConflictError, EnvironmentProblemError
+from kit.pace import ended, now
 from kit.ports import free_port, is_listening
 from kit.topics import consume_values, produce_lines
 from kit.waiting import eventually
@@ -28,11 +28,11 @@ def test_it_takes_records_and_gives_them_back(broker: DevBroker, topic: str) -> 
 
 def test_a_warm_start_is_ready_within_six_seconds(own_broker: DevBroker) -> None:
     own_broker.stop()
-    began = time.monotonic()
+    began = now()
 
     own_broker.start()
 
-    assert time.monotonic() - began < 6.0
+    assert now() - began < 6.0
 
 
 def test_data_and_cluster_survive_a_restart(own_broker: DevBroker) -> None:
@@ -134,7 +134,7 @@ def test_a_pid_of_a_stranger_is_never_signalled(own_broker: DevBroker) -> None:
         own_broker.folder.lock.write_text(text)
     finally:
         stranger.kill()
-        stranger.wait(10)
+        ended(stranger, 10)
 
 
 def test_the_broker_outlives_a_ctrl_c_meant_for_its_owner(own_broker: DevBroker) -> None:

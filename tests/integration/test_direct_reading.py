@@ -11,6 +11,7 @@ from kconnect.direct.live_group import live_group
 from kconnect.direct.reading import Bounds, ClusterReader
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.model import RunState, TargetState, TaskId
+from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -56,7 +57,7 @@ def test_the_state_as_of_an_offset_is_what_was_written_up_to_it(reader, cluster)
 
 def test_the_state_until_a_time_leaves_out_what_came_later(reader, cluster):
     now_ms = int(time.time() * 1000)
-    time.sleep(0.05)
+    eventually(lambda: time.time() * 1000 > now_ms + 1, 5, "the clock has gone on", pause_s=0.001)
     cluster.configs.put_target_state("src", TargetState.STOPPED)
     assert reader.configs(Bounds(until_ms=now_ms)).snapshot.target_state("src") is not TargetState.STOPPED
     assert reader.configs().snapshot.target_state("src") is TargetState.STOPPED

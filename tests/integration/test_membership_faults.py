@@ -16,6 +16,7 @@ import pytest
 from kconnect.herder.group import Assigned, Joining, Lost
 from kit.coordinator_proxy import FIND_COORDINATOR, HEARTBEAT, JOIN_GROUP, SYNC_GROUP, CoordinatorProxy
 from kit.group_members import Member, is_settled, member_ids, remove
+from kit.pace import ended
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker]
@@ -154,7 +155,7 @@ def test_a_killed_member_is_missed_a_frozen_one_stops_its_work_when_it_wakes_a_b
         told = frozen.stdout.read().split()
         assert told.count("Lost") == 1
         assert told[told.index("Lost") :].count("Assigned") >= 1
-        assert frozen.wait(20) == 0
+        assert ended(frozen, 20) == 0
         eventually(lambda: member_ids(broker.bootstrap, group) == {stays.member.member_id}, 10, "it left")
 
 
@@ -177,7 +178,7 @@ class process:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait(10)
+        ended(self._process, 10)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not pipe.closed:
                 pipe.close()

@@ -12,6 +12,7 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kit.cli import cli_env, connect_command
+from kit.pace import ample_s
 from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
@@ -52,7 +53,7 @@ def worker(broker, tmp_path_factory):
 
 def metrics_of(worker: Standalone) -> dict[str, float]:
     request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         lines = answer.read().decode().splitlines()
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
@@ -140,7 +141,7 @@ def test_the_spark_ui_names_the_job_of_each_slot(worker):
     assert ui is not None, "the log tells where the UI is"
 
     def ask(path: str):
-        with urllib.request.urlopen(f"http://127.0.0.1:{ui[1]}/api/v1/{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ui[1]}/api/v1/{path}", timeout=ample_s(10)) as answer:
             return json.load(answer)
 
     application = ask("applications")[0]["id"]
@@ -157,7 +158,9 @@ def test_lines_of_connectors_and_tasks_say_whose_they_are(worker):
 
 def test_the_command_shows_the_slots_as_a_table(worker, tmp_path):
     command = [*connect_command(), "--url", worker.url, "slots"]
-    done = subprocess.run(command, env=cli_env(tmp_path), capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        command, env=cli_env(tmp_path), capture_output=True, text=True, timeout=ample_s(30), check=False
+    )
     assert done.returncode == 0, done.stderr
     assert all(title in done.stdout for title in ("SLOT", "JOB GROUP", "EXECUTOR", "CPU %", "MEMORY", "TASKS"))
     assert "kconnect-slot-0" in done.stdout

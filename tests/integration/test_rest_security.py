@@ -17,6 +17,7 @@ from kconnect.errors import ConfigError, ConnectError, EnvironmentProblemError, 
 from kconnect.rest import RestOptions, RestServer
 from kit.certificates import Authority
 from kit.memory_herder import MemoryHerder, file_source
+from kit.pace import ample_s
 from kit.ports import free_port
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "keystores"
@@ -83,7 +84,7 @@ def test_http_and_https_are_served_side_by_side(server_pem, ca):
 def test_the_location_of_a_new_connector_is_https_where_it_was_made_by_https(server_pem, ca):
     with serving(https({"ssl.keystore.location": server_pem})) as server:
         context = ssl.create_default_context(cafile=ca)
-        connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=context, timeout=5)
+        connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=context, timeout=ample_s(5))
         body = json.dumps({"name": "a", "config": file_source()})
         connection.request("POST", "/connectors", body, {"Content-Type": "application/json"})
         response = connection.getresponse()
@@ -197,7 +198,7 @@ def test_only_the_enabled_protocols_are_spoken(server_pem, ca):
     with serving(settings) as server:
         old = ssl.create_default_context(cafile=ca)
         old.maximum_version = ssl.TLSVersion.TLSv1_2
-        connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=old, timeout=5)
+        connection = http.client.HTTPSConnection(urlsplit(server.urls[0]).netloc, context=old, timeout=ample_s(5))
         with pytest.raises(ssl.SSLError):
             connection.request("GET", "/")
         connection.close()
@@ -293,9 +294,9 @@ def ask(url, method, path, body=None, context=None):
     """Status, headers and body of one request."""
     parts = urlsplit(url)
     if context is not None:
-        connection = http.client.HTTPSConnection(parts.netloc, context=context, timeout=5)
+        connection = http.client.HTTPSConnection(parts.netloc, context=context, timeout=ample_s(5))
     else:
-        connection = http.client.HTTPConnection(parts.netloc, timeout=5)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=ample_s(5))
     try:
         connection.request(method, path, body)
         response = connection.getresponse()

@@ -21,6 +21,7 @@ from kconnect.rest import RestOptions, RestServer
 from kit.certificates import Authority, Identity
 from kit.java_connect import JVM_OPTIONS, JavaConnect
 from kit.memory_herder import MemoryHerder
+from kit.pace import ample_s
 from kit.ports import free_port
 from kit.waiting import eventually
 
@@ -161,7 +162,7 @@ def _ask(url: str, method: str, path: str, site: Site, *, user: bool) -> tuple[i
     headers = {"Origin": "https://ui.example.com"}
     if user:
         headers["Authorization"] = "Basic " + base64.b64encode(b"ann:s3cret").decode()
-    connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=site.context(), timeout=10)
+    connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=site.context(), timeout=ample_s(10))
     try:
         connection.request(method, path, headers=headers)
         response = connection.getresponse()

@@ -7,7 +7,6 @@ format of their stores and in how they log in.
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from kconnect.errors import BadRequestError, ConnectError, TimedOutError, Unreac
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import RunState
 from kit.cli import cli_env, connect_command
+from kit.pace import ample_s, now
 from kit.secure_broker import OAUTH, PASSWORD, STORE_PASSWORD, Authority, SecureBroker, jks_of, scram, secure_broker
 from kit.standalone import Standalone, write_properties
 from kit.topics import create_topic
@@ -81,13 +81,13 @@ def reaches(settings: Mapping[str, str]) -> str:
     """The cluster's id, as a worker asks for it. Errors: ConnectError."""
     translated, warnings = admin_config(settings, client_id="test")
     assert not [warning for warning in warnings if "ssl." in warning or "sasl." in warning]
-    deadline = time.monotonic() + 20
+    deadline = now() + 20
     with KafkaAdmin(translated, "the test") as admin:
         while True:
             try:
                 return admin.cluster_id(1.0)
             except (TimedOutError, UnreachableError):
-                assert time.monotonic() < deadline, "the broker neither answers nor refuses"
+                assert now() < deadline, "the broker neither answers nor refuses"
 
 
 @pytest.mark.parametrize("format", ["jks", "p12", "pem"])
@@ -320,7 +320,7 @@ def test_a_worker_that_is_refused_says_so_and_ends(
         env=cli_env(tmp_path),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ample_s(60),
     )
 
     assert ended.returncode == 2

@@ -177,7 +177,7 @@ def test_records_that_wait_for_another_try_go_with_their_partition(
         host.await_state(first, RunState.RUNNING)
         for partition in range(2):
             produce_lines(broker.bootstrap, topic, ["a"], partition=partition)
-        time.sleep(0.5)
+        eventually(lambda: any(call.startswith("put") for call in Behaviour.calls), 20, "the first one has tried")
         poisoned_by_first = Behaviour.tasks[0]
         second = host.start_sink(name, SINK, task=1, topics=topic)
         eventually(lambda: len(Behaviour.tasks) == 2, 20, "two tasks")

@@ -19,6 +19,7 @@ import pytest
 from kconnect.api import RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, SinkHarness
+from kit.pace import ended
 from kit.postgres import postgres
 from kit.waiting import eventually
 
@@ -134,7 +135,7 @@ def test_a_sink_that_is_killed_in_mid_batch_and_delivers_again_has_each_row_once
         time.sleep(0.005)  # into the next put
     finally:
         os.kill(child.pid, signal.SIGKILL)
-        child.wait(10)
+        ended(child, 10)
     others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     eventually(lambda: rows(server, others) == [(0,)], 10, "the server has noticed that the child is gone")
     written = rows(server, f"SELECT count(*) FROM {table}")[0][0]

@@ -14,6 +14,7 @@ import pytest
 from kconnect.devbroker import DevBroker
 from kit.cli import connect_command
 from kit.java_connect import JavaConnect, write_properties
+from kit.pace import ended
 from kit.ports import free_port
 from kit.topics import consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
@@ -51,11 +52,11 @@ def _ours(folder: Path, bootstrap: str, offsets: Path, connector: dict[str, str]
     try:
         yield
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM, (folder / "connect.log").read_text()[-2000:]
+        assert ended(process, 60) == 128 + signal.SIGTERM, (folder / "connect.log").read_text()[-2000:]
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+            ended(process, 10)
 
 
 @pytest.mark.parametrize("first", ["java", "ours"])

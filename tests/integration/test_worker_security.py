@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient
@@ -11,6 +9,7 @@ from kconnect.errors import ConnectError
 from kconnect.worker import EXIT_WORKER, StandaloneWorker, StartupError
 from kit.certificates import Authority
 from kit.memory_launcher import MemoryLauncher
+from kit.pace import now
 
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
@@ -75,9 +74,9 @@ def test_https_users_admin_listeners_and_the_advertised_address_of_the_workers_s
     ],
 )
 def test_a_guard_that_can_not_stand_ends_the_start_with_exit_code_2_and_names_the_file(tmp_path, settings, message):
-    began = time.monotonic()
+    began = now()
     with pytest.raises(StartupError, match=message) as caught:
         worker_of(tmp_path, "127.0.0.1:1", settings).start()
     assert caught.value.exit_code == EXIT_WORKER
     assert "worker.properties" in f"{caught.value}{caught.value.hint}"
-    assert time.monotonic() - began < 3
+    assert now() - began < 3

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kconnect.devbroker import cache_folder
+from kit.pace import ample_s
 
 __all__ = ["CliResult", "cli_env", "cli_run", "connect_command"]
 
@@ -57,7 +58,7 @@ def cli_run(
         input=stdin if stdin is not None else "",
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=ample_s(timeout_s),
         env=cli_env(home, env),
         cwd=cwd or home,
         check=False,

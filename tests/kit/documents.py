@@ -22,6 +22,8 @@ from pathlib import Path
 
 import psutil
 
+from kit.pace import ended, now
+
 __all__ = ["FILES", "Block", "Step", "blocks_of", "file_name", "is_for_make", "run_page", "screen_differs", "steps_of"]
 
 FILES = ("python", "properties", "yaml", "toml")
@@ -128,10 +130,10 @@ def run_page(steps: Sequence[Step], folder: Path, env: Mapping[str, str], timeou
             start_new_session=True,
         )
         try:
-            shell.wait(timeout_s)
+            ended(shell, timeout_s)
         except subprocess.TimeoutExpired:
             shell.kill()
-            shell.wait(10)
+            ended(shell, 10)
         left = _end_all_of(env["HOME"], grace_s=_GRACE_S if shell.returncode == 0 else 0.0)
         screen.seek(0)
         output = screen.read()
@@ -143,8 +145,8 @@ def run_page(steps: Sequence[Step], folder: Path, env: Mapping[str, str], timeou
 
 def _end_all_of(home: str, grace_s: float) -> list[str]:
     """Kill what runs with this HOME when the grace time is over, detached or not; gives the command lines of it."""
-    deadline = time.monotonic() + grace_s
-    while (running := _running_with(home)) and time.monotonic() < deadline:
+    deadline = now() + grace_s
+    while (running := _running_with(home)) and now() < deadline:
         time.sleep(0.05)
     for process in running:
         with suppress(psutil.NoSuchProcess):  # it ended by itself at last

@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 import psutil
 
 from kconnect.devbroker import JarSet, find_java
+from kit.pace import ample_s, ended
 from kit.ports import free_port
 from kit.rest_json import request_json
 from kit.waiting import eventually
@@ -204,7 +205,7 @@ class JavaConnect:
             text = self.log.read_text("utf-8", errors="replace")[-2000:]
             raise RuntimeError(f"the Java worker ended with {code}:\n{text}")
         try:
-            with urllib.request.urlopen(self.url, timeout=2) as answer:
+            with urllib.request.urlopen(self.url, timeout=ample_s(2)) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -216,10 +217,10 @@ class JavaConnect:
         try:
             process.send_signal(number)
             try:
-                return process.wait(timeout_s)
+                return ended(process, timeout_s)
             except subprocess.TimeoutExpired:
                 process.kill()
-                return process.wait(10)
+                return ended(process, 10)
         finally:
             if self._log_file is not None:
                 self._log_file.close()

@@ -5,11 +5,16 @@ Processes below one that stood before the test belong to that one's owner, a fix
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
+
+from kit.pace import now
 
 __all__ = ["Snapshot"]
 
@@ -25,19 +30,19 @@ class Snapshot:
 
     threads: frozenset[int]
     processes: frozenset[int]
-    ports: frozenset[int]
+    sockets: frozenset[str]
 
     @classmethod
     def now(cls) -> Snapshot:
         threads = frozenset(thread.ident or 0 for thread in threading.enumerate())
-        return cls(threads, frozenset(_children()), _listening())
+        return cls(threads, frozenset(_children()), _sockets())
 
     def left_behind(self, grace_s: float) -> list[str]:
         """What came since, and is still there after the grace time; empty when nothing is."""
-        deadline = time.monotonic() + grace_s
+        deadline = now() + grace_s
         while True:
             left = self._newcomers()
-            if not left or time.monotonic() > deadline:
+            if not left or now() > deadline:
                 return left
             time.sleep(0.02)
 
@@ -48,7 +53,8 @@ class Snapshot:
             if thread.ident not in self.threads and not thread.name.startswith(_LIBRARY_THREADS)
         ]
         left += [f"process {pid}: {text}" for pid, text in _children(self.processes).items()]
-        left += [f"listening port {port}" for port in _listening() - self.ports]
+        if _sockets() - self.sockets:  # who listens takes ten times as long to find out as who has a socket
+            left += [f"listening port {port}" for inode, port in _listening().items() if inode not in self.sockets]
         return left
 
 
@@ -58,27 +64,55 @@ def _children(others: frozenset[int] = frozenset()) -> dict[int, str]:
     Zombies count.
     """
     found: dict[int, str] = {}
-    ahead = psutil.Process().children()
+    ahead = [pid for pid in _child_pids() if pid not in others]
     while ahead:
-        child = ahead.pop()
-        if child.pid in others:
-            continue
         try:
+            child = psutil.Process(ahead.pop())
             command = " ".join(child.cmdline())
             if _SPARK_JVM in command:
                 continue
             found[child.pid] = f"{child.status()} {command[:200]}"
-            ahead += child.children()
+            ahead += [below.pid for below in child.children() if below.pid not in others]
+        except psutil.ZombieProcess as zombie:
+            found[zombie.pid] = "zombie"
         except psutil.NoSuchProcess:
             continue
-        except psutil.ZombieProcess:
-            found[child.pid] = "zombie"
     return found
 
 
-def _listening() -> frozenset[int]:
-    return frozenset(
-        connection.laddr.port
-        for connection in psutil.Process().net_connections(kind="tcp")
-        if connection.status == psutil.CONN_LISTEN
-    )
+def _child_pids() -> list[int]:
+    """Of this process. The kernel's own list, where it has one: psutil looks at every process of the machine."""
+    own = Path("/proc/self/task")
+    if not (own / str(os.getpid()) / "children").exists():
+        return [child.pid for child in psutil.Process().children()]
+    found: list[int] = []
+    for thread in os.listdir(own):
+        with suppress(OSError):  # that thread ended just now; what it started is another's
+            found += map(int, (own / thread / "children").read_text().split())
+    return found
+
+
+def _sockets() -> frozenset[str]:
+    """Every socket this process has open, as the system numbers them; without /proc, those that listen."""
+    try:
+        handles = os.listdir("/proc/self/fd")
+    except OSError:
+        return frozenset(_listening())
+    return frozenset(link for handle in handles if (link := _link(handle)).startswith("socket:"))
+
+
+def _link(handle: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")
+    except OSError:  # closed meanwhile
+        return ""
+
+
+def _listening() -> dict[str, int]:
+    """Sockets of this process that listen, and their ports."""
+    found = {}
+    for connection in psutil.Process().net_connections(kind="tcp"):
+        if connection.status == psutil.CONN_LISTEN:
+            known = connection.fd >= 0 and _link(str(connection.fd))
+            found[known or f"port {connection.laddr.port}"] = connection.laddr.port
+    return found

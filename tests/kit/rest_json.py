@@ -7,6 +7,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from kit.pace import ample_s
+
 
 def request_json(url: str, method: str, body: Any = None, *, timeout_s: float = 30.0) -> tuple[int, Any]:
     """Status and JSON body of the answer, whatever the status; None for no body, text for a body of another kind.
@@ -16,7 +18,7 @@ def request_json(url: str, method: str, body: Any = None, *, timeout_s: float = 
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+        with urllib.request.urlopen(request, timeout=ample_s(timeout_s)) as answer:
             status, headers, text = answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as answer:
         with answer:

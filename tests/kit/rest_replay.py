@@ -21,6 +21,7 @@ from kconnect.rest import RestServer
 from kconnect.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher
+from kit.pace import ample_s
 from kit.rest_parts import rest_parts
 
 _EMBEDDED = re.compile(r"(?:key|value|header)\.converter\.(?!plugin)|(?:transforms|predicates)\.\w+\.(?!type|plugin)")
@@ -114,7 +115,7 @@ def ask(
     url: str, method: str, path: str, body: str | None, headers: Mapping[str, str]
 ) -> tuple[int, dict[str, str], str]:
     """One request with the path as it stands; gives status, headers in lower case, body."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=ample_s(20))
     try:
         connection.request(method, path, body.encode() if body else None, dict(headers))
         response = connection.getresponse()

@@ -7,7 +7,6 @@ import re
 import resource
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from types import TracebackType
 import psutil
 
 from kit.cli import cli_env, connect_command
+from kit.pace import ended, now
 from kit.waiting import eventually
 
 __all__ = ["Ended", "Run"]
@@ -27,8 +27,9 @@ _MARK = "KIT_RUN"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended, and after how many seconds; `cpu_s` is the processor's time, of it and of what it waited for.
+    """How a run ended, and after how many seconds of the machine's pace.
 
+    `cpu_s` is the processor's time, of it and of what it waited for.
     `stderr` is the whole of it, log and all.
     """
 
@@ -55,7 +56,7 @@ class Run:
         self._mark = uuid.uuid4().hex
         changed = cli_env(home, {_MARK: self._mark}) | dict(env or {})
         self._log = folder / f"run-{self._mark[:6]}.log"
-        self._began, self._cpu_before_s = time.monotonic(), _cpu_of_children_s()
+        self._began, self._cpu_before_s = now(), _cpu_of_children_s()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*connect_command(), "standalone", *args],
@@ -77,10 +78,10 @@ class Run:
     def end(self, within_s: float = 60.0) -> Ended:
         """Wait until it ends by itself or by the signal sent."""
         try:
-            code = self.process.wait(within_s)
+            code = ended(self.process, within_s)
         except subprocess.TimeoutExpired as err:
             raise AssertionError(f"it still runs after {within_s:g} s\n{self.stderr[-4000:]}") from err
-        return Ended(code, time.monotonic() - self._began, _cpu_of_children_s() - self._cpu_before_s, self.stderr)
+        return Ended(code, now() - self._began, _cpu_of_children_s() - self._cpu_before_s, self.stderr)
 
     def left_running(self) -> list[str]:
         """Processes that it started, directly or not, and that live."""
@@ -110,7 +111,7 @@ class Run:
     ) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            ended(self.process, 10)
         for line in self.left_running():
             if kind is not None:  # the test failed already: only clean up
                 os.kill(int(line.partition(":")[0]), signal.SIGKILL)

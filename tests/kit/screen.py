@@ -10,9 +10,10 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
+
+from kit.pace import ended, now
 
 __all__ = ["Terminal"]
 
@@ -45,9 +46,9 @@ class Terminal:
 
     def until(self, word: str, within_s: float = 20.0) -> str:
         """Everything written once `word` was; fails with it all when it was not in time."""
-        deadline = time.monotonic() + within_s
+        deadline = now() + within_s
         while word not in self.text:
-            assert time.monotonic() < deadline, f"no {word!r} within {within_s:g} s:\n{self.text}"
+            assert now() < deadline, f"no {word!r} within {within_s:g} s:\n{self.text}"
             if not self._read(0.1) and self.process.poll() is not None:
                 assert word in self.text, f"ended with {self.process.returncode} without {word!r}:\n{self.text}"
         return self.text
@@ -63,10 +64,10 @@ class Terminal:
         self.process.send_signal(signal.SIGINT)
 
     def wait(self, within_s: float = 20.0) -> int:
-        deadline = time.monotonic() + within_s
+        deadline = now() + within_s
         while self.process.poll() is None:
             self._read(0.1)
-            assert time.monotonic() < deadline, f"it did not end within {within_s:g} s:\n{self.text}"
+            assert now() < deadline, f"it did not end within {within_s:g} s:\n{self.text}"
         while self._read(0.05):
             pass
         return self.process.returncode
@@ -89,5 +90,5 @@ class Terminal:
     ) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            ended(self.process, 10)
         os.close(self._master)

@@ -29,6 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kconnect.devbroker import DevBroker
 from kconnect.java import find_java
+from kit.pace import ample_s
 from kit.ports import free_port
 
 __all__ = ["Authority", "Identity", "SecureBroker", "jks_of", "scram", "secure_broker"]
@@ -114,7 +115,7 @@ def jks_of(store: Path) -> Path:
     command += ["-srcstorepass:env", "STORE", "-destkeystore", str(target), "-deststoretype", "JKS"]
     command += ["-deststorepass:env", "STORE"]
     env = {**os.environ, "STORE": STORE_PASSWORD}
-    subprocess.run(command, env=env, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, env=env, check=True, capture_output=True, timeout=ample_s(60))
     return target
 
 

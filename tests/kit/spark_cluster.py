@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
+from kit.pace import ended
 from kit.waiting import eventually, wait_http
 
 __all__ = ["SparkCluster", "bare_interpreter"]
@@ -113,10 +114,10 @@ class SparkCluster:
                 process.send_signal(signal.SIGTERM)
         for process in family:
             try:
-                process.wait(5)
+                ended(process, 5)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(5)
+                ended(process, 5)
         _, alive = psutil.wait_procs(below, 3)
         for left in alive:
             with suppress(psutil.NoSuchProcess):  # it ended by itself at last

@@ -15,6 +15,7 @@ from kconnect.client import ConnectClient
 from kconnect.errors import NotFoundError
 from kconnect.model import RunState
 from kit.cli import cli_env, connect_command
+from kit.pace import ended
 from kit.ports import free_port
 from kit.waiting import eventually, wait_http
 
@@ -150,7 +151,7 @@ class Standalone:
         """Its exit code, once it ended."""
         assert self.process is not None
         try:
-            return self.process.wait(within_s)
+            return ended(self.process, within_s)
         except subprocess.TimeoutExpired as err:
             raise AssertionError(f"the worker did not end in {within_s:g} s\n{self.log_text()[-4000:]}") from err
 
@@ -185,7 +186,7 @@ class Standalone:
         if self.process is not None and self.process.poll() is None:
             family = self.descendants()
             self.process.kill()
-            self.process.wait(10)
+            ended(self.process, 10)
             for process in family:
                 if process.is_running():
                     process.kill()

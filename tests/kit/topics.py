@@ -11,6 +11,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kit.pace import ample_s, now
+
 __all__ = ["consume", "consume_values", "create_topic", "delete_topic", "end_offset", "produce_lines", "topic_for"]
 
 _QUIET = {"log_level": 2}  # a broker that a test stops is no news
@@ -28,13 +30,13 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int = 1, config: dic
     created = admin.create_topics(
         [NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})], operation_timeout=20
     )
-    created[topic].result(timeout=30)
+    created[topic].result(timeout=ample_s(30))
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Delete a topic and wait until the broker has forgotten it."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})  # must live until the answer is there
-    admin.delete_topics([topic], operation_timeout=20)[topic].result(timeout=30)
+    admin.delete_topics([topic], operation_timeout=20)[topic].result(timeout=ample_s(30))
 
 
 def produce_lines(
@@ -92,10 +94,10 @@ def consume(
         }
     )
     found: list[Message] = []
-    deadline = time.monotonic() + within_s
+    deadline = now() + within_s
     try:
         consumer.assign([TopicPartition(topic, part, 0) for part in _partitions(consumer, topic, deadline)])
-        while len(found) < count and time.monotonic() < deadline:
+        while len(found) < count and now() < deadline:
             for message in consumer.consume(min(10_000, count - len(found)), timeout=0.2):
                 assert message.error() is None, f"{topic}: {message.error()}"
                 found.append(message)
@@ -116,7 +118,7 @@ def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
     """The offset after the last record of a partition; 0 when the topic is not there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kit-offsets", **_QUIET})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ample_s(10))[1])
     except KafkaException as err:
         if err.args[0].name() in {"_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}:
             return 0
@@ -127,10 +129,10 @@ def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
 
 def _partitions(consumer: Consumer, topic: str, deadline: float) -> Sequence[int]:
     while True:
-        metadata = consumer.list_topics(topic, timeout=10).topics[topic]
+        metadata = consumer.list_topics(topic, timeout=ample_s(10)).topics[topic]
         if metadata.partitions:
             return sorted(metadata.partitions)
-        assert time.monotonic() < deadline, f"topic {topic} is not there: {metadata.error}"
+        assert now() < deadline, f"topic {topic} is not there: {metadata.error}"
         time.sleep(0.05)
 
 
@@ -147,14 +149,14 @@ def committed_values(bootstrap: str, topic: str, within_s: float = 20.0) -> list
             **_QUIET,
         }
     )
-    deadline = time.monotonic() + within_s
+    deadline = now() + within_s
     found: list[Message] = []
     try:
         partitions = _partitions(consumer, topic, deadline)
         consumer.assign([TopicPartition(topic, part, 0) for part in partitions])
         ended: set[int | None] = set()
         while len(ended) < len(partitions):
-            assert time.monotonic() < deadline, f"{topic} was not read to its end within {within_s:g} s"
+            assert now() < deadline, f"{topic} was not read to its end within {within_s:g} s"
             for message in consumer.consume(10_000, timeout=0.2):
                 error = message.error()
                 if error is None:

@@ -1,4 +1,7 @@
-"""Wait for a condition with a deadline; the failure says what was awaited and what was last seen."""
+"""Wait for a condition with a deadline; the failure says what was awaited and what was last seen.
+
+Deadlines are those of a quiet machine: on a slow one they last as much longer (kit.pace).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import TypeVar
+
+from kit.pace import now, pace
 
 __all__ = ["eventually", "wait_http"]
 
@@ -20,7 +25,8 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
 
     Errors: AssertionError after `within_s`, naming `why`, the last value or the last AssertionError.
     """
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
+    deadline = now() + within_s
     idle = threading.Event()
     while True:
         problem: AssertionError | None = None
@@ -31,18 +37,25 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
             problem = err
         if value:
             return value
-        if time.monotonic() > deadline:
+        if now() > deadline:
             seen = f"{problem}" if problem is not None else f"last seen: {value!r}"
-            raise AssertionError(f"not within {within_s:g} s: {why or check}; {seen}") from problem
+            raise AssertionError(f"not within {bound_said(within_s, began)}: {why or check}; {seen}") from problem
         idle.wait(pause_s)
+
+
+def bound_said(within_s: float, began: float) -> str:
+    """A bound for a sentence, with the time that it took since `began` (monotonic) when the machine is slow."""
+    took_s = time.monotonic() - began
+    return f"{within_s:g} s" + (f" ({took_s:.0f} s on this busy machine)" if took_s > within_s * 1.5 else "")
 
 
 def wait_http(url: str, within_s: float = 30.0, *, status: int = 200) -> bytes:
     """The body of a URL once it answers with `status`."""
+    ask_s = 5 * pace.slowness
 
     def ask() -> tuple[bytes]:
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=ask_s) as answer:
                 assert answer.status == status, f"{url} answers {answer.status}"
                 return (answer.read(),)
         except urllib.error.HTTPError as answer:

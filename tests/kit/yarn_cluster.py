@@ -18,6 +18,7 @@ from kconnect.devbroker import JarSet, find_java
 from kconnect.devbroker.jars import Jar
 from kconnect.folders import cache_folder
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
+from kit.pace import ended
 from kit.ports import free_port
 from kit.waiting import eventually, wait_http
 
@@ -121,7 +122,7 @@ class YarnCluster:
         for process in self._processes:
             process.kill()  # a node that is told to stop takes ten seconds over it
         for process in self._processes:
-            process.wait(10)
+            ended(process, 10)
         for left in below:
             with suppress(psutil.NoSuchProcess):  # it went with its node
                 left.kill()

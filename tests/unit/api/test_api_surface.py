@@ -8,6 +8,7 @@ import sys
 
 import kconnect
 from kconnect import api
+from kit.pace import ample_s
 
 # The pin of the public names, written out on purpose: who takes one away has to do it here as well.
 PUBLIC = [
@@ -112,6 +113,8 @@ def test_names_of_the_package_are_those_of_the_api() -> None:
 
 
 def test_importing_the_api_pulls_in_nothing_but_the_api() -> None:
-    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=ample_s(60), check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["kconnect", ""]

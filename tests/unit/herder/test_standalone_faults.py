@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId
 from kit.herders import config, herder_bench
+from kit.pace import now
 from kit.waiting import eventually
 
 T0 = TaskId("fsrc", 0)
@@ -167,7 +167,7 @@ def in_background(action):
 
 
 def test_a_connector_that_hangs_holds_up_no_other():
-    with herder_bench(call_s=5) as bench:
+    with herder_bench(call_s=600) as bench:
         hanging, errors = in_background(lambda: bench.create("bad", hang_in="start"))
         eventually(lambda: "start" in bench.journal.calls, within_s=4, why="it hangs")
         bench.create("good")
@@ -175,8 +175,10 @@ def test_a_connector_that_hangs_holds_up_no_other():
         bench.herder.delete_connector("good")
         assert bench.herder.connectors() == ["bad"]
         assert hanging.is_alive(), "the good one waited for the bad one"
+        bench.journal.gate.open()
         hanging.join(10)
-        assert isinstance(errors[0], TimedOutError)
+        assert not hanging.is_alive()
+        assert errors == []
 
 
 def test_a_second_request_for_a_connector_that_hangs_gives_up():
@@ -204,9 +206,9 @@ def test_a_connector_that_hangs_in_stop_is_left_behind_and_a_new_one_started(imp
 def test_a_herder_stops_in_time_though_connectors_hang(impatient):
     for number in range(5):
         impatient.create(f"c{number}", hang_in="stop")
-    began = time.monotonic()
+    began = now()
     impatient.herder.stop(1)
-    assert time.monotonic() - began < 4, "five that hang are waited for side by side, for a second"
+    assert now() - began < 4, "five that hang are waited for side by side, for a second"
 
 
 def test_a_task_left_behind_is_logged(bench, caplog):

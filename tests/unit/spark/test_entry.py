@@ -10,6 +10,7 @@ import pytest
 
 import kconnect
 from kconnect.spark import entry
+from kit.pace import ample_s
 
 ORDER = {"spec": {}, "import_path": [], "version": kconnect.__version__, "needed": entry.NEEDED, "plugins": ()}
 LOADED = """
@@ -22,7 +23,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_
 
 
 def test_what_is_looked_for_is_what_a_slot_imports():
-    told = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=ample_s(60))
     needed = set(entry.NEEDED)
 
     assert needed <= set(told.stdout.split()), told.stderr
@@ -47,6 +48,6 @@ def test_another_version_of_kconnect_is_refused_with_both_versions():
 
 def test_importing_the_room_alone_needs_no_package():
     code = "import sys, kconnect.spark.entry; print('orjson' in sys.modules, 'psutil' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
 
     assert told.stdout.split() == ["False", "False"], told.stderr

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from kconnect.spark.processes import await_end, birth, is_descendant, parent_pid, session_members
+from kit.pace import ended
 
 
 def test_a_child_is_a_descendant_and_its_parent_is_not():
@@ -25,7 +26,7 @@ def test_a_process_that_does_not_end_is_killed():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         assert await_end({child.pid: birth(child.pid) or ""}, timeout_s=0.1) == {child.pid}
-        assert child.wait(5) == -9
+        assert ended(child, 5) == -9
     finally:
         child.kill()
         child.wait()

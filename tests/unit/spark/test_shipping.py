@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from kconnect.spark.shipping import LIBRARY, pack, shipments
+from kit.pace import ample_s
 
 
 def _folder(path: Path, **files: str) -> Path:
@@ -30,7 +31,7 @@ def test_kconnect_in_the_zip_is_kconnect_as_it_is_here(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path / LIBRARY)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ample_s(60),
     )
 
     assert told.stdout.strip() == str(tmp_path / LIBRARY / "kconnect" / "config" / "client_tables.py"), told.stderr
