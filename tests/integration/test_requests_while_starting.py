@@ -18,6 +18,7 @@ from kconnect.testing import ThreadLauncher
 from kconnect.worker import DistributedWorker
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.memory_launcher import MemoryLauncher
+from kit.pace import ample_s
 from kit.ports import free_port, is_listening
 from kit.standalone import STRING_CONVERTERS
 from kit.waiting import eventually
@@ -30,7 +31,7 @@ def ask(url: str, body: object = None) -> tuple[int, Any]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=ample_s(60)) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as err:
         with err:

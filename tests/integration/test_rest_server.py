@@ -104,13 +104,8 @@ def test_stop_answers_a_request_that_never_ends_and_leaves_its_thread_behind(her
     eventually(lambda: herder.calls, 10, "the request is with the herder", pause_s=0.01)
     started = now()
     server.stop(1.0)
-<<<<<<< HEAD
-    assert time.monotonic() - started < 8, "a second is what stop was given"
-    assert "was abandoned" in caplog.text
-=======
     assert now() - started < 8, "a second is what stop was given"
-    assert "is left behind" in caplog.text
->>>>>>> b90dfad (Bounds of tests go by the machine's pace, and unit tests take half as long)
+    assert "was abandoned" in caplog.text
     herder.gate.set()
     asking.join(5)
     assert [str(answer) for answer in answers] == ["The worker is stopping; it may still carry this out."]

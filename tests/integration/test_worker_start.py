@@ -61,7 +61,7 @@ def served_at(worker):
 def answer_of(url):
     """Status and body."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=ample_s(10)) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as err:
         with err:
