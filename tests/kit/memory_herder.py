@@ -25,6 +25,7 @@ from kconnect.model import (
     TaskInfo,
     TaskState,
 )
+from kconnect.outage import Outage
 
 NOT_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
@@ -65,6 +66,7 @@ class MemoryHerder:
         self.opened = True
         self.reasons: list[Reason] = []
         """Why it is not healthy."""
+        self.kafka_away: Outage | None = None
         self.known = {}
         self.calls = []
         self.failures = {}
@@ -105,6 +107,9 @@ class MemoryHerder:
     def health(self):
         self._called("health")
         return self.reasons
+
+    def outage(self):
+        return self.kafka_away
 
     def connectors(self):
         self._called("connectors")

@@ -414,6 +414,14 @@ KCONNECT: Final[Rows] = (
         "How long the worker waits for the brokers when it starts.",
     ),
     (
+        "kconnect.kafka.heartbeat.interval.ms",
+        LONG,
+        3000,
+        Range.at_least(100),
+        LOW,
+        "How often a standalone worker asks whether Kafka answers; one of a cluster takes heartbeat.interval.ms.",
+    ),
+    (
         "kconnect.connector.start.timeout.ms",
         LONG,
         60000,

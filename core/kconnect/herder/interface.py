@@ -25,6 +25,7 @@ from kconnect.model import (
     TaskSpec,
     TaskState,
 )
+from kconnect.outage import Outage
 
 __all__ = ["Herder", "Launcher", "LauncherEvents", "PluginDescription", "ServerInfo", "SlotInfo"]
 
@@ -176,6 +177,10 @@ class Herder(Protocol):
 
     def health(self) -> Sequence[Reason]:
         """Why the worker is not healthy, and what its start waits for; empty when all is well. Never waits."""
+        ...
+
+    def outage(self) -> Outage | None:
+        """Kafka does not answer this worker; None while it does."""
         ...
 
     def connectors(self) -> list[str]: ...

@@ -12,6 +12,7 @@ from kconnect.herder.connector_plugins import ConnectorPlugins
 from kconnect.herder.health import Health
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Launcher
+from kconnect.herder.kafka_contact import KafkaContact
 from kconnect.herder.offsets_admin import GroupOffsetsFactory
 from kconnect.storage import OffsetStore
 
@@ -43,3 +44,5 @@ class HerderParts:
     times: PluginTimes = field(default_factory=PluginTimes)
     health: Health = field(default_factory=Health)
     """Where the worker and its parts tell why it is not healthy."""
+    kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
+    """Whether Kafka answers; the worker keeps it up to date."""

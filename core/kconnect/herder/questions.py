@@ -28,6 +28,7 @@ from kconnect.model import (
     TaskInfo,
     TaskState,
 )
+from kconnect.outage import Outage
 
 if TYPE_CHECKING:
     from kconnect.api.configdef import ConfigKey
@@ -93,6 +94,9 @@ class HerderQuestions:
 
     def health(self) -> Sequence[Reason]:
         return self._parts.health.reasons()
+
+    def outage(self) -> Outage | None:
+        return self._parts.kafka.outage
 
     def connector_info(self, name: str) -> ConnectorInfo:
         entry = self._config.get(name)

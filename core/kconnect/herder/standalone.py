@@ -100,6 +100,13 @@ class StandaloneHerder(HerderQuestions):
         """Start-up is complete."""
         self._is_ready = True
 
+    def heard_at_s(self) -> float | None:
+        """Never: it hears of Kafka only by asking."""
+        return None
+
+    def what_happens(self) -> str:
+        return "Tasks stay RUNNING and wait: sources keep what they have read, nothing is committed."
+
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks gracefully, then the connectors. Takes no orders any more. Idempotent."""
         self.refuse_waiting()
@@ -118,7 +125,8 @@ class StandaloneHerder(HerderQuestions):
         entries = self._config.all()
         kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
         parts = self._parts
-        return worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        return [*of_work, *parts.kafka.readings()]
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()

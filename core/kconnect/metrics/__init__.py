@@ -3,8 +3,9 @@
 Imports only the ground rooms: pipeline counts with it, herder, spark and rest hand it on.
 """
 
-from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, Kind, Metric
+from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
+from kconnect.metrics.kafka import KafkaView, kafka_readings
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from kconnect.metrics.readings import PluginUse, Reading, WorkerView, readings_of
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
@@ -15,8 +16,10 @@ __all__ = [
     "CONTENT_TYPE",
     "COORDINATOR",
     "NOT_COLLECTED",
+    "OWN",
     "GroupMeter",
     "GroupView",
+    "KafkaView",
     "Kind",
     "Metric",
     "PluginUse",
@@ -30,6 +33,7 @@ __all__ = [
     "TaskMeters",
     "WorkerView",
     "group_readings",
+    "kafka_readings",
     "prometheus_text",
     "readings_of",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["BY_NAME", "CATALOGUE", "COORDINATOR", "NOT_COLLECTED", "Kind", "Metric", "prometheus_name"]
+__all__ = ["BY_NAME", "CATALOGUE", "COORDINATOR", "NOT_COLLECTED", "OWN", "Kind", "Metric", "prometheus_name"]
 
 
 class Kind(StrEnum):
@@ -213,11 +213,20 @@ COORDINATOR: Final[tuple[Metric, ...]] = _group(
 )
 """What Java's clients measure of the group of workers: not in the list of metrics that Connect prints of itself."""
 
+OWN: Final[tuple[Metric, ...]] = _group(
+    "connect-worker-kafka-metrics",
+    (),
+    ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),
+    ("last-answer-seconds-ago", _G, "s", "Time since a broker last answered this worker; +Inf for never."),
+    ("outages-total", _C, "", "Outages of Kafka as this worker saw them, the present one included."),
+)
+"""What Java does not have."""
+
 NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
     ("sink-task-metrics", "sink-record-lag-max"): "Java names it in its catalogue and never measures it",
 }
 """Rows that no worker of ours shows, by group and name, with the reason."""
 
 BY_NAME: Final[dict[tuple[str, str], Metric]] = {
-    (metric.group, metric.name): metric for metric in (*CATALOGUE, *COORDINATOR)
+    (metric.group, metric.name): metric for metric in (*CATALOGUE, *COORDINATOR, *OWN)
 }

@@ -66,10 +66,16 @@ class Timings:
         passed_s = min(WINDOW_S, self._clock.monotonic() - self._born_s)
         return len(self._of_last_minute()) / passed_s if passed_s > 0 else 0.0
 
+    @property
+    def last_s(self) -> float | None:
+        """When it happened last, monotonic; None when it never did."""
+        with self._lock:
+            return self._last_s
+
     def since_last_s(self) -> float | None:
         """None when it never happened."""
-        with self._lock:
-            return None if self._last_s is None else self._clock.monotonic() - self._last_s
+        last_s = self.last_s
+        return None if last_s is None else self._clock.monotonic() - last_s
 
     def _of_last_minute(self) -> list[float]:
         begin_s = self._clock.monotonic() - WINDOW_S

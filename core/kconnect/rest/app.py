@@ -26,6 +26,7 @@ from starlette.types import Receive, Scope, Send
 from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.health import reasons_text
 from kconnect.herder.interface import Herder
+from kconnect.outage import OUTAGE_HEADER
 from kconnect.rest import admin, connectors, internal, observe, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
@@ -147,6 +148,8 @@ class _RawPathRoute(BaseRoute):
         except asyncio.CancelledError:
             # Only RestServer.stop cancels: the loop ends behind this answer, so there is nothing to pass on to
             response = _json_response(503, error_body(503, "The worker is stopping; it may still carry this out."))
+        if outage := self._shared.herder.outage():
+            response.headers[OUTAGE_HEADER] = outage.to_header()
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:

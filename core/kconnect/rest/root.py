@@ -26,11 +26,13 @@ def health(call: Call) -> Answer:
     """Java's words and statuses, with what is wrong behind them; `reasons` has the same for programs.
 
     Differs: Java waits for its herder's thread, and says what that one does; ours is asked for what it knows, at once.
+    While Kafka is away it is 503: in a cluster Java's is 500 after 10 s then, and 200 of a standalone worker.
     A worker whose Spark is still starting is starting, though it takes requests already: it can run no task.
     """
     reasons = call.herder.health()
     if wrong := [reason for reason in reasons if not reason.is_starting]:
-        return _health(500, "unhealthy", reasons_text(wrong, _now_ms()), reasons)
+        status = 500 if call.herder.outage() is None else 503
+        return _health(status, "unhealthy", reasons_text(wrong, _now_ms()), reasons)
     if reasons or not call.herder.is_ready():
         told = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", told, reasons)

@@ -79,7 +79,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
         launcher = self._make_launcher()
-        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health)
+        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health, self._contact)
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)
         self._stack.callback(peers.close)
@@ -87,7 +87,9 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         launcher.start(herder.events)
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
         self._serve(config, herder)
-        return config, stores, self._find_cluster(config)
+        cluster_id = self._find_cluster(config)
+        self._watch_kafka(herder, config.values["heartbeat.interval.ms"] / 1000)
+        return config, stores, cluster_id
 
     def _await_slots(self, config: DistributedConfig) -> None:
         """Wait until tasks can run here, where others run them now: what moves here stands still until then.

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from kconnect import redaction
-from kconnect.config.client_config import admin_config, override_error
+from kconnect.config.client_config import admin_config, admin_settings, override_error
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import (
@@ -33,12 +33,15 @@ from kconnect.errors import (
 from kconnect.herder.health import Health, Reason
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Herder, Launcher
+from kconnect.herder.kafka_contact import KafkaContact
 from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.herder.kafka_watch import KafkaWatch, Probe
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorStatus, RunState, TaskId
+from kconnect.outage import Outage
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
 from kconnect.worker.startup import EXIT_WORKER, exit_code
@@ -68,6 +71,14 @@ class StartedHerder(Herder, Protocol):
 
     def ready(self) -> None: ...
     def refuse_waiting(self) -> None: ...
+    def heard_at_s(self) -> float | None:
+        """When (monotonic) it last heard from Kafka by itself; None while it has not."""
+        ...
+
+    def what_happens(self) -> str:
+        """To the work, while Kafka is away: a sentence."""
+        ...
+
     def stop(self, timeout_s: float) -> None: ...
 
 
@@ -98,6 +109,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stop_requested = threading.Event()
         self._stopped = False
         self._has_started = False
+        self._contact = KafkaContact("")  # replaced when the settings are read
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     @abstractmethod
@@ -174,6 +186,10 @@ class RunningWorker(ABC, Generic[H, C]):
             if self._stop_requested.wait(0.02):
                 return False
 
+    def outage(self) -> Outage | None:
+        """Kafka does not answer; None while it does."""
+        return self._contact.outage
+
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
         """What each task has moved so far, a second old at most; empty before the start."""
         return self._launcher.task_counters() if self._launcher is not None else {}
@@ -212,6 +228,7 @@ class RunningWorker(ABC, Generic[H, C]):
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
             override_error(config.connector_client_config_override_policy, "client.id")  # an unknown one is told now
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
+        self._contact = KafkaContact(",".join(config.bootstrap_servers))
         return config, plugins, variables
 
     def _resolve_properties(self) -> Variables:
@@ -285,8 +302,11 @@ class RunningWorker(ABC, Generic[H, C]):
         deadline, told, servers = time.monotonic() + timeout_s, False, self._props.get("bootstrap.servers")
         while True:
             try:
-                return admin.cluster_id(min(_BOOTSTRAP_TRY_S, timeout_s))
+                found = admin.cluster_id(min(_BOOTSTRAP_TRY_S, timeout_s))
+                self._contact.answered()
+                return found
             except (UnreachableError, TimedOutError, RetriableError) as err:
+                self._contact.silent(redaction.redact(str(err)))
                 if time.monotonic() >= deadline:
                     raise UnreachableError(
                         f"No Kafka broker answers at bootstrap.servers={servers} within {timeout_s:g} s ({err})",
@@ -300,6 +320,32 @@ class RunningWorker(ABC, Generic[H, C]):
             if self._stop_requested.wait(POLL_S):
                 raise ConnectError("The worker was stopped while it waited for the broker")
 
+    def _watch_kafka(self, herder: H, interval_s: float) -> None:
+        """Know from now on whether Kafka answers, and say so."""
+
+        def probe() -> Probe:
+            from kconnect.herder.membership.probe import BrokerProbe
+            from kconnect.herder.membership.security import access
+
+            return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
+
+        watch = KafkaWatch(
+            self._contact,
+            probe,
+            interval_s=interval_s,
+            heard_at_s=herder.heard_at_s,
+            what_happens=herder.what_happens(),
+        )
+        watch.start()
+        self._stack.callback(lambda: watch.stop(interval_s))
+
+        def away() -> Iterator[Reason]:
+            if (outage := self._contact.outage) is not None:
+                told = f"{outage.sentence()}; the worker keeps trying"
+                yield Reason(told, outage.since_ms, is_starting=not self._has_started)
+
+        self.health.add_source(away)
+
 
 def herder_parts(
     config: WorkerConfig,
@@ -309,6 +355,7 @@ def herder_parts(
     variables: Variables,
     raw: Mapping[str, str],
     health: Health,
+    kafka: KafkaContact,
 ) -> HerderParts:
     """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
     validator = ConnectorValidator(plugins, config.originals, variables)
@@ -333,6 +380,7 @@ def herder_parts(
             stop_s=config.task_shutdown_graceful_timeout_ms / 1000,
         ),
         health=health,
+        kafka=kafka,
     )
 
 

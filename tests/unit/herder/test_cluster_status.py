@@ -6,7 +6,7 @@ import pytest
 
 from kconnect.errors import TimedOutError
 from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.model import RunState, TaskId
+from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus
@@ -111,3 +111,45 @@ def test_in_the_group_stops_are_written_at_once(workers):
     frozen.set_connector("conn", RunState.RUNNING)
     frozen.set_connector("conn", RunState.UNASSIGNED)
     assert other.status("conn").state is RunState.UNASSIGNED
+
+
+def test_what_this_worker_gave_up_is_unassigned_though_the_topic_can_not_be_written(workers):
+    _topic, frozen, other = workers
+    stop_all(frozen)
+    assert other.status(TASK).state is RunState.RUNNING, "nobody else can know"
+    status = frozen.find_connector("conn", ConnectorType.SOURCE)
+    assert status.connector.state is RunState.UNASSIGNED
+    assert [task.state for task in status.tasks] == [RunState.UNASSIGNED]
+    assert frozen.task(TASK).state is RunState.UNASSIGNED
+    assert frozen.left_here() == {"conn"}
+
+
+def test_what_a_worker_before_this_one_had_is_unassigned(topic, stores):
+    """A worker was killed, and starts again at the same address while Kafka is away."""
+    for store in stores:
+        store.start()
+    stores[1].put("conn", StoredStatus(RunState.RUNNING, "here:8083", 6))
+    stores[1].put(TASK, StoredStatus(RunState.FAILED, "here:8083", 6, "boom"))
+    again = ClusterStatus(stores[0])
+    again.worker_id = "here:8083"
+    status = again.find_connector("conn", ConnectorType.SOURCE)
+    assert status.connector.state is RunState.UNASSIGNED
+    assert [(task.state, task.trace) for task in status.tasks] == [(RunState.FAILED, "boom")]
+    for store in stores:
+        store.stop()
+
+
+def test_what_other_workers_run_is_the_last_word_of_theirs(workers):
+    _topic, frozen, other = workers
+    stop_all(frozen)
+    other.put(TASK, StoredStatus(RunState.RUNNING, "other:8083", 7))
+    assert frozen.task(TASK).state is RunState.RUNNING
+    assert frozen.task(TASK).worker_id == "other:8083"
+
+
+def test_a_failure_that_could_not_be_written_is_shown_where_it_happened(workers):
+    topic, frozen, other = workers
+    with topic.held_back():
+        frozen.report_task(TASK, 1, RunState.FAILED, "boom")
+        assert frozen.task(TASK) == TaskState(0, RunState.FAILED, "frozen:8083", "boom", None)
+    assert other.status(TASK).state is RunState.FAILED

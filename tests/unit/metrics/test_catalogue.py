@@ -11,8 +11,10 @@ from kconnect.metrics import (
     CATALOGUE,
     COORDINATOR,
     NOT_COLLECTED,
+    OWN,
     GroupMeter,
     GroupView,
+    KafkaView,
     PluginUse,
     Reading,
     SettleMeter,
@@ -23,6 +25,7 @@ from kconnect.metrics import (
     TaskMeter,
     WorkerView,
     group_readings,
+    kafka_readings,
     prometheus_text,
     readings_of,
 )
@@ -173,14 +176,15 @@ def values(readings, group, name):
 
 
 def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
-    all_of_them = [*CATALOGUE, *COORDINATOR]
+    all_of_them = [*CATALOGUE, *COORDINATOR, *OWN]
     names = [(metric.group, metric.name) for metric in all_of_them]
     assert len(set(names)) == len(names) == len({metric.prometheus for metric in all_of_them})
     assert set(NOT_COLLECTED) <= set(names)
 
 
 def test_every_metric_is_collected_or_says_why_not(view):
-    readings = [*readings_of(view), *group_readings(of_group(Hands()))]
+    kafka = kafka_readings(KafkaView(is_available=True, since_answer_s=1.0, outages=0))
+    readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka]
     collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)
 

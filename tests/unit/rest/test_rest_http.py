@@ -10,6 +10,7 @@ import pytest
 
 from kconnect.errors import ConflictError
 from kconnect.herder.health import Reason
+from kconnect.outage import OUTAGE_HEADER, Outage
 from kconnect.rest.app import AppSettings
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
@@ -138,6 +139,28 @@ def test_requests_that_wait_for_the_start_take_no_thread_from_those_that_do_not(
     for thread in waiting:
         thread.join(5)
     caller.close()
+
+
+def test_health_is_503_while_kafka_is_away(rest, herder):
+    since_ms = time.time_ns() // 1_000_000 - 7_000
+    herder.kafka_away = Outage(since_ms, 7.0, "kafka:9092", "the broker at kafka:9092: Connection refused", 7)
+    herder.reasons = [Reason(herder.kafka_away.sentence(), since_ms)]
+    answer = rest.ask("GET", "/health")
+    assert (answer.status, answer.json["status"]) == (503, "unhealthy")
+    assert re.fullmatch(
+        r"Kafka is away: no broker of bootstrap.servers=kafka:9092 has answered since \S+Z "
+        r"\(the broker at kafka:9092: Connection refused\) \([78] s\)\.",
+        answer.json["message"],
+    )
+
+
+def test_every_answer_tells_of_the_outage_in_a_header_and_of_none_when_there_is_none(rest, herder):
+    outage = Outage(1_700_000_000_000, 83.2, "kafka:9092", "no answer in time", 7)
+    for path in ("/", "/connectors", "/connectors/nope", "/metrics"):
+        herder.kafka_away = outage
+        assert Outage.from_headers(rest.ask("GET", path).headers) == outage
+        herder.kafka_away = None
+        assert OUTAGE_HEADER not in rest.ask("GET", path).headers
 
 
 @pytest.mark.parametrize("path", ["/nope", "/connectors/x/nope", "/CONNECTORS", "//connectors", "/connectors//status"])

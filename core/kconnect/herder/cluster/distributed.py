@@ -205,6 +205,17 @@ class DistributedHerder(HerderQuestions):
         """Start-up is complete."""
         self._is_ready = True
 
+    def heard_at_s(self) -> float | None:
+        """When (monotonic) the group last answered a heartbeat; None while it has not."""
+        return None if self._membership is None else self._membership.meter.heartbeats.last_s
+
+    def what_happens(self) -> str:
+        cluster = self._cluster
+        return (
+            f"Without an answer within session.timeout.ms={cluster.times.session_timeout_ms} this worker stops its "
+            f"connectors and tasks; they start again once it is back in group {cluster.group_id}."
+        )
+
     def await_group(self, timeout_s: float) -> bool:
         """Wait for the first assignment; says whether there is one. Errors: as raise_if_failed."""
         self.raise_if_failed()
@@ -274,12 +285,16 @@ class DistributedHerder(HerderQuestions):
         return sorted(self._config.names())
 
     def metrics(self) -> Sequence[Reading]:
-        """Of the connectors that run here, and of the group."""
-        entries = [entry for entry in self._config.all() if entry.name in set(self._host.names())]
+        """Of the connectors that run here, or did when the group was lost, and of the group.
+
+        Differs: Java's metrics of what a worker has given up are gone, so that no alert fires.
+        """
+        here = {*self._host.names(), *self._status.left_here()}
+        entries = [entry for entry in self._config.all() if entry.name in here]
         kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
         parts = self._parts
         of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
-        return [*of_work, *self._group_readings()]
+        return [*of_work, *self._group_readings(), *parts.kafka.readings()]
 
     def _group_readings(self) -> Iterable[Reading]:
         facts, thread, membership = self._state.facts, self._thread, self._membership

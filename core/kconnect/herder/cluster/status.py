@@ -21,6 +21,8 @@ __all__ = ["ClusterStatus"]
 
 log = logging.getLogger(__name__)
 
+_AT_WORK = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.RESTARTING})
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -32,6 +34,8 @@ class _Run:
 class ClusterStatus:
     """Threads: any; no write waits.
 
+    What the topic says of this worker is only as new as what could be written: this worker's own last word counts, and
+    what it has not had since it started is UNASSIGNED. Differs: Java shows what the topic says.
     Differs: a task that has run and whose slot is gone shows as RESTARTING, as it is started again by itself; Java has
     no slots, and an UNASSIGNED of the same generation would not count.
     """
@@ -43,6 +47,7 @@ class ClusterStatus:
         self._lock = threading.Lock()
         self._runs: dict[TaskId, _Run] = {}  # guarded by _lock: tasks of this worker
         self._versions: dict[str, str] = {}  # guarded by _lock: connectors of this worker
+        self._said: dict[Subject, StoredStatus] = {}  # guarded by _lock: this worker's last word, written or not
         self._withheld: dict[Subject, StoredStatus] | None = None  # guarded by _lock; None while in the group
         self.connector_starts = Startups()
         self.task_starts = Startups()
@@ -161,6 +166,7 @@ class ClusterStatus:
     def _put(self, subject: Subject, state: RunState, trace: str | None, version: str | None) -> None:
         status = StoredStatus(state, self.worker_id, self.generation, trace, version)
         with self._lock:
+            self._said[subject] = status
             if self._withheld is not None:
                 if state is RunState.UNASSIGNED:
                     self._withheld[subject] = status
@@ -178,7 +184,10 @@ class ClusterStatus:
         known = self._store.status(name)
         if known is None:
             return None
-        tasks = tuple(_task_state(task_id, status) for task_id, status in self._store.tasks(name).items())
+        known = self._as_had(name, known)
+        tasks = tuple(
+            _task_state(task_id, self._as_had(task_id, status)) for task_id, status in self._store.tasks(name).items()
+        )
         return ConnectorStatus(
             name, ConnectorState(known.state, known.worker_id, known.trace, known.version), tasks, kind
         )
@@ -188,7 +197,24 @@ class ClusterStatus:
         known = self._store.status(task_id)
         if known is None:
             raise NotFoundError(f"No status found for task {task_id}")
-        return _task_state(task_id, known)
+        return _task_state(task_id, self._as_had(task_id, known))
+
+    def left_here(self) -> set[str]:
+        """Connectors that this worker has given up, with tasks or without, while nobody could be told."""
+        with self._lock:
+            left = self._withheld or ()
+            return {subject.connector if isinstance(subject, TaskId) else subject for subject in left}
+
+    def _as_had(self, subject: Subject, known: StoredStatus) -> StoredStatus:
+        """What the topic says, unless it says it of this worker, which knows better."""
+        if known.worker_id != self.worker_id:
+            return known
+        with self._lock:
+            own = self._said.get(subject)
+        if own is None:
+            is_left = known.state in _AT_WORK  # by the process that was this worker before
+            return replace(known, state=RunState.UNASSIGNED) if is_left else known
+        return own if own.generation >= known.generation else known
 
     def clean_up(self, snapshot: ClusterSnapshot) -> None:
         """Forget connectors and tasks that are gone, with the topics they used. Only the leader does this.
@@ -209,6 +235,14 @@ class ClusterStatus:
             for topic in self._store.topics(name):
                 self._store.delete_topic(name, topic)
             self._store.put(name, gone)
+        self._forget(snapshot)
+
+    def _forget(self, snapshot: ClusterSnapshot) -> None:
+        with self._lock:
+            for subject in list(self._said):
+                name = subject.connector if isinstance(subject, TaskId) else subject
+                if not snapshot.contains(name):
+                    del self._said[subject]
 
 
 def _task_state(task_id: TaskId, status: StoredStatus) -> TaskState:

@@ -179,4 +179,7 @@ def _left(deadline: float) -> float:
 
 
 def _reason(err: Exception) -> str:
-    return "no answer in time" if isinstance(err, TimeoutError) else str(err) or type(err).__name__
+    if isinstance(err, TimeoutError):
+        return "no answer in time"
+    told = err.strerror if isinstance(err, OSError) else None
+    return told or str(err) or type(err).__name__

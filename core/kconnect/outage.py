@@ -1,0 +1,97 @@
+"""Outage: Kafka does not answer a worker. Since when, at which address, why; in words, and as JSON for the header."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kconnect.errors import ConnectError
+
+__all__ = ["OUTAGE_HEADER", "Outage", "length_text"]
+
+OUTAGE_HEADER: Final = "x-kconnect-kafka-away"
+"""On every REST answer of a worker while Kafka is away: the outage as JSON. Java's workers have no such header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An outage as it is now; taken again it is longer."""
+
+    since_ms: int
+    """When Kafka answered last, in ms since 1970; for a worker that starts, when it asked first."""
+    lasted_s: float
+    """By the worker's own clock, so that another machine need not have the same time."""
+    servers: str
+    """The worker's `bootstrap.servers`."""
+    problem: str
+    """Why the last attempt failed, with the address."""
+    attempts: int
+
+    @property
+    def since(self) -> str:
+        """ISO time in UTC, to the second: it is known no better than to one heartbeat interval."""
+        return datetime.fromtimestamp(self.since_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
+
+    def sentence(self) -> str:
+        """For logs and `/health`, which adds how long."""
+        return (
+            f"Kafka is away: no broker of bootstrap.servers={self.servers} has answered since {self.since} "
+            f"({self.problem})"
+        )
+
+    def banner(self) -> str:
+        """For screens that show states: the reader's own time, and what the states are worth."""
+        since = datetime.fromtimestamp(self.since_ms / 1000, UTC).astimezone()
+        return (
+            f"Kafka has been away since {since:%H:%M:%S} ({length_text(self.lasted_s)}): {self.problem}. "
+            "States are the last known."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "since_ms": self.since_ms,
+            "lasted_s": round(self.lasted_s, 1),
+            "servers": self.servers,
+            "problem": self.problem,
+            "attempts": self.attempts,
+        }
+
+    def to_header(self) -> str:
+        """JSON in ASCII, which is all that a header may hold."""
+        return json.dumps(self.to_json())
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> Outage | None:
+        """What an answer tells, by names in lower case; None when it tells of none.
+
+        Errors: ConnectError when the header is not ours.
+        """
+        text = headers.get(OUTAGE_HEADER)
+        if text is None:
+            return None
+        try:
+            told = json.loads(text)
+            return cls(
+                int(told["since_ms"]),
+                float(told["lasted_s"]),
+                str(told["servers"]),
+                str(told["problem"]),
+                int(told["attempts"]),
+            )
+        except (ValueError, KeyError, TypeError) as err:
+            raise ConnectError(f"The header {OUTAGE_HEADER} is not readable: {text}") from err
+
+
+def length_text(seconds: float) -> str:
+    """`83 s`, `4 min 12 s`, `2 h 5 min`: the two largest parts."""
+    whole = int(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes, rest_s = divmod(whole, 60)
+    if minutes < 120:
+        return f"{minutes} min {rest_s} s"
+    hours, rest_min = divmod(minutes, 60)
+    return f"{hours} h {rest_min} min"
