@@ -23,11 +23,12 @@ from rich.text import Text
 from kconnect.errors import ConnectError
 from kconnect.wording import counted
 from kconnect_cli.commands.connectors_status import root_cause
+from kconnect_cli.conditions import condition_why
 from kconnect_cli.output import STATE_STYLES, state_counts
 
 if TYPE_CHECKING:
     from kconnect.metrics import TaskCounters
-    from kconnect.model import ConnectorStatus, TaskId
+    from kconnect.model import ConnectorStatus, TaskId, TaskState
 
 __all__ = ["Facts", "LiveView", "Rates", "ShownWorker", "page"]
 
@@ -229,11 +230,17 @@ def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
                 str(task.state),
                 "-" if rate is None else f"{rate:,.0f}",
                 "-" if found is None else f"{_moved(found):,}",
-                "-" if found is None else str(found.errors),
-                root_cause(task.trace),
+                "-" if found is None else str(max(found.errors, found.failures)),
+                root_cause(task.trace) or _condition(task),
             )
         )
     return rows
+
+
+def _condition(task: TaskState) -> str:
+    """`retrying for 34 s, 12 failed attempts: ..`, nothing of a healthy task."""
+    text = condition_why(task.condition)
+    return f"{task.condition.condition} {text}" if text and task.condition is not None else ""
 
 
 def _row(*cells: str) -> tuple[Text, ...]:
@@ -244,8 +251,8 @@ def _row(*cells: str) -> tuple[Text, ...]:
 
 
 def _worst_first(rows: Sequence[tuple[Text, ...]]) -> list[tuple[Text, ...]]:
-    """FAILED ones are never below the screen's end; else the order stays."""
-    return sorted(rows, key=lambda row: row[2].plain != "FAILED")
+    """What failed or does not get on is never below the screen's end; else the order stays."""
+    return sorted(rows, key=lambda row: (row[2].plain != "FAILED", not row[6].plain))
 
 
 def _moved(counters: TaskCounters) -> int:

@@ -139,7 +139,7 @@ class TaskCondition:
     """stuck: where the call is, as Python writes a stack."""
 
     def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"condition": str(self.condition), "since_ms": self.since_ms, "count": self.count}
+        body: dict[str, Any] = {"name": str(self.condition), "since_ms": self.since_ms, "count": self.count}
         return body | {key: text for key, text in (("cause", self.cause), ("stack", self.stack)) if text is not None}
 
     @classmethod
@@ -147,7 +147,7 @@ class TaskCondition:
         """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
         cause, stack = body.get("cause"), body.get("stack")
         return cls(
-            Condition(body["condition"]),
+            Condition(body["name"]),
             int(body["since_ms"]),
             int(body["count"]),
             None if cause is None else str(cause),
@@ -177,9 +177,12 @@ class TaskState:
     worker_id: str
     trace: str | None = None
     version: str | None = None
+    condition: TaskCondition | None = None
+    """None where it was not asked for, or is not known: of one of Java's workers, of a task that has ended."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, **_state_json(self)}
+        body = {"id": self.id, **_state_json(self)}
+        return body if self.condition is None else {**body, "condition": self.condition.to_json()}
 
 
 @dataclass(frozen=True, slots=True)

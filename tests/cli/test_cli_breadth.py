@@ -8,11 +8,12 @@ import socket
 import stat
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kconnect.model import TargetState, TaskId
+from kconnect.model import Condition, TargetState, TaskCondition, TaskId
 from kconnect.rest import RestServer
 from kit.memory_herder import file_source
 from kit.pace import now
@@ -84,17 +85,47 @@ def test_lists_are_filtered(connect, herder):
 def test_status_shows_connectors_tasks_and_the_root_cause(connect, herder):
     herder.traces["orders"] = TRACE
     assert connect("connectors", "status")[1] == (
-        "NAME     TASK   STATE     WORKER           WHY\n"
-        "lines           RUNNING   127.0.0.1:8083\n"
-        "lines    0      RUNNING   127.0.0.1:8083\n"
-        "orders          RUNNING   127.0.0.1:8083\n"
-        "orders   0      FAILED    127.0.0.1:8083   java.io.IOException: disk is full\n"
+        "NAME     TASK   STATE     CONDITION   WORKER           WHY\n"
+        "lines           RUNNING               127.0.0.1:8083\n"
+        "lines    0      RUNNING               127.0.0.1:8083\n"
+        "orders          RUNNING               127.0.0.1:8083\n"
+        "orders   0      FAILED                127.0.0.1:8083   java.io.IOException: disk is full\n"
     )
     rows = json.loads(connect("connectors", "status", "--failed", "-o", "json")[1])
     assert [list(row) for row in rows] == [
         ["name", "task", "state", "worker_id"],
         ["name", "task", "state", "worker_id", "trace"],
     ]
+
+
+def test_status_and_tasks_show_how_each_task_fares(connect, herder):
+    since_ms = int((time.time() - 34) * 1000)
+    herder.conditions[TaskId("orders", 0)] = TaskCondition(Condition.HEALTHY, since_ms)
+    stuck = TaskCondition(
+        Condition.STUCK, since_ms, 0, "Lines.poll() has not returned for 30 s, at a.py:3", "the stack"
+    )
+    herder.conditions[TaskId("lines", 0)] = stuck
+    assert "lines    0      RUNNING   stuck       127.0.0.1:8083   for 34 s: Lines.poll() has not" in (
+        shown := connect("connectors", "status")[1]
+    )
+    assert "orders   0      RUNNING   healthy     127.0.0.1:8083\n" in shown
+    assert "lines    0      RUNNING   stuck       127.0.0.1:8083   for 3" in connect("tasks", "list")[1]
+    row = next(row for row in json.loads(connect("tasks", "list", "-o", "json")[1]) if row["name"] == "lines")
+    assert row["condition"] == stuck.to_json()
+    page = connect("tasks", "show", "lines", "0")[1]
+    assert page.startswith("lines task 0  RUNNING  127.0.0.1:8083  stuck for 3")
+    assert "stack\n  the stack\n" in page
+
+
+def test_a_retrying_task_is_told_with_its_attempts(connect, herder):
+    since_ms = int((time.time() - 3_600) * 1000)
+    herder.conditions[TaskId("lines", 0)] = TaskCondition(
+        Condition.RETRYING, since_ms, 1012, "Lines.poll() raised X: y"
+    )
+    assert (
+        "retrying    127.0.0.1:8083   for 60 min, 1,012 failed attempts: Lines.poll() raised X: y\n"
+        in connect("connectors", "status")[1]
+    )
 
 
 def test_wait_returns_when_the_state_is_reached(connect, herder):
@@ -212,7 +243,7 @@ def test_topics_are_shown_and_reset(connect, herder):
 def test_tasks_are_listed_shown_and_restarted(connect, herder):
     herder.traces["orders"] = TRACE
     assert connect("tasks", "list", "--failed")[1].splitlines()[1:] == [
-        "orders   0      FAILED   127.0.0.1:8083   java.io.IOException: disk is full"
+        "orders   0      FAILED               127.0.0.1:8083   java.io.IOException: disk is full"
     ]
     shown = json.loads(connect("tasks", "show", "orders", "0", "-o", "json")[1])
     assert list(shown) == ["name", "task", "state", "worker_id", "trace", "config"]

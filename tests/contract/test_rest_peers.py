@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
 from kconnect.herder.cluster.leader_client import RestLeader
 from kconnect.herder.cluster.told import utc_time
-from kconnect.model import TaskId
+from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect.rest import AppSettings, RestOptions, RestServer
 from kconnect.rest.jaas import Login
 from kconnect.rest.tls import peer_context
@@ -258,3 +259,68 @@ def test_requests_after_the_end_are_refused() -> None:
     peers.close()
     with pytest.raises(UnreachableError, match="is stopping"):
         peers.send("http://127.0.0.1:1", Request("GET", "/"))
+
+
+# --- how tasks fare that other workers run ---
+
+_SICK = TaskCondition(Condition.RETRYING, 1_700_000_000_000, 12, "Lines.poll() raised X: no route")
+
+
+def _conditions(worker: ClusterWorker, headers: dict[str, str] | None = None) -> dict[str, str]:
+    """Worker of each task -> its condition."""
+    status, _, body = ask(worker.url, "GET", "/connectors?expand=status&condition=true", None, headers or {})
+    assert status == 200
+    tasks = [task for found in json.loads(body).values() for task in found["status"]["tasks"]]
+    return {task["worker_id"]: task.get("condition", {}).get("name", "unknown") for task in tasks}
+
+
+def _sick_tasks(cluster: RestCluster, count: int = 4) -> None:
+    """Connectors whose tasks are on all workers; each worker knows of its own that they are retrying."""
+    for number in range(count):
+        assert _put(cluster.workers[0], f"c{number}")[0] == 201
+    for worker in cluster.workers:
+        eventually(lambda worker=worker: worker.launcher.tasks, 10, "tasks are on each worker")
+        worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
+
+
+def test_any_worker_tells_how_the_tasks_of_the_others_fare(cluster: RestCluster) -> None:
+    for _ in range(3):
+        cluster.add()
+    _sick_tasks(cluster, 6)
+    names = {worker.url.partition("//")[2] for worker in cluster.workers}
+    for worker in cluster.workers:
+        found = eventually(lambda worker=worker: len(seen := _conditions(worker)) == 3 and seen, 10, "all are RUNNING")
+        assert found == dict.fromkeys(names, "retrying")
+
+
+def test_a_worker_that_is_away_costs_its_conditions_and_hardly_any_time(cluster: RestCluster) -> None:
+    asked, _ = cluster.add(), cluster.add()
+    _sick_tasks(cluster)
+    eventually(lambda: len(_conditions(asked)) == 2, 10, "all are RUNNING")
+    away = cluster.workers[1]
+    away.server.stop(2.0)
+
+    took_s = []
+    for _ in range(3):
+        began_s = time.monotonic()
+        found = _conditions(asked)
+        took_s.append(time.monotonic() - began_s)
+
+    assert found[away.url.partition("//")[2]] == "unknown"
+    assert found[asked.url.partition("//")[2]] == "retrying"
+    assert max(took_s) < 3.0, took_s
+
+
+def test_who_asks_is_told_to_the_other_workers() -> None:
+    with rest_cluster(SETTINGS) as cluster:
+        for _ in range(2):
+            cluster.add(options=RestOptions(login=Login([("required", {"ann": "secret"})])))
+        ann = {"Authorization": "Basic " + base64.b64encode(b"ann:secret").decode()}
+        for number in range(4):
+            assert _put(cluster.workers[0], f"c{number}", headers=ann)[0] == 201
+        for worker in cluster.workers:
+            eventually(lambda worker=worker: worker.launcher.tasks, 10, "tasks are on each worker")
+            worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
+        first = cluster.workers[0]
+        found = eventually(lambda: len(seen := _conditions(first, ann)) == 2 and seen, 10, "all are RUNNING")
+        assert set(found.values()) == {"retrying"}

@@ -74,6 +74,7 @@ class MemoryHerder:
         self.gate = threading.Event()
         """While it is not set, every call of a method named in `held` waits."""
         self.held = set()
+        self.conditions = {}
         self.traces = {}
         """Connector -> trace with which its task is FAILED; a restart takes it away."""
         self.topics = {}
@@ -122,6 +123,10 @@ class MemoryHerder:
     def slots(self):
         self._called("slots")
         return [SlotInfo(0, True, "localhost", 1, (TaskId("a/b", 0),))]
+
+    def task_conditions(self):
+        self._called("task_conditions")
+        return dict(self.conditions)
 
     def rebalances(self):
         self._called("rebalances")

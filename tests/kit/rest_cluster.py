@@ -65,8 +65,13 @@ class RestCluster:
     offsets: MemoryTopic = field(default_factory=lambda: MemoryTopic("offsets", 3))
     workers: list[ClusterWorker] = field(default_factory=list)
 
-    def add(self, worker_id: str, *, options: RestOptions | None = None, url: str | None = None) -> ClusterWorker:
-        """One more worker, in the group when this returns; `url`: what it tells the others as its own."""
+    def add(
+        self, worker_id: str | None = None, *, options: RestOptions | None = None, url: str | None = None
+    ) -> ClusterWorker:
+        """One more worker, in the group when this returns; `url`: what it tells the others as its own.
+
+        Without a `worker_id` it is the address where it answers, as that of a real worker.
+        """
         settings, stack = self.settings, self.stack
         launcher, groups = MemoryLauncher(), MemoryGroups()
         configs, statuses = TopicConfigStore(MemoryLog(self.configs)), TopicStatusStore(MemoryLog(self.statuses))
@@ -94,6 +99,7 @@ class RestCluster:
         scheme = "https" if is_https else "http"
         server = RestServer(herder, [f"{scheme}://127.0.0.1:0"], None, options)
         server.start()
+        worker_id = worker_id or server.urls[0].partition("//")[2]
         worker = ClusterWorker(server.urls[0], herder, launcher, offsets, groups, self.plugins, server)
         stack.callback(lambda: launcher.stop(1.0))
         stack.callback(worker.stop)

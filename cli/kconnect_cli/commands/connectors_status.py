@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.conditions import condition_name, condition_why, is_sick
 from kconnect_cli.direct import tell_who_lives, with_direct
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
@@ -23,14 +24,15 @@ from kconnect_cli.signals import signals_raise
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
 
-__all__ = ["status", "status_rows", "wait"]
+__all__ = ["more_of", "root_cause", "status", "status_rows", "wait", "why"]
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
     Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
     Column("STATE", lambda row: row["state"]),
+    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
     Column("WORKER", lambda row: row["worker_id"]),
-    Column("WHY", lambda row: root_cause(row.get("trace"))),
+    Column("WHY", lambda row: why(row)),
 )
 # How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
 _FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
@@ -120,15 +122,30 @@ def wait(
 
 
 def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
-    """A row for each connector (task: null) and each task: name, task, state, worker_id, trace where there is one."""
+    """A row for each connector (task: null) and each task.
+
+    Shape: name, task, state, worker_id; where there is one, condition {name, since_ms, count, cause, stack} and trace.
+    """
     rows: list[dict[str, Any]] = []
     for found in statuses:
         parts: list[tuple[int | None, ConnectorState | TaskState]] = [(None, found.connector)]
         parts += [(task.id, task) for task in found.tasks]
         for number, seen in parts:
             row = {"name": found.name, "task": number, "state": str(seen.state), "worker_id": seen.worker_id}
-            rows.append(row | ({"trace": seen.trace} if seen.trace else {}))
+            rows.append(row | more_of(seen))
     return rows
+
+
+def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
+    """What stands in a row only where there is any: how a task fares, the trace of what failed."""
+    condition = getattr(seen, "condition", None)
+    more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
+    return more | ({"trace": seen.trace} if seen.trace else {})
+
+
+def why(row: Row) -> str:
+    """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
+    return root_cause(row.get("trace")) or condition_why(row.get("condition"))
 
 
 def root_cause(trace: str | None) -> str:
@@ -193,9 +210,9 @@ class _Screen:
         sys.stdout.flush()
 
     def _draw(self, rows: Sequence[Row]) -> None:
-        """Over what was there: FAILED ones first, a line each, no more than the screen has."""
+        """Over what was there, a line each, no more than the screen has: the worst first."""
         size = shutil.get_terminal_size()
-        worst_first = sorted(rows, key=lambda row: row["state"] != "FAILED")
+        worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
         room = max(1, size.lines - _SCREEN_HEAD_LINES)
         text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else "No connectors."
         lines = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends", "", *text.splitlines()]
@@ -206,14 +223,15 @@ class _Screen:
 
     def _append(self, rows: Sequence[Row]) -> None:
         now = {(row["name"], row["task"]): row for row in rows}
-        changed = [row for key, row in now.items() if self._last.get(key) != row]
+        changed = [row for key, row in now.items() if _news(self._last.get(key)) != _news(row)]
         gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
         self._last = dict(now)
         for row in [*changed, *gone]:
             if self._session.output is Format.TABLE:
                 task = "" if row["task"] is None else f" task {row['task']}"
-                why = f": {root_cause(row['trace'])}" if row.get("trace") else ""
-                write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{why}\n")
+                word = f" {condition_name(row['condition'])}" if is_sick(row.get("condition")) else ""
+                because = f": {text}" if (text := why(row)) else ""
+                write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{word}{because}\n")
             elif self._session.output is Format.JSON:
                 import orjson
 
@@ -222,6 +240,13 @@ class _Screen:
                 write_object([dict(row)], Format.YAML)
             else:
                 write_text(f"{row['name']}\n")
+
+
+def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What of a row is worth a line of its own: a count that grows is not."""
+    if row is None:
+        return None
+    return {**row, "condition": condition_name(row.get("condition"))}
 
 
 def _await_worker(session: CliSession, deadline: float, failed: str) -> None:

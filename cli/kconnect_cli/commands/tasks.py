@@ -8,7 +8,8 @@ import typer
 
 from kconnect.errors import NotFoundError
 from kconnect_cli.command_group import command_group
-from kconnect_cli.commands.connectors_status import root_cause
+from kconnect_cli.commands.connectors_status import more_of, why
+from kconnect_cli.conditions import condition_name, condition_why
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import Masker, ShowSecrets
@@ -30,8 +31,9 @@ _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
     Column("TASK", lambda row: str(row["task"])),
     Column("STATE", lambda row: row["state"]),
+    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
     Column("WORKER", lambda row: row["worker_id"]),
-    Column("WHY", lambda row: root_cause(row.get("trace"))),
+    Column("WHY", why),
 )
 
 
@@ -63,8 +65,7 @@ def show(
     if task not in infos:
         raise NotFoundError(f"Task {TaskId(name, task)} not found")
     row: dict[str, Any] = {"name": name, "task": task, "state": str(status.state), "worker_id": status.worker_id}
-    if status.trace:
-        row["trace"] = status.trace
+    row |= more_of(status)
     row["config"] = Masker(session, reveal=show_secrets).masked(infos[task].config)
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)
@@ -111,19 +112,23 @@ def restart(
 
 
 def _rows(status: ConnectorStatus, selection: Selection) -> list[dict[str, Any]]:
-    """Shape: name, task, state, worker_id, trace where there is one."""
+    """Shape: name, task, state, worker_id; condition and trace where there is one."""
     rows: list[dict[str, Any]] = []
     for task in status.tasks:
         if selection.states and str(task.state) not in selection.states:
             continue
         row = {"name": status.name, "task": task.id, "state": str(task.state), "worker_id": task.worker_id}
-        rows.append(row | ({"trace": task.trace} if task.trace else {}))
+        rows.append(row | more_of(task))
     return rows
 
 
 def _page(row: Row) -> str:
     lines = [f"{row['name']} task {row['task']}  {row['state']}  {row['worker_id']}", "config"]
     lines += [f"  {key} = {value}" for key, value in sorted(row["config"].items())]
+    if row.get("condition"):
+        lines[0] += f"  {condition_name(row['condition'])} {condition_why(row['condition'])}".rstrip()
+        if stack := row["condition"].get("stack"):
+            lines += ["stack", *(f"  {line}" for line in stack.rstrip().splitlines())]
     if row.get("trace"):
         lines += ["trace", *(f"  {line}" for line in row["trace"].rstrip().splitlines())]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ from kconnect.model import (
     ConnectorStatus,
     ConnectorType,
     RunState,
+    TaskCondition,
     TaskId,
     TaskInfo,
     TaskState,
@@ -87,8 +88,14 @@ def as_task_infos(body: Json) -> list[TaskInfo]:
 
 
 def as_task_state(body: Json) -> TaskState:
+    condition = body.get("condition")
     return TaskState(
-        body["id"], RunState(body["state"]), body["worker_id"], body.get("trace") or None, body.get("version")
+        body["id"],
+        RunState(body["state"]),
+        body["worker_id"],
+        body.get("trace") or None,
+        body.get("version"),
+        None if condition is None else TaskCondition.from_json(condition),
     )
 
 

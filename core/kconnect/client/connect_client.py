@@ -82,8 +82,8 @@ class ConnectClient:
         return self._exchange.read("GET", "/connectors", as_names)
 
     def connector_statuses(self) -> dict[str, ConnectorStatus]:
-        """Statuses of all connectors in one request."""
-        return self._exchange.read("GET", "/connectors?expand=status", as_statuses)
+        """Statuses of all connectors in one request; with the conditions of tasks, where the workers tell them."""
+        return self._exchange.read("GET", "/connectors?expand=status&condition=true", as_statuses)
 
     def connector_infos(self) -> dict[str, ConnectorInfo]:
         """Configs and task ids of all connectors in one request."""
@@ -98,8 +98,8 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name, "config"), as_object)
 
     def connector_status(self, name: str) -> ConnectorStatus:
-        """What a connector and its tasks were seen doing."""
-        return self._exchange.read("GET", _path(name, "status"), as_status)
+        """What a connector and its tasks were seen doing; as `connector_statuses`."""
+        return self._exchange.read("GET", _path(name, "status") + "?condition=true", as_status)
 
     def create_connector(
         self, name: str, config: Mapping[str, str], *, initial_state: str | None = None
@@ -158,8 +158,9 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name, "tasks"), as_task_infos)
 
     def task_status(self, task: TaskId) -> TaskState:
-        """What one task was seen doing."""
-        return self._exchange.read("GET", _path(task.connector, "tasks", str(task.task), "status"), as_task_state)
+        """What one task was seen doing, and how it fares where the worker tells."""
+        path = _path(task.connector, "tasks", str(task.task), "status")
+        return self._exchange.read("GET", f"{path}?condition=true", as_task_state)
 
     def restart_task(self, task: TaskId) -> None:
         """Restart one task."""

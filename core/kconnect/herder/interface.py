@@ -163,6 +163,11 @@ class Herder(Protocol):
     TimedOutError; WrongWorkerError where another worker of the cluster has to do it.
     """
 
+    @property
+    def worker_id(self) -> str:
+        """The advertised host:port of this worker, as statuses have it; empty before the start."""
+        ...
+
     def server_info(self) -> ServerInfo: ...
     def is_ready(self) -> bool:
         """Whether start-up is complete: `GET /health` turns green."""

@@ -48,7 +48,9 @@ class KnownConfigs(Protocol):
 
 
 class KnownStatuses(Protocol):
-    """What connectors and tasks were last seen doing."""
+    """What connectors and tasks were last seen doing; `worker_id` is this worker's."""
+
+    worker_id: str
 
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None: ...
     def task(self, task_id: TaskId) -> TaskState:
@@ -76,6 +78,10 @@ class HerderQuestions:
     _is_open: bool
     _is_ready: bool
     _is_stopping: bool
+
+    @property
+    def worker_id(self) -> str:
+        return self._status.worker_id
 
     def server_info(self) -> ServerInfo:
         return ServerInfo(CONNECT_VERSION, f"kconnect-{kconnect.__version__}", self._cluster_id)

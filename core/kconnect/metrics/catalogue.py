@@ -213,12 +213,25 @@ COORDINATOR: Final[tuple[Metric, ...]] = _group(
 )
 """What Java's clients measure of the group of workers: not in the list of metrics that Connect prints of itself."""
 
-OWN: Final[tuple[Metric, ...]] = _group(
-    "connect-worker-kafka-metrics",
-    (),
-    ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),
-    ("last-answer-seconds-ago", _G, "s", "Time since a broker last answered this worker; +Inf for never."),
-    ("outages-total", _C, "", "Outages of Kafka as this worker saw them, the present one included."),
+OWN: Final[tuple[Metric, ...]] = (
+    *_group(
+        "connect-worker-kafka-metrics",
+        (),
+        ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),
+        ("last-answer-seconds-ago", _G, "s", "Time since a broker last answered this worker; +Inf for never."),
+        ("outages-total", _C, "", "Outages of Kafka as this worker saw them, the present one included."),
+    ),
+    *_group(
+        "task-condition-metrics",
+        (*_TASK, "condition"),
+        ("condition", _G, "", "1 for the condition that the task is in, 0 for the others."),
+    ),
+    *_group(
+        "task-condition-metrics",
+        _TASK,
+        ("condition-since-timestamp", _G, "ms", "Since when the task is in its condition, in ms since 1970."),
+        ("condition-count", _G, "", "Failed attempts (retrying), failed commits (not committing), records (lagging)."),
+    ),
 )
 """What Java does not have."""
 

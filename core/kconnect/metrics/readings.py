@@ -9,7 +9,15 @@ from typing import Final
 from kconnect.metrics.catalogue import BY_NAME, Metric
 from kconnect.metrics.sensors import TaskMeter
 from kconnect.metrics.startups import StartupCount
-from kconnect.model import ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+from kconnect.model import (
+    Condition,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TaskCondition,
+    TaskId,
+    TaskState,
+)
 
 __all__ = ["PluginUse", "Reading", "WorkerView", "readings_of"]
 
@@ -122,6 +130,16 @@ def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
     for name, counter in _ERRORS.items():
         value: int = getattr(counters, counter)
         yield _reading("task-error-metrics", name, labels, value)
+    if meter.condition is not None:
+        yield from _condition(labels, meter.condition)
+
+
+def _condition(labels: tuple[str, ...], found: TaskCondition) -> Iterator[Reading]:
+    group = "task-condition-metrics"
+    for condition in Condition:
+        yield _reading(group, "condition", (*labels, str(condition)), int(condition is found.condition))
+    yield _reading(group, "condition-since-timestamp", labels, found.since_ms)
+    yield _reading(group, "condition-count", labels, found.count)
 
 
 _ERRORS: Final = {

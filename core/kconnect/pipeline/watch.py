@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 
 from kconnect.model import RunState, TaskCondition
 from kconnect.pipeline.health import Call
@@ -38,7 +39,8 @@ class TaskWatch:
         call = health.overdue(now_s)
         if call is not None:
             self._name(call, now_s)
-        return health.look(now_s)
+        found = health.look(now_s)
+        return found if found.cause is None else replace(found, cause=redact(found.cause))
 
     def where(self) -> str:
         """Where the task's thread is, in a sentence for who gives up waiting for it."""

@@ -27,8 +27,8 @@ from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.health import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
-from kconnect.rest import admin, connectors, internal, observe, plugins_api, root
-from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, json_bytes
+from kconnect.rest import admin, conditions, connectors, internal, observe, plugins_api, root
+from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
@@ -46,6 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *plugins_api.ENDPOINTS,
     *admin.ENDPOINTS,
     *observe.ENDPOINTS,
+    *conditions.ENDPOINTS,
 )
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -79,12 +80,13 @@ def create_app(
     *,
     login: bool = False,
     forwarder: Forwarder | None = None,
+    others: Others | None = None,
 ) -> Starlette:
     """The application over a herder; handlers run in the executor. `login`: the document says that a user is needed.
 
     Without a forwarder what another worker has to do is a conflict.
     """
-    shared = _Shared(herder, executor, settings or AppSettings(), forwarder)
+    shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others)
     routes = (*endpoints, _document(endpoints, herder, login))
     app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in routes])
     app.router.redirect_slashes = False
@@ -110,6 +112,7 @@ class _Shared:
     executor: Executor
     settings: AppSettings
     forwarder: Forwarder | None
+    others: Others | None
 
 
 class _RawPathRoute(BaseRoute):
@@ -181,6 +184,7 @@ class _RawPathRoute(BaseRoute):
             method=request.method,
             raw_path=request.scope["raw_path"].decode("latin-1"),
             headers={name: request.headers[name] for name in CARRIED_HEADERS if name in request.headers},
+            others=self._shared.others,
         )
 
     async def _run(self, handler: Handler, call: Call, request: Request) -> Response:

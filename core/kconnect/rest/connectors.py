@@ -7,6 +7,7 @@ from typing import Any
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.rest.conditions import CONDITION, with_condition, with_conditions
 from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
 from kconnect.rest.internal import put_task_configs
@@ -42,14 +43,18 @@ def list_connectors(call: Call) -> Answer:
             found[name] = _expanded(call, name, expansions)
         except NotFoundError:
             log.debug("Connector %s went away while it was listed", name)
+    statuses = [body["status"] for body in found.values() if "status" in body]
+    for status in with_conditions(call, statuses):
+        found[status.name]["status"] = status.to_json()
     return Answer(found)
 
 
 def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
-    body = {}
+    """A status as it is, as conditions are asked for all of them at once."""
+    body: dict[str, Any] = {}
     for expansion in expansions:
         if expansion == "status":
-            body["status"] = call.herder.connector_status(name).to_json()
+            body["status"] = call.herder.connector_status(name)
         elif expansion == "info":
             body["info"] = call.herder.connector_info(name).to_json()
         else:
@@ -100,7 +105,8 @@ def show_config(call: Call) -> Answer:
 
 
 def show_status(call: Call) -> Answer:
-    return Answer(call.herder.connector_status(call.path["name"]).to_json())
+    (status,) = with_conditions(call, [call.herder.connector_status(call.path["name"])])
+    return Answer(status.to_json())
 
 
 def pause(call: Call) -> Answer:
@@ -134,7 +140,8 @@ def list_tasks(call: Call) -> Answer:
 
 
 def task_status(call: Call) -> Answer:
-    return Answer(call.herder.task_status(_task(call)).to_json())
+    task_id = _task(call)
+    return Answer(with_condition(call, task_id, call.herder.task_status(task_id)).to_json())
 
 
 def restart_task(call: Call) -> Answer:
@@ -195,7 +202,7 @@ ENDPOINTS = (
             "GET": Operation(
                 list_connectors,
                 "Names of all connectors, or with expand their statuses and configs",
-                query=(Query("expand", "What to show of each", {"enum": ["status", "info"]}, many=True),),
+                query=(Query("expand", "What to show of each", {"enum": ["status", "info"]}, many=True), CONDITION),
             ),
             "POST": Operation(create_connector, "Create a connector", {201: ref("Connector")}, body=_CREATE_BODY),
         },
@@ -227,7 +234,11 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/connectors/{name}/status",
-        {"GET": Operation(show_status, "What a connector and its tasks were seen doing", {200: ref("Status")})},
+        {
+            "GET": Operation(
+                show_status, "What a connector and its tasks were seen doing", {200: ref("Status")}, query=(CONDITION,)
+            )
+        },
     ),
     Endpoint("/connectors/{name}/pause", {"PUT": Operation(pause, "Let a connector and its tasks idle", {202: None})}),
     Endpoint("/connectors/{name}/resume", {"PUT": Operation(resume, "Run a paused or stopped connector", {202: None})}),
@@ -257,7 +268,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/status",
-        {"GET": Operation(task_status, "What a task was seen doing", {200: ref("TaskStatus")})},
+        {"GET": Operation(task_status, "What a task was seen doing", {200: ref("TaskStatus")}, query=(CONDITION,))},
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/restart", {"POST": Operation(restart_task, "Restart a task", {204: None})}

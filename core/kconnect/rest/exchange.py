@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 import orjson
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.interface import Herder
+from kconnect.model import TaskCondition, TaskId
 
-__all__ = ["Answer", "Call", "Endpoint", "Handler", "accepted", "json_bytes", "no_content"]
+__all__ = ["Answer", "Call", "Endpoint", "Handler", "Others", "accepted", "json_bytes", "no_content"]
+
+
+class Others(Protocol):
+    """The other workers of the cluster, as far as an answer needs them."""
+
+    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> Mapping[TaskId, TaskCondition]:
+        """How the tasks fare that these workers run, as far as they answer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,8 @@ class Call:
     """As it came over the wire."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the password
     """Those that go along when the request is forwarded, by names in lower case."""
+    others: Others | None = None
+    """None where there is no cluster."""
 
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kconnect.model import Condition
 from kconnect.rest.exchange import Endpoint, Handler
 from kconnect.rest.operation import Operation, Query, Schema, array_of, integer, object_of, ref, text, texts
 
@@ -32,7 +33,26 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "type": _TYPE,
         }
     ),
-    "TaskStatus": object_of({"id": integer, "state": _STATE, "worker_id": text, "version": text, "trace": text}),
+    "TaskStatus": object_of(
+        {
+            "id": integer,
+            "state": _STATE,
+            "worker_id": text,
+            "version": text,
+            "trace": text,
+            "condition": ref("Condition"),
+        }
+    ),
+    "Condition": object_of(
+        {
+            "name": {"enum": [str(condition) for condition in Condition]},
+            "since_ms": integer,
+            "count": integer,
+            "cause": text,
+            "stack": text,
+        },
+        required=("name", "since_ms", "count"),
+    ),
     "Task": object_of({"id": _TASK_ID, "config": texts}),
     "Offsets": object_of(
         {"offsets": array_of(object_of({"partition": {"type": "object"}, "offset": {"type": ["object", "null"]}}))},

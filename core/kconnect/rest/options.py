@@ -36,6 +36,8 @@ class RestOptions:
     login: Login | None = None
     peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
+    peer_scheme: str | None = None
+    """http or https of rest.advertised.listener; None: http where it is listened on."""
 
     @classmethod
     def parse(cls, config: WorkerConfig, env: Mapping[str, str]) -> RestOptions:
@@ -49,6 +51,7 @@ class RestOptions:
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
             login=find_login(config.values["rest.extension.classes"], config.kconnect.jaas_file, env),
+            peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
             peer_tls=partial(peer_context, config.originals, MAIN_TLS),
         )
 

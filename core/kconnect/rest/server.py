@@ -23,6 +23,7 @@ from kconnect.client.peers import Peers
 from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
 from kconnect.rest.app import AppSettings, create_app, endpoints_for
+from kconnect.rest.conditions import ANSWER_S, OtherWorkers
 from kconnect.rest.forward import Forwarder
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
@@ -57,6 +58,7 @@ class RestServer:
         self._thread: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._forwarder: Forwarder | None = None
+        self._others: OtherWorkers | None = None
 
     @property
     def bound(self) -> tuple[BoundListener, ...]:
@@ -82,6 +84,7 @@ class RestServer:
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="rest")
         timeout_s = (self._settings or AppSettings()).request_timeout_s
         self._forwarder = Forwarder(Peers(self._options.peer_tls, timeout_s))
+        self._others = OtherWorkers(Peers(self._options.peer_tls, ANSWER_S), self._peer_scheme)
         try:
             if self._options.admin_listeners:
                 self._admin = bind_listeners(self._options.admin_listeners, "admin.listeners")
@@ -90,6 +93,7 @@ class RestServer:
             self._close_listeners()
             self._pool.shutdown()
             self._forwarder.close()
+            self._others.close()
             raise
         self._thread = threading.Thread(target=self._serve, name="rest-server", daemon=True)
         self._thread.start()
@@ -121,6 +125,8 @@ class RestServer:
             thread.join(1.0)
         if self._forwarder is not None:
             self._forwarder.close()
+        if self._others is not None:
+            self._others.close()
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
         self._close_listeners()
@@ -136,13 +142,19 @@ class RestServer:
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
+    def _peer_scheme(self) -> str:
+        """What other workers are taken to speak: what this one tells them of itself."""
+        return self._options.peer_scheme or min(listener.scheme for listener in self.bound)
+
     def _make_servers(
         self, listeners: Listeners, pool: ThreadPoolExecutor
     ) -> list[tuple[uvicorn.Server, list[socket.socket]]]:
         """One server for http and one for https; two more when /admin has listeners of its own."""
         options, login = self._options, self._options.login is not None
         served = endpoints_for(admin=None if options.admin_listeners is None else False)
-        app = create_app(self._herder, pool, self._settings, served, login=login, forwarder=self._forwarder)
+        app = create_app(
+            self._herder, pool, self._settings, served, login=login, forwarder=self._forwarder, others=self._others
+        )
         main = options.around_main(app)
         servers = _by_scheme(main, listeners, options.tls)
         if self._admin is not None:

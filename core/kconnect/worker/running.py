@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +41,7 @@ from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.validation import ConnectorValidator
 from kconnect.metrics import TaskCounters
-from kconnect.model import ConnectorStatus, RunState, TaskId
+from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.outage import Outage
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
@@ -169,10 +170,10 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def statuses(self) -> list[ConnectorStatus]:
         """Every connector with its tasks; not one that is deleted just now, or has not been seen doing anything yet."""
-        found = []
+        found, conditions = [], self.herder.task_conditions()
         for name in self.herder.connectors():
             with suppress(NotFoundError):
-                found.append(self.herder.connector_status(name))
+                found.append(_with_conditions(self.herder.connector_status(name), conditions))
         return found
 
     def wait_until_running(self, timeout_s: float) -> bool:
@@ -345,6 +346,11 @@ class RunningWorker(ABC, Generic[H, C]):
                 yield Reason(told, outage.since_ms, is_starting=not self._has_started)
 
         self.health.add_source(away)
+
+
+def _with_conditions(status: ConnectorStatus, conditions: Mapping[TaskId, TaskCondition]) -> ConnectorStatus:
+    tasks = (replace(task, condition=conditions.get(TaskId(status.name, task.id))) for task in status.tasks)
+    return replace(status, tasks=tuple(tasks))
 
 
 def herder_parts(

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
 
 from kconnect.metrics import TaskCounters
-from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TaskCondition,
+    TaskId,
+    TaskState,
+)
 from kconnect_cli.live_view import Facts, Rates, page
 
 TASK = TaskId("lines", 0)
 
 
-def status(name, state=RunState.RUNNING, trace=None):
-    return ConnectorStatus(
-        name, ConnectorState(RunState.RUNNING, "w"), (TaskState(0, state, "w", trace),), ConnectorType.SOURCE
-    )
+def status(name, state=RunState.RUNNING, trace=None, condition=None):
+    task = TaskState(0, state, "w", trace, condition=condition)
+    return ConnectorStatus(name, ConnectorState(RunState.RUNNING, "w"), (task,), ConnectorType.SOURCE)
 
 
 def drawn(facts, height=20, width=100):
@@ -53,6 +62,20 @@ def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
     assert lines[3].split()[:3] == ["bad", "0", "FAILED"]
     assert ".. and 191 more: connect connectors status" in lines
     assert lines[-1] == "12:00:00 ERROR [bad|task-0] it broke"
+
+
+def test_a_task_that_does_not_get_on_says_so_and_comes_before_those_that_do():
+    retrying = TaskCondition(Condition.RETRYING, int((time.time() - 34) * 1000), 12, "Lines.poll() raised X: no route")
+    many = [*(status(f"c{number}") for number in range(200)), status("bad", condition=retrying)]
+    facts = Facts("w", 0, many, {TaskId("bad", 0): TaskCounters(failures=12, retries=12)})
+    lines = drawn(facts, width=140)
+    assert lines[3].split()[:6] == ["bad", "0", "RUNNING", "-", "0", "12"], "attempts that failed are errors"
+    assert "retrying for 34 s, 12 failed attempts: Lines.poll() raised X: no route" in lines[3]
+
+
+def test_a_healthy_task_has_nothing_to_say():
+    healthy = TaskCondition(Condition.HEALTHY, 0)
+    assert drawn(Facts("w", 0, [status("lines", condition=healthy)]))[3].split()[2:] == ["RUNNING", "-", "-", "-"]
 
 
 def test_rates_go_over_the_last_seconds_and_never_below_zero():

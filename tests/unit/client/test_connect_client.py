@@ -80,7 +80,7 @@ def test_a_status_is_read_into_the_model():
     status = client.connector_status("src")
     assert (status.connector.state, status.tasks[0].state) == (RunState.RUNNING, RunState.FAILED)
     assert (status.tasks[0].trace, status.tasks[0].version) == ("boom", None)
-    assert str(seen[0]) == "GET /connectors/src/status"
+    assert str(seen[0]) == "GET /connectors/src/status?condition=true"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,12 @@ def test_every_endpoint_has_its_method_and_path():
         (lambda c: c.server_info(), {"version": "4"}, "GET", "/"),
         (lambda c: c.health(), {"status": "healthy"}, "GET", "/health"),
         (lambda c: c.connectors(), ["c"], "GET", "/connectors"),
-        (lambda c: c.connector_statuses(), {"src": {"status": STATUS}}, "GET", "/connectors?expand=status"),
+        (
+            lambda c: c.connector_statuses(),
+            {"src": {"status": STATUS}},
+            "GET",
+            "/connectors?expand=status&condition=true",
+        ),
         (lambda c: c.connector_infos(), {"c": {"info": info}}, "GET", "/connectors?expand=info"),
         (lambda c: c.connector("c"), info, "GET", "/connectors/c"),
         (lambda c: c.create_connector("c", {}), info, "POST", "/connectors"),
@@ -128,7 +133,12 @@ def test_every_endpoint_has_its_method_and_path():
             "GET",
             "/connectors/c/tasks",
         ),
-        (lambda c: c.task_status(TaskId("c", 3)), STATUS["tasks"][0], "GET", "/connectors/c/tasks/3/status"),
+        (
+            lambda c: c.task_status(TaskId("c", 3)),
+            STATUS["tasks"][0],
+            "GET",
+            "/connectors/c/tasks/3/status?condition=true",
+        ),
         (lambda c: c.restart_task(TaskId("c", 3)), None, "POST", "/connectors/c/tasks/3/restart"),
         (lambda c: c.connector_offsets("c"), {"offsets": []}, "GET", "/connectors/c/offsets"),
         (lambda c: c.alter_connector_offsets("c", []), {"message": "m"}, "PATCH", "/connectors/c/offsets"),

@@ -31,7 +31,16 @@ from kconnect.metrics import (
 )
 from kconnect.metrics.catalogue import BY_NAME
 from kconnect.metrics.document import metrics_document
-from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TaskCondition,
+    TaskId,
+    TaskState,
+)
 
 # One line of the exposition format, as its grammar says
 LINE = re.compile(
@@ -83,6 +92,22 @@ def view() -> WorkerView:
         },
         connector_starts=StartupCount(3, 1),
     )
+
+
+def test_each_condition_of_a_task_is_a_series_that_is_one_or_zero(view):
+    view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.NOT_COMMITTING, 1_700_000_000_000, 12, "no space")
+    text = prometheus_text(readings_of(view))
+    name = "kafka_connect_task_condition_metrics_condition"
+    found = re.findall(name + r'\{connector="in",task="0",condition="([^"]+)"\} (\d)', text)
+    assert dict(found) == {"stuck": "0", "retrying": "0", "not committing": "1", "lagging": "0", "healthy": "0"}
+    assert f'{name}_count{{connector="in",task="0"}} 12' in text
+    assert f'{name}_since_timestamp{{connector="in",task="0"}} 1700000000000' in text
+
+
+def test_a_task_that_has_ended_has_no_condition(view):
+    view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 0)
+    view.meters[TaskId("in", 0)].enter(10.0, RunState.FAILED)
+    assert "condition" not in prometheus_text(readings_of(view))
 
 
 class Hands:
@@ -184,6 +209,7 @@ def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
 
 def test_every_metric_is_collected_or_says_why_not(view):
     kafka = kafka_readings(KafkaView(is_available=True, since_answer_s=1.0, outages=0))
+    view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 1)
     readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka]
     collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)

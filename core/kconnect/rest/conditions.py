@@ -1,0 +1,160 @@
+"""Conditions of tasks beside their states, for who asks with `condition=true`; `GET /conditions` between workers.
+
+Who does not ask gets Java's bodies to the letter. Each worker knows the conditions of its own tasks alone, so that the
+one that is asked asks the others in turn, where the statuses say that tasks run there.
+Differs: Java has neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from kconnect.client.peers import Peers
+from kconnect.client.transport import Request
+from kconnect.errors import ConnectError
+from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
+from kconnect.rest.exchange import Answer, Call, Endpoint
+from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
+
+__all__ = ["CONDITION", "ENDPOINTS", "OtherWorkers", "with_condition", "with_conditions"]
+
+log = logging.getLogger(__name__)
+
+CONDITION: Final = Query("condition", "Whether to show how each task fares beside its state", boolean)
+"""A parameter that Java's workers do not look at."""
+
+# How long other workers have for their answers together: who looks at statuses does not wait for one that is away
+ANSWER_S: Final = 2.0
+# Not asked again for so long: a worker that did not answer, one of Java's, which has no such resource
+_AWAY_S: Final = 10.0
+_UNABLE_S: Final = 300.0
+_THREADS: Final = 8
+_JOIN_S: Final = 1.0
+_LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED, RunState.RESTARTING})
+
+
+def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
+    """The statuses, with the conditions of their tasks if the request asks for them."""
+    if not call.flag("condition"):
+        return list(statuses)
+    own = call.herder.task_conditions()
+    known = dict(own) | _of_others(call, own, ((status.name, task) for status in statuses for task in status.tasks))
+    return [
+        replace(status, tasks=tuple(_with(task, TaskId(status.name, task.id), known) for task in status.tasks))
+        for status in statuses
+    ]
+
+
+def with_condition(call: Call, task_id: TaskId, task: TaskState) -> TaskState:
+    """The same for one task."""
+    if not call.flag("condition"):
+        return task
+    own = call.herder.task_conditions()
+    return _with(task, task_id, dict(own) | _of_others(call, own, [(task_id.connector, task)]))
+
+
+def _with(task: TaskState, task_id: TaskId, known: Mapping[TaskId, TaskCondition]) -> TaskState:
+    condition = known.get(task_id) if task.state in _LIVE else None
+    return task if condition is None else replace(task, condition=condition)
+
+
+def _of_others(
+    call: Call, own: Mapping[TaskId, TaskCondition], tasks: Iterable[tuple[str, TaskState]]
+) -> dict[TaskId, TaskCondition]:
+    if call.others is None:
+        return {}
+    wanted = {task.worker_id for name, task in tasks if task.state in _LIVE and TaskId(name, task.id) not in own}
+    return dict(call.others.conditions(wanted - {call.herder.worker_id, ""}, call.headers))
+
+
+class OtherWorkers:
+    """Asks other workers how their tasks fare. Threads: any; `close` breaks off what is under way.
+
+    Who does not answer in time is left out, and left alone for a while: its tasks have no condition then.
+    """
+
+    def __init__(
+        self, peers: Peers, scheme: Callable[[], str], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._peers = peers
+        self._scheme = scheme
+        self._monotonic = monotonic
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
+        self._lock = threading.Lock()  # guards what is below
+        self._not_before_s: dict[str, float] = {}
+
+    def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
+        """Conditions of the tasks that these workers (host:port) run; `headers` say who asks."""
+        now_s = self._monotonic()
+        with self._lock:
+            asked = [worker for worker in worker_ids if self._not_before_s.get(worker, 0.0) <= now_s]
+        jobs: list[Future[dict[TaskId, TaskCondition]]] = [
+            self._pool.submit(self._ask, worker, headers) for worker in sorted(asked)
+        ]
+        done, _ = wait(jobs, ANSWER_S)
+        found: dict[TaskId, TaskCondition] = {}
+        for job in done:
+            found |= job.result()
+        return found
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._peers.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for thread in list(self._pool._threads):  # the executor offers no join with a deadline
+            thread.join(_JOIN_S)
+
+    def _ask(self, worker: str, headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
+        host, _, port = worker.rpartition(":")
+        url = f"{self._scheme()}://{f'[{host}]' if ':' in host else host}:{port}"
+        request = Request("GET", "/conditions", None, {"accept": "application/json", **headers})
+        try:
+            answer = self._peers.send(url, request)
+            if answer.status == 200:
+                return _read(orjson.loads(answer.body))
+            self._leave_alone(worker, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
+        except (ConnectError, KeyError, TypeError, ValueError) as err:
+            self._leave_alone(worker, _AWAY_S, err)
+        return {}
+
+    def _leave_alone(self, worker: str, for_s: float, why: object) -> None:
+        log.debug("Worker %s does not say how its tasks fare: %s", worker, why)
+        with self._lock:
+            self._not_before_s[worker] = self._monotonic() + for_s
+
+
+def list_conditions(call: Call) -> Answer:
+    """Of the tasks that this worker runs."""
+    found = call.herder.task_conditions()
+    return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in sorted(found)])
+
+
+def _read(body: Any) -> dict[TaskId, TaskCondition]:
+    """Errors: KeyError, TypeError, ValueError for another shape."""
+    return {
+        TaskId(str(item["connector"]), int(item["task"])): TaskCondition.from_json(item["condition"]) for item in body
+    }
+
+
+_CONDITION: Final[Schema] = ref("Condition")
+ENDPOINTS = (
+    Endpoint(
+        "/conditions",
+        {
+            "GET": Operation(
+                list_conditions,
+                "How the tasks fare that this worker runs",
+                {200: array_of(object_of({"connector": text, "task": integer, "condition": _CONDITION}))},
+            )
+        },
+        deadline_s=10,
+    ),
+)

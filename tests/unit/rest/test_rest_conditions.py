@@ -1,0 +1,63 @@
+"""How a task fares beside its state: for who asks, and Java's body for who does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.model import Condition, TargetState, TaskCondition, TaskId
+from kit.asgi import RestCaller
+from kit.memory_herder import MemoryHerder, file_source
+
+RETRYING = TaskCondition(Condition.RETRYING, 1_700_000_000_000, 12, "Lines.poll() raised X: no route")
+
+
+@pytest.fixture
+def herder():
+    herder = MemoryHerder()
+    for name in ("src", "other"):
+        herder.put_connector(name, file_source(name=name), replace=False)
+    herder.conditions[TaskId("src", 0)] = RETRYING
+    return herder
+
+
+@pytest.fixture
+def rest(herder):
+    caller = RestCaller(herder)
+    yield caller
+    caller.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/connectors/src/status", "/connectors?expand=status", "/connectors/src/tasks/0/status"]
+)
+def test_who_does_not_ask_gets_javas_body(rest, path):
+    assert b"condition" not in rest.ask("GET", path).body
+
+
+def test_who_asks_gets_it_with_each_task(rest):
+    shown = {
+        "name": "retrying",
+        "since_ms": 1_700_000_000_000,
+        "count": 12,
+        "cause": "Lines.poll() raised X: no route",
+    }
+    assert rest.ask("GET", "/connectors/src/status?condition=true").json["tasks"][0]["condition"] == shown
+    assert rest.ask("GET", "/connectors/src/tasks/0/status?condition=true").json["condition"] == shown
+    every = rest.ask("GET", "/connectors?expand=info&expand=status&condition=true").json
+    assert list(every["src"]) == ["info", "status"]
+    assert every["src"]["status"]["tasks"][0]["condition"] == shown
+    assert "condition" not in every["other"]["status"]["tasks"][0], "not known yet"
+
+
+def test_a_task_that_has_ended_has_none(rest, herder):
+    herder.traces["src"] = "boom"
+    assert "condition" not in rest.ask("GET", "/connectors/src/status?condition=true").json["tasks"][0]
+
+
+def test_a_paused_task_has_one(rest, herder):
+    herder.set_target_state("src", TargetState.PAUSED)
+    assert "condition" in rest.ask("GET", "/connectors/src/status?condition=true").json["tasks"][0]
+
+
+def test_a_worker_lists_those_of_its_own_tasks(rest):
+    assert rest.ask("GET", "/conditions").json == [{"connector": "src", "task": 0, "condition": RETRYING.to_json()}]
