@@ -12,10 +12,11 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from kconnect_cli.command_group import CommandGroup
 from kconnect_cli.exits import INTERRUPTED, READER_GONE
 from kconnect_cli.plain_values import HELP_OPTIONS, use_plain_values
 from kconnect_cli.session import (
@@ -51,7 +52,11 @@ _COMMANDS = (
     _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
     _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
     _Entry("distributed", "Run a worker of a cluster, which shares connectors with its other workers."),
-    _Entry("connectors", "List, show, create, apply, watch, pause, resume, stop, restart, delete.", ("connector",)),
+    _Entry(
+        "connectors",
+        "Create, apply, list, show, pause, resume, stop, restart, delete; their status and topics.",
+        ("connector",),
+    ),
     _Entry("tasks", "List, show, restart tasks of connectors.", ("task",)),
     _Entry("config", "Get, set, unset, edit settings of connectors."),
     _Entry("offsets", "Show, alter, reset, export, import offsets of connectors.", ("offset",)),
@@ -62,21 +67,26 @@ _COMMANDS = (
     _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("try", "Run one connector here, with no broker and no Spark: records stage by stage.", module="try_"),
-    _Entry("broker", "Start, stop, look at a Kafka broker for development."),
-    _Entry("plugins", "List, show, validate what a worker can run; make a project of your own.", ("plugin",)),
+    _Entry("broker", "Start, stop a Kafka broker for development; status tells whether it runs."),
+    _Entry("plugins", "List, show, validate what a worker can run; make a new project of your own.", ("plugin",)),
 )
 # What the completion scripts call: known, and shown nowhere.
 _HIDDEN = (_Entry("complete", "Candidates for the last word of a command line."),)
 _BY_NAME = {name: entry for entry in (*_COMMANDS, *_HIDDEN) for name in (entry.name, *entry.aliases)}
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(CommandGroup):
     """A group that knows its commands by name and help, and imports one when it is called."""
 
     def __init__(self, **settings: Any) -> None:  # whatever Typer passes to a group
         super().__init__(**settings)
         for entry in _COMMANDS:
             self.commands[entry.name] = TyperCommand(entry.name, help=entry.help)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other names of commands."""
+        return {alias: entry.name for entry in _COMMANDS for alias in entry.aliases}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # typer's own click types are private
         entry = _BY_NAME.get(cmd_name)
@@ -209,7 +219,8 @@ def _usage(session: CliSession, err: TyperException) -> int:
         return err.exit_code
     typer.secho(message, fg="red", err=True)
     ctx: typer.Context | None = getattr(err, "ctx", None)
-    session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help shows what it takes.")
+    shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows what it takes"
+    session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help {shows}.")
     return err.exit_code
 
 

@@ -43,8 +43,10 @@ class Change:
         return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
 
 
-def plan_changes(files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: bool) -> list[Change]:
-    """Changes that make connectors as the files say; with `prune`, connectors in no file are deleted.
+def plan_changes(
+    files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: tuple[str, ...] = ()
+) -> list[Change]:
+    """Changes that make connectors as the files say; those in no file whose name begins as `prune` says are deleted.
 
     Errors: ConfigError when two files give the same connector, or a masked secret is not there to be kept.
     """
@@ -58,8 +60,8 @@ def plan_changes(files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str,
             )
         old = live.get(file.name)
         changes[file.name] = Change(file.name, old, unmasked(file.name, file.config, old, str(file.path)), file)
-    if prune:
-        for name in sorted(set(live) - set(changes)):
+    for name in sorted(set(live) - set(changes)):
+        if prune and name.startswith(prune):
             changes[name] = Change(name, live[name], None)
     return list(changes.values())
 

@@ -27,12 +27,20 @@ __all__ = ["CLUSTER_OPTIONS", "ClusterOptions", "with_cluster"]
 _WORKER_HELP = "A worker's properties file: brokers, security, topics. [env var: KCONNECT_WORKER]"
 Worker = Annotated[str | None, typer.Option("--worker", metavar="FILE", help=_WORKER_HELP, show_default=False)]
 Brokers = Annotated[
-    str | None, typer.Option("--bootstrap-servers", help="Kafka brokers, host:port,...", show_default=False)
+    str | None, typer.Option("--bootstrap-servers", metavar="HOST:PORT,..", help="Kafka brokers.", show_default=False)
 ]
-Group = Annotated[str | None, typer.Option("--group-id", help="Group of the workers.", show_default=False)]
-ConfigTopic = Annotated[str | None, typer.Option("--config-topic", help="Topic of configs.", show_default=False)]
-StatusTopic = Annotated[str | None, typer.Option("--status-topic", help="Topic of statuses.", show_default=False)]
-OffsetTopic = Annotated[str | None, typer.Option("--offset-topic", help="Topic of offsets.", show_default=False)]
+Group = Annotated[
+    str | None, typer.Option("--group-id", metavar="GROUP", help="Group of the workers.", show_default=False)
+]
+ConfigTopic = Annotated[
+    str | None, typer.Option("--config-topic", metavar="TOPIC", help="Topic of configs.", show_default=False)
+]
+StatusTopic = Annotated[
+    str | None, typer.Option("--status-topic", metavar="TOPIC", help="Topic of statuses.", show_default=False)
+]
+OffsetTopic = Annotated[
+    str | None, typer.Option("--offset-topic", metavar="TOPIC", help="Topic of offsets.", show_default=False)
+]
 CommandConfig = Annotated[
     str | None,
     typer.Option("--command-config", metavar="FILE", help="Kafka client properties, for security.", show_default=False),

@@ -122,7 +122,7 @@ def _help(command: Any) -> str:  # as above
 class LiveNames:
     """Names of the cluster a line is meant for. Nothing is offered when it does not answer in time.
 
-    One request for each completion, all of it within half a second.
+    One request for each completion, or two, all of it within half a second.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -138,7 +138,7 @@ class LiveNames:
             "words": lambda seen: self._tasks(seen[0]) if seen else self._connectors(),
             "task": lambda seen: self._tasks(seen[0]) if seen else [],
             "keys": lambda seen: self._keys(seen[0]) if seen else [],
-            "pairs": lambda seen: [Candidate(f"{key.word}=") for key in self._keys(seen[0])] if seen else [],
+            "pairs": lambda seen: self._settings(seen[0]) if seen else [],
             "plugin": lambda _: self._plugins(),
             "logger": lambda _: [Candidate(name, str(found["level"])) for name, found in self._ask("loggers").items()],
             "level": lambda _: [Candidate(level) for level in _LEVELS],
@@ -195,6 +195,15 @@ class LiveNames:
     def _keys(self, name: str) -> list[Candidate]:
         return [Candidate(key) for key in sorted(self._ask("connector_config", name) or ())]
 
+    def _settings(self, name: str) -> list[Candidate]:
+        """`KEY=` of what a connector has, and of everything that its class takes."""
+        config = self._ask("connector_config", name)
+        if not config:
+            return []
+        known = self._ask("plugin_config", config["connector.class"]) if "connector.class" in config else ()
+        told = {str(row["name"]): _first_sentence(row.get("documentation")) for row in known or ()}
+        return [Candidate(f"{key}=", told.get(key, "")) for key in sorted({*config, *told})]
+
     def _plugins(self) -> list[Candidate]:
         return [Candidate(str(row["class"]), str(row["type"])) for row in self._ask("plugins") or ()]
 
@@ -235,6 +244,10 @@ _SETTINGS = {
 }
 _STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED")
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+
+
+def _first_sentence(text: object) -> str:
+    return " ".join(str(text or "").split()).partition(". ")[0][:100]
 
 
 def _after(option: str, words: Sequence[str]) -> str | None:

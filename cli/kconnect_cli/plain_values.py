@@ -22,11 +22,29 @@ def use_plain_values(command: Any) -> None:  # typer's own click types are priva
     # The option --help is made on the first call, and kept
     help_option = command.get_help_option(typer.Context(command, help_option_names=HELP_OPTIONS))
     for param in [*command.params, *([help_option] if help_option else [])]:
+        _show_plainly(param)
         parse = _parser_of(getattr(param, "type_descriptor", None))
         if parse is not None:
             param._runtime_param = _PlainValue(parse)  # read by typer.core; if it were not, only time would be lost
     for child in getattr(command, "commands", {}).values():
         use_plain_values(child)
+
+
+def _show_plainly(param: Any) -> None:  # as above
+    """What help says of a value: a word of ours, never `<list[str]>`, the name of a Python type."""
+    if param.param_type_name == "argument":
+        param.display_type_rich = lambda ctx: ""
+        metavar = param.metavar or ""
+        if metavar.startswith("["):  # says itself what may be left out
+            param._usage_display_name = lambda: metavar
+        return
+    param._get_number_range_help_str = lambda: ""
+    if param.metavar is None and not param.is_flag:
+        kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            param.metavar = "|".join(str(member.value) for member in kind)
+        else:
+            param.metavar = "NUMBER" if kind in (int, float) else "TEXT"
 
 
 class _PlainValue:

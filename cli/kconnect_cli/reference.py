@@ -171,10 +171,13 @@ def _metavar(param: Any) -> str:  # as above
 def _parameter_row(param: Any) -> tuple[str, str, str]:  # as above
     if param.param_type_name == "argument":
         return f"`{_metavar(param)}`", "", str(param.help or "")
-    names = ", ".join(f"`{name}`" for name in sorted(param.opts, key=len, reverse=True))
+    flags = [*sorted(param.opts, key=len, reverse=True), *param.secondary_opts]
+    names = ", ".join(f"`{name}`" for name in flags)
     if param.metavar:
         names += f" {param.metavar}"
     default = "" if param.default in (None, False, ()) or callable(param.default) else f"`{param.default}`"
+    if param.secondary_opts:
+        default = f"`{(param.opts if param.default else param.secondary_opts)[0]}`"
     return names, default, str(param.help or "")
 
 

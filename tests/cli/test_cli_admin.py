@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from kconnect.model import ConnectorOffset, TargetState
+from kconnect_cli.app import app
 from kit.memory_herder import file_source
 from kit.pace import ample_s, ended
 from kit.ports import free_port
@@ -277,8 +280,13 @@ def test_verbose_shows_the_trace(connect):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("conectors",), "Did you mean 'connectors'?"),
-        (("connectors", "lst"), "No such command 'lst'. Did you mean 'list'?"),
+        (("conectors",), "No such command 'conectors'. Did you mean: connect connectors?"),
+        (("connectors", "lst"), "No such command 'lst'. Did you mean: connect connectors list?"),
+        (("status",), "No such command 'status'. Did you mean: connect connectors status"),
+        (("describe", "connector", "orders"), "Did you mean: connect connectors show?"),
+        (("connector", "get"), "Did you mean: connect connectors list, connect connectors show?"),
+        (("doctor",), "Did you mean: connect topics doctor?"),
+        (("topics", "config", "patch"), "Did you mean: connect topics config put"),
         (("config", "get"), "Missing argument 'NAME'."),
         (("connectors", "list", "-o", "xml"), "'xml' is not one of table, json, yaml, name"),
         (("connectors", "restart", "a", "--task", "x"), "'x' is not a whole number"),
@@ -289,7 +297,32 @@ def test_a_wrong_command_line_is_code_2_with_a_hint(connect, args, said):
     code, out, err = connect(*args)
     assert (code, out) == (2, "")
     assert said in err
-    assert "--help shows what it takes." in err
+    assert "--help shows what it takes." in err or "--help lists the commands." in err
+
+
+def test_help_names_no_types_of_python_and_no_option_without_a_word_for_its_value(connect):
+    for path in commands_below(get_command(app), ()):
+        out = connect(*path, "--help")[1]
+        for internal in ("<", " TEXT", " NUMBER..", "True", "False", "None", "[[", "x>="):
+            assert internal not in re.sub(r"source <\(connect", "", out), f"{internal} in help of {' '.join(path)}"
+
+
+@pytest.mark.parametrize(
+    "group", ["connectors", "tasks", "config", "offsets", "cluster", "loggers", "contexts", "broker", "plugins"]
+)
+def test_the_line_of_a_group_lists_commands_that_it_has(connect, group):
+    line = next(line for line in connect("--help")[1].splitlines() if line.startswith(f"  {group} "))
+    words = set(re.findall(r"[a-z-]+", line.lower().removeprefix(f"  {group} ")))
+    has = set(get_command(app).get_command(None, group).commands)
+    assert len(words & has) >= min(len(has), 4), f"{line}: of {sorted(has)}"
+    verbs = {"watch", "describe", "start", "stop", "list", "show", "get", "set", "edit", "delete", "create", "add"}
+    assert not (words & verbs) - has, line
+
+
+def commands_below(command, path):
+    yield path
+    for name in getattr(command, "commands", ()):
+        yield from commands_below(command.get_command(None, name), (*path, name))
 
 
 # What a command may load from outside the standard library: each of these is there because the bench of commands

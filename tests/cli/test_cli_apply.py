@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -44,7 +45,7 @@ def test_apply_sends_only_what_differs(connect, herder, files):
 
 def test_a_dry_run_shows_the_diff_changes_nothing_and_says_so_by_its_code(connect, herder, files):
     herder.calls.clear()
-    code, out, _ = connect("connectors", "apply", "-f", str(files), "--dry-run", "--prune")
+    code, out, _ = connect("connectors", "apply", "-f", str(files), "--dry-run")
     assert code == 1
     assert "update orders\n  - topic = t\n  + topic = other\n" in out
     assert "create fresh\n  + connector.class = FileStreamSource\n" in out
@@ -63,17 +64,47 @@ def test_a_dry_run_as_json_has_a_stable_shape(connect, files):
     }
 
 
-def test_prune_deletes_what_stands_in_no_file_and_asks_first(connect, herder, tmp_path):
+def test_prune_deletes_what_is_in_no_file_and_begins_with_the_prefix_and_asks_first(connect, herder, tmp_path):
+    herder.put_connector("team-a-old", file_source(name="team-a-old"), replace=False)
     path = write(tmp_path / "one", "orders", file_source())
-    code, _, err = connect("connectors", "apply", "-f", path, "--prune")
+    prune = ("connectors", "apply", "-f", path, "--prune", "--prefix", "team-a-")
+    code, _, err = connect(*prune)
     assert code == 2
-    assert "Delete lines at http" in err
-    assert "lines" in herder.known
-    assert connect("connectors", "apply", "-f", path, "--prune", "--yes")[::2] == (
-        0,
-        "unchanged orders\ndeleted lines\n",
-    )
-    assert sorted(herder.known) == ["orders"]
+    assert re.search(r"Delete team-a-old at http\S+, which are in no file\?", err)
+    assert "team-a-old" in herder.known
+    assert connect(*prune, "--dry-run")[1].startswith("delete team-a-old\n")
+    assert connect(*prune, "--yes")[::2] == (0, "unchanged orders\ndeleted team-a-old\n")
+    assert sorted(herder.known) == ["lines", "orders"], "lines is somebody else's"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--prune",), "--prune without --prefix would also delete connectors that others made\nHint: --prefix PREFIX"),
+        (("--prune", "--prefix", ""), "--prefix is empty"),
+        (("--prefix", "a"), "--prefix is for --prune only"),
+    ],
+)
+def test_prune_says_whose_connectors_it_may_delete_or_does_nothing(connect, herder, tmp_path, args, said):
+    path = write(tmp_path / "one", "fresh", file_source())
+    herder.calls.clear()
+    code, _, err = connect("connectors", "apply", "-f", path, "--yes", *args)
+    assert (code, changed(herder)) == (2, [])
+    assert said in err
+
+
+def test_delete_takes_files_and_a_prefix_and_refuses_all_that_others_made_too(connect, herder, tmp_path):
+    path = write(tmp_path / "one", "orders", file_source())
+    for all_ in (("--all",), ("--all", "--failed")):
+        code, _, err = connect("connectors", "delete", "--yes", *all_)
+        assert code == 2
+        assert "--all would delete every connector of the cluster, whoever made it\nHint: Choose yours" in err
+    assert sorted(herder.known) == ["lines", "orders"]
+    assert connect("connectors", "delete", "--yes", "-f", path)[::2] == (0, "deleted orders\n")
+    assert connect("connectors", "delete", "--yes", "--prefix", "x", "--prefix", "lin")[::2] == (0, "deleted lines\n")
+    code, _, err = connect("connectors", "delete", "--yes", "--prefix", "lin")
+    assert (code, "begins with lin." in err) == (0, True)
+    assert connect("connectors", "delete", "--yes", "--prefix", "lin", "orders")[0] == 2
 
 
 def test_several_files_and_a_refused_one_does_not_keep_the_others(connect, herder, tmp_path):

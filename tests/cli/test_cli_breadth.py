@@ -51,10 +51,10 @@ def test_names_expressions_and_states_choose_connectors(connect, herder, args, s
     [
         ((), 2, "Missing argument 'NAME'."),
         (("--failed",), 2, "Missing argument 'NAME'."),
-        (("--all", "orders"), 2, "--all goes with no names"),
-        (("-e", "("), 2, "( is no regular expression"),
+        (("--all", "orders"), 2, "--all cannot be combined with names"),
+        (("-e", "("), 2, "( is not a regular expression"),
         (("-e", "order"), 3, "No connector matches order"),
-        (("--all", "--state", "SLEEPING"), 2, "--state SLEEPING is no state"),
+        (("--all", "--state", "SLEEPING"), 2, "Unknown state: SLEEPING"),
     ],
 )
 def test_a_selection_that_makes_no_sense_changes_nothing(connect, herder, args, code, said):
@@ -358,7 +358,7 @@ def test_a_contexts_password_is_never_shown(connect, url, monkeypatch, tmp_path)
         (("http://h", "--password-env", "X"), "has a password and no user"),
         (("https://h", "--ca", "/no/ca.pem"), "/no/ca.pem is not a file"),
         (("https://h", "--key", "/etc/hosts"), "has a key and no certificate"),
-        (("http://h", "--user", "ann", "--password"), "no terminal to ask"),
+        (("http://h", "--user", "ann", "--password"), "there is no terminal"),
     ],
 )
 def test_a_context_that_makes_no_sense_is_refused(connect, args, said):
@@ -411,10 +411,10 @@ def test_scripts_are_printed_for_each_shell(connect, shell):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("task", "lst"), "Did you mean 'list'?"),
-        (("contxts",), "Did you mean 'contexts'?"),
+        (("task", "lst"), "Did you mean: connect tasks list?"),
+        (("contxts",), "Did you mean: connect contexts?"),
         (("connectors", "list", "--regxp"), "--regexp"),
-        (("plugins", "lst"), "Did you mean 'list'?"),
+        (("plugins", "lst"), "Did you mean: connect plugins list?"),
     ],
 )
 def test_wrong_words_have_suggestions(connect, args, said):

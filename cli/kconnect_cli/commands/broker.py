@@ -23,7 +23,9 @@ NOT_RUNNING = 3
 # A JVM that ends on SIGTERM: `connect broker stop` from elsewhere
 _STOPPED_BY_SIGTERM = 143
 
-app = command_group("Start, stop, look at a real Kafka broker for development: one node, from Kafka's Maven artifacts.")
+app = command_group(
+    "Start, stop a real Kafka broker for development; status tells whether it runs. One node, from Kafka's Maven artifacts."
+)
 
 Data = Annotated[
     Path | None,

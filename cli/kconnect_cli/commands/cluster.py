@@ -19,7 +19,7 @@ from kconnect_cli.session import CliSession
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
 _DEFAULT_LIMIT = 20
-_Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many, the last ones.")]
+_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many of the last ones to show.")]
 
 
 @app.command()

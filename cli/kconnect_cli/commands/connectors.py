@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorInfo, ConnectorStatus
     from kconnect_cli.changes import Mask
 
-app = command_group("List, show, create, apply, watch, pause, resume, stop, restart, delete connectors.")
+app = command_group(
+    "Create, apply, list, show, pause, resume, stop, restart, delete connectors; their status and topics."
+)
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
@@ -88,7 +90,7 @@ def create(
         list[str] | None,
         typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
     ] = None,
-    more: Annotated[list[str] | None, typer.Option("--file", "-f", help="The same as FILE.")] = None,
+    more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
 ) -> None:
     """Create connectors from files."""
     from kconnect_cli.files import read_connector_file
@@ -143,7 +145,7 @@ def restart(
     session: CliSession,
     names: list[str],
     selection: Selection,
-    task: Annotated[int | None, typer.Option("--task", metavar="NUMBER", help="Restart this task only.")] = None,
+    task: Annotated[int | None, typer.Option("--task", metavar="TASK", help="Restart this task only.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
 ) -> None:
@@ -172,12 +174,27 @@ def restart(
 @with_direct
 @with_selection
 def delete(
-    session: CliSession, names: list[str], dry_run: DryRun = False, yes: Yes = False, force: Force = False
+    session: CliSession,
+    names: list[str],
+    selection: Selection,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE|DIR", help="The connectors of these files.", show_default=False),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    force: Force = False,
 ) -> None:
-    """Delete connectors. Their offsets stay: one created again under the name goes on there.
+    """Delete connectors. Their offsets stay: one created again under the name continues there.
 
+    `-f` deletes what files name, `--prefix` what begins so. `--all` alone is refused: it takes what others made, too.
     With --direct also one whose name REST cannot address.
     """
+    if selection.all and not selection.prefixes:
+        raise UsageProblem(
+            "--all would delete every connector of the cluster, whoever made it",
+            hint="Choose yours: names, -f FILE, or --prefix PREFIX. All of them, really: --regexp '.*'.",
+        )
     if _is_done_directly(session, names, "delete", dry_run=dry_run, yes=yes, force=force):
         return
     if names:

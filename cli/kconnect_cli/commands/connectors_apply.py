@@ -13,6 +13,7 @@ from kconnect_cli.changes import Change, change_text, change_to_json, plan_chang
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.output import Format, is_coloured, write_object, write_text
 from kconnect_cli.secrets_shown import Masker
+from kconnect_cli.selection import checked_prefixes
 from kconnect_cli.session import CliSession, Yes, with_session
 
 __all__ = ["apply", "say_changes"]
@@ -26,30 +27,55 @@ def apply(
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete connectors that stand in no file.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete connectors that are in no file; only those of --prefix.")
+    ] = False,
+    prefix: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prefix",
+            metavar="PREFIX",
+            help="With --prune: names of your connectors begin with it; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Create and update connectors so that they match the files; what already matches stays as it is.
 
     Exit code: 0 when all is as the files say. With --dry-run 1 when something would change. Takes what
-    `connectors show -o json` prints; a masked secret stands for the one that is there.
+    `connectors show -o json` prints; a masked secret stands for the one that is there. --prune deletes what no file
+    names: a cluster is shared, so only connectors whose name begins with --prefix.
     """
     from kconnect_cli.files import read_connector_files
 
+    mine = _pruned(prune, prefix)
     chosen = [*(paths or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
     files = [file for path in chosen for file in read_connector_files(path)]
     live = {name: info.config for name, info in session.client.connector_infos().items()}
-    changes = plan_changes(files, live, prune=prune)
+    changes = plan_changes(files, live, prune=mine)
     if dry_run:
         say_changes(session, changes)
         if any(change.action != "unchanged" for change in changes):
             raise typer.Exit(FAILED)
         return
     if doomed := [change.name for change in changes if change.action == "delete"]:
-        session.confirm(f"Delete {', '.join(doomed)} at {session.url}, which stand in no file?", yes=yes)
+        session.confirm(f"Delete {', '.join(doomed)} at {session.url}, which are in no file?", yes=yes)
     _carry_out(session, changes)
+
+
+def _pruned(prune: bool, prefixes: Sequence[str] | None) -> tuple[str, ...]:
+    """What the names of connectors begin with that may be deleted. Errors: UsageProblem: all would be others' too."""
+    if prune and not prefixes:
+        raise UsageProblem(
+            "--prune without --prefix would also delete connectors that others made",
+            hint="--prefix PREFIX says which are yours: those whose name begins with it.",
+        )
+    if prefixes and not prune:
+        raise UsageProblem("--prefix is for --prune only", hint="Add --prune, or leave out --prefix.")
+    return checked_prefixes(prefixes)
 
 
 def say_changes(session: CliSession, changes: Sequence[Change]) -> None:

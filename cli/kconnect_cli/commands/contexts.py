@@ -189,7 +189,8 @@ def _password(session: CliSession, question: str, *, ask: bool, stdin: bool = Fa
     found = session.ask_password(question)
     if found is None:
         raise UsageProblem(
-            "Cannot ask for the password: no terminal", hint="--password-stdin and --key-password-stdin read it."
+            "Cannot ask for the password: there is no terminal",
+            hint="--password-stdin and --key-password-stdin read it.",
         )
     return found
 

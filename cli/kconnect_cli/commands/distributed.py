@@ -39,7 +39,9 @@ def distributed(
     ],
     broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
-    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    log_level: Annotated[
+        str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
+    ] = "INFO",
     verbose: Verbose = False,
 ) -> None:
     """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.

@@ -56,7 +56,9 @@ def set_(
     session: CliSession,
     logger: _Logger,
     level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(_LEVELS), show_default=False)],
-    scope: Annotated[str, typer.Option("--scope", help="worker, or cluster for every worker.")] = "worker",
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="SCOPE", help="worker, or cluster for every worker.")
+    ] = "worker",
 ) -> None:
     """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
     if level.upper() not in _LEVELS:

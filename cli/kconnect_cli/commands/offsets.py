@@ -71,7 +71,9 @@ def show(session: CliSession, names: list[str], selection: Selection) -> None:
 @with_direct
 def alter(
     session: CliSession,
-    file: Annotated[str, typer.Option("--file", "-f", help="JSON as `show -o json` prints it; - reads stdin.")],
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="JSON as `show -o json` prints it; - reads stdin.")
+    ],
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME", help="Connector names; by default all that FILE names.", show_default=False),

@@ -8,12 +8,12 @@ from kconnect_cli.commands.plugins_admin import list_, show, validate
 
 __all__ = ["app"]
 
-app = command_group("List, show, validate what a worker can run; make a project for connectors of your own.")
+app = command_group("List, show, validate what a worker can run; make a new project for connectors of your own.")
 
 
 @app.callback()
 def _plugins() -> None:
-    """List, show, validate what a worker can run; make a project for connectors of your own."""
+    """List, show, validate what a worker can run; make a new project for connectors of your own."""
 
 
 app.command("list")(list_)

@@ -54,7 +54,9 @@ def list_(
 def show(
     session: CliSession,
     plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="Class or short name.", show_default=False)],
-    version: Annotated[str | None, typer.Option("--version", help="A version, or a range of versions.")] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", metavar="VERSION", help="A version, or a range of versions.")
+    ] = None,
 ) -> None:
     """Show the settings of a plugin: type, default, importance, what each does."""
     try:

@@ -51,7 +51,9 @@ def standalone(
     broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Follow connector files: create, update, delete.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
-    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    log_level: Annotated[
+        str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
+    ] = "INFO",
     verbose: Verbose = False,
 ) -> None:
     """Run a worker in this process, its REST server, and its tasks in Spark, until Ctrl-C or SIGTERM.

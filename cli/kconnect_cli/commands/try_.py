@@ -47,8 +47,10 @@ def try_(
         InputFormat,
         typer.Option("--format", help="lines: each line is a value. records: JSON with topic, key, value, headers."),
     ] = InputFormat.LINES,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many records.")] = 10,
-    timeout_s: Annotated[float, typer.Option("--timeout", min=0.0, help="How long to wait for a source, in s.")] = 5.0,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many records at most.")] = 10,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.0, help="How long to wait for a source, in seconds.")
+    ] = 5.0,
     worker: Annotated[
         Path | None,
         typer.Option("--worker", metavar="FILE", help="A worker's file, for its converters.", show_default=False),

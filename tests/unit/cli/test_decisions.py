@@ -233,10 +233,10 @@ def test_a_state_is_that_of_the_connector_or_of_a_task():
 def test_changes_are_what_differs_and_keep_masked_secrets():
     live = {"a": {"name": "a", "x": "1", "password": "s"}, "b": {"name": "b"}}
     file = ConnectorFile(Path("f.json"), "a", {"name": "a", "x": "2", "password": "[hidden]"})
-    update, delete = plan_changes([file], live, prune=True)
+    update, delete = plan_changes([file], live, prune=("b",))
     assert (update.action, update.keys, update.new["password"]) == ("update", ["x"], "s")
     assert (delete.action, delete.name) == ("delete", "b")
-    assert plan_changes([file], live, prune=False) == [update]
+    assert plan_changes([file], live) == [update]
     assert change_to_json(update, dict)["settings"] == [{"key": "x", "old": "1", "new": "2"}]
     assert change_text(update, dict, colour=False) == "update a\n  - x = 1\n  + x = 2\n"
     assert "\x1b[31m  - x = 1\x1b[0m" in change_text(update, dict, colour=True)
