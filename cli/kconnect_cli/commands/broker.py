@@ -24,7 +24,7 @@ NOT_RUNNING = 3
 _STOPPED_BY_SIGTERM = 143
 
 app = command_group(
-    "Start, stop a real Kafka broker for development; status tells whether it runs. One node, from Kafka's Maven artifacts."
+    "Start, stop a real Kafka broker for development; status tells whether it runs. One node, of Kafka's jars."
 )
 
 Data = Annotated[

@@ -30,7 +30,9 @@ class _KafkaGroups:
         self._timeout_setting = timeout_setting
 
     def list_offsets(self, group: str) -> dict[TopicPartition, int]:
-        return self._admin.group_offsets(group, self._timeout_s)
+        from kconnect.herder.group_offset_fetch import fetch_group_offsets
+
+        return fetch_group_offsets(self._settings, group, self._timeout_s, timeout_setting=self._timeout_setting)
 
     def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         self._admin.alter_group_offsets(group, offsets, self._timeout_s)

@@ -15,6 +15,7 @@ from kconnect.herder.membership.frames import (
     JoinGroup,
     KnownBrokers,
     LeaveGroup,
+    OffsetFetch,
     SyncGroup,
     frame_of,
     opened,
@@ -53,6 +54,7 @@ JOINED_5 = "00000007 00000000 0000 00000004 000973657373696f6e6564 00036d2d31 00
         (Authenticate(b"tok"), 1, "00000013002400010000000700026d6500000003746f6b"),
         (ApiVersions(), 0, "0000000c001200000000000700026d65"),
         (KnownBrokers(), 1, "00000010000300010000000700026d6500000000"),
+        (OffsetFetch("g"), 2, "00000013000900020000000700026d65000167ffffffff"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str | int) else str(value)[:3],
 )

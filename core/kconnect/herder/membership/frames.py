@@ -29,7 +29,9 @@ __all__ = [
     "KnownBrokers",
     "LeaveGroup",
     "OffsetDelete",
+    "OffsetFetch",
     "OffsetsDeleted",
+    "OffsetsFetched",
     "Request",
     "SyncGroup",
     "Synced",
@@ -362,3 +364,36 @@ class OffsetDelete(Request[OffsetsDeleted]):
                 number = data.number(">i")
                 errors[topic, number] = data.number(">h")
         return OffsetsDeleted(error, errors)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsFetched:
+    """`error` is of the whole request. An offset below zero is none."""
+
+    error: int
+    offsets: Mapping[tuple[str, int], int]
+    errors: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetch(Request[OffsetsFetched]):
+    """All committed offsets of a group, of whatever topics."""
+
+    key = 9
+    versions = (2,)
+    group_id: str
+
+    def write(self, out: Writer, version: int) -> None:
+        out.string(self.group_id)
+        out.count(-1)
+
+    def read(self, data: Reader, version: int) -> OffsetsFetched:
+        offsets, errors = {}, {}
+        for _ in range(data.count()):
+            topic = data.text()
+            for _ in range(data.count()):
+                number = data.number(">i")
+                offsets[topic, number] = data.number(">q")
+                data.text()
+                errors[topic, number] = data.number(">h")
+        return OffsetsFetched(data.number(">h"), offsets, errors)
