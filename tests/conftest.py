@@ -103,6 +103,14 @@ def _nothing_left_behind() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_archive_in_the_background() -> Iterator[None]:
+    """Workers and brokers of tests use class archives and make none: their makers would outlive the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KCONNECT_MAKE_CLASS_ARCHIVE", "no")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _no_temporary_files_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Temporary files of the run and of the processes it starts go to one folder; ours must be gone at the end."""
     folder = tmp_path_factory.mktemp("tmp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -118,8 +118,10 @@ def end_offsets(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
 
 
 @contextlib.contextmanager
-def running(side: str, ground: Ground, name: str, *connectors: dict[str, str]) -> Iterator[tuple[Side, float]]:
-    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors)
+def running(
+    side: str, ground: Ground, name: str, *connectors: dict[str, str], env: Mapping[str, str] | None = None
+) -> Iterator[tuple[Side, float]]:
+    worker = SIDES[side](ground.folder / name, ground.bootstrap, *connectors, env=env)
     try:
         yield worker, worker.start()
     except (RuntimeError, TimeoutError) as err:

@@ -54,7 +54,10 @@ class Side(Protocol):
 class JavaSide:
     """Java Connect with the JVM options of its release."""
 
-    def __init__(self, folder: Path, bootstrap: str, *connectors: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, *connectors: Mapping[str, str], env: Mapping[str, str] | None = None
+    ) -> None:
+        assert env is None, "kit.java_connect starts it in our own environment"
         self._worker = JavaConnect(
             folder, bootstrap, worker=_WORKER, connectors=connectors, jvm_options=RELEASE_JVM_OPTIONS
         )
@@ -83,8 +86,11 @@ class JavaSide:
 class OurSide:
     """Our worker, by the command a user types."""
 
-    def __init__(self, folder: Path, bootstrap: str, *connectors: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, *connectors: Mapping[str, str], env: Mapping[str, str] | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._env = env
         self._folder = folder
         self.url = f"http://127.0.0.1:{free_port()}"
         settings = _WORKER | {
@@ -112,6 +118,7 @@ class OurSide:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._folder,
+                env=self._env,
                 start_new_session=True,
             )
         return began

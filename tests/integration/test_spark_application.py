@@ -15,10 +15,9 @@ import pytest
 import kconnect
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
-from kconnect.spark.archive import _checksum
 from kconnect.spark.session import SparkApplication
 from kit.launchers import SeenEvents, await_slots, journal_spec
-from kit.pace import ample_s, now
+from kit.pace import now
 from kit.spark_cluster import bare_interpreter
 from kit.waiting import eventually
 
@@ -173,43 +172,19 @@ def test_another_minor_version_of_python_is_one_sentence_with_both_versions(tmp_
     assert "\n" not in failure
 
 
-def test_a_broken_class_archive_does_not_break_the_start(tmp_path, monkeypatch):
+def test_a_broken_class_archive_does_not_break_the_start(tmp_path):
     """One with the right checksum, so that only the JVM can find out; it crashes on it."""
-    real = SparkApplication(SparkSettings())
-    with real.claim_archive():
-        identity = real.archive
-    junk = os.urandom(1 << 20)
-    folder = tmp_path / "jvm"
-    folder.mkdir()
-    broken = folder / f"{identity._stem}-x.jsa"
-    broken.write_bytes(junk)
-    broken = broken.rename(folder / f"{identity._stem}-{_checksum(broken)}.jsa")
-    launcher = SparkLauncher(SparkSettings(slots=1, cache=tmp_path))
+    settings = SparkSettings(slots=1, cache=tmp_path)
+    archive = SparkApplication(settings).archive
+    with archive.sole_maker(0.0):
+        archive.unfinished.write_bytes(os.urandom(1 << 20))
+        archive.finish()
+    launcher = SparkLauncher(settings)
     launcher.start(SeenEvents())
     try:
         await_slots(launcher)
     finally:
         launcher.stop(10.0)
-
-
-def test_the_class_archive_is_made_and_found_by_the_next(tmp_path):
-    stay, worker = os.pipe()  # it lives as long as its standard input is open
-    made = subprocess.run(
-        [sys.executable, "-m", "kconnect.spark.make_archive", str(tmp_path)],
-        stdin=stay,
-        capture_output=True,
-        timeout=ample_s(100),
-    )
-
-    os.close(stay)
-    os.close(worker)
-
-    assert made.returncode == 0, made.stderr
-    app = SparkApplication(SparkSettings(cache=tmp_path))
-    with app.claim_archive() as still_to_make:
-        assert not still_to_make
-    assert app.archive.path is not None
-    assert app.archive.path.stat().st_size > 10_000_000
 
 
 def _runs(process: psutil.Process) -> bool:

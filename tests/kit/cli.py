@@ -38,9 +38,10 @@ def connect_command() -> list[str]:
 
 def cli_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a user with an empty HOME, who shares only the cache of Kafka's jars."""
-    ours = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_", "PYTHONUNBUFFERED")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-    return kept | {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "NO_COLOR": "1"} | dict(env or {})
+    strangers = ("XDG_", "KCONNECT_", "COLUMNS", "PYTEST_", "PYTHONUNBUFFERED")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(strangers)}
+    ours = {"HOME": str(home), "KCONNECT_CACHE": str(cache_folder()), "KCONNECT_MAKE_CLASS_ARCHIVE": "no"}
+    return kept | ours | {"NO_COLOR": "1"} | dict(env or {})
 
 
 def cli_run(

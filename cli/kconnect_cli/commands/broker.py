@@ -17,7 +17,9 @@ from kconnect_cli.signals import signals_raise
 if TYPE_CHECKING:
     from kconnect.devbroker import BrokerStatus, DevBroker
 
-__all__ = ["FetchTalk", "app"]
+__all__ = ["PREPARING", "FetchTalk", "app", "tell_preparation"]
+
+PREPARING = "Preparing Kafka's class archive once, in the background; the broker starts 1 s faster after it"
 
 NOT_RUNNING = 3
 # A JVM that ends on SIGTERM: `connect broker stop` from elsewhere
@@ -57,6 +59,7 @@ def start(
     with signals_raise():
         broker.start()
         session.say(f"Kafka is ready: bootstrap.servers={broker.bootstrap} (data in {broker.folder.path})")
+        tell_preparation(session, broker)
         if detach:
             broker.detach()
             session.say(f"It runs on; stop it with: connect broker stop{f' --data {data}' if data else ''}")
@@ -88,6 +91,12 @@ def status(ctx: typer.Context, data: Data = None, output: Output = None, verbose
     _show(session, found)
     if found.state != "RUNNING":
         raise typer.Exit(NOT_RUNNING)
+
+
+def tell_preparation(session: CliSession, broker: DevBroker) -> None:
+    """Say that a process runs in the background, if this start began one."""
+    if broker.prepares_archive:
+        session.say(PREPARING)
 
 
 class FetchTalk:

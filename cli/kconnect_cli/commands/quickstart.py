@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from kconnect.errors import TimedOutError
-from kconnect_cli.commands.broker import FetchTalk
+from kconnect_cli.commands.broker import FetchTalk, tell_preparation
 from kconnect_cli.output import write_text
 from kconnect_cli.session import CliSession, Verbose, session_of
 from kconnect_cli.signals import signals_raise
@@ -129,7 +129,9 @@ def _show_burst(session: CliSession, places: _Places) -> None:
 def _start_broker(session: CliSession, stack: ExitStack, places: _Places) -> DevBroker:
     from kconnect.devbroker import DevBroker
 
-    return stack.enter_context(DevBroker(_free_port(), places.folder / "broker", progress=FetchTalk(session)))
+    broker = stack.enter_context(DevBroker(_free_port(), places.folder / "broker", progress=FetchTalk(session)))
+    tell_preparation(session, broker)
+    return broker
 
 
 def _free_port() -> int:

@@ -100,11 +100,13 @@ def live_view(
 
 def start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:
     from kconnect.devbroker import DevBroker
-    from kconnect_cli.commands.broker import FetchTalk
+    from kconnect_cli.commands.broker import PREPARING, FetchTalk
 
     port = broker_port(properties.get("bootstrap.servers", ""))
     running = stack.enter_context(DevBroker(port, progress=FetchTalk(session_of(ctx))))
     log.info("Kafka is ready at %s, its data in %s", running.bootstrap, running.folder.path)
+    if running.prepares_archive:
+        log.info("%s", PREPARING)
 
 
 def broker_port(bootstrap: str) -> int:

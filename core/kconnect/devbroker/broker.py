@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import signal
 import socket
@@ -16,15 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from kconnect.devbroker import archive
+from kconnect.class_archive import ClassArchive, make_in_background
+from kconnect.devbroker.archive import QUIET, broker_archive
 from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
 from kconnect.devbroker.jars import JarSet, Progress
 from kconnect.devbroker.wire import ask_broker
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
-from kconnect.folders import data_folder
+from kconnect.folders import cache_folder, data_folder
 from kconnect.java import Java, find_java
 
-__all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder"]
+__all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder", "free_port"]
+
+log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9092
 _HOST = "127.0.0.1"
@@ -95,6 +99,8 @@ class DevBroker:
         self._listeners = dict(listeners or {})
         self._jvm_options = tuple(jvm_options)
         self._progress = progress
+        self.prepares_archive = False
+        """Whether this start began to make the class archive, in the background."""
         self._process: subprocess.Popen[bytes] | None = None
         self._pause = threading.Event()
 
@@ -124,18 +130,19 @@ class DevBroker:
         with self.folder.hold() as lock:
             try:
                 command = self._prepare(java, jars)
-                archived, archive_options = archive.options(java, jars, command)
-                with self._new_log() as log:
+                archive = self._archive(cache_folder(), java, jars)
+                flags = [*archive.flags(), *QUIET] if archive else QUIET
+                with self._new_log() as output:
                     self._process = subprocess.Popen(
-                        [command[0], *archive_options, *command[1:]],
+                        [command[0], *flags, *command[1:]],
                         stdin=subprocess.DEVNULL,
-                        stdout=log,
+                        stdout=output,
                         stderr=subprocess.STDOUT,
                         cwd=self.folder.path,
                         start_new_session=True,
                         pass_fds=(lock.fileno(),),
                     )
-                self.folder.write_running(lock, Running(self._process.pid, self.port, self.bootstrap, archived))
+                self.folder.write_running(lock, Running(self._process.pid, self.port, self.bootstrap))
             except OSError as err:
                 raise self.folder.not_writable(err) from err
         try:
@@ -143,6 +150,12 @@ class DevBroker:
         except BaseException:
             self.kill()
             raise
+        if archive is not None:
+            self._have_archive_made(archive)
+
+    def find_archive(self, cache: Path) -> ClassArchive | None:
+        """The class archive that this broker's JVM uses; fetches the jars. Errors: as those of start."""
+        return self._archive(cache, find_java("the Kafka broker"), JarSet().fetch(self._progress))
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> bool:
         """Stop the broker that runs on the folder, whoever started it; says whether there was one.
@@ -154,11 +167,8 @@ class DevBroker:
             self._reap(0.0)
             return False
         _signal(running.pid, signal.SIGTERM)
-        is_clean = self._await_end(running, timeout_s)
-        if not is_clean:
+        if not self._await_end(running, timeout_s):
             self.kill()
-        elif running.archive:
-            archive.keep(Path(running.archive))
         self._reap(timeout_s)
         return True
 
@@ -214,6 +224,19 @@ class DevBroker:
     ) -> None:
         self.stop()
 
+    def _archive(self, cache: Path, java: Java, jars: Sequence[Path]) -> ClassArchive | None:
+        return broker_archive(cache, java, jars, (*_JVM_OPTIONS, *self._jvm_options))
+
+    def _have_archive_made(self, archive: ClassArchive) -> None:
+        """In the background, once; only that of a broker with no options of its own, which is what the maker runs."""
+        if self._jvm_options or not archive.should_be_made():
+            return
+        try:
+            make_in_background("kconnect.devbroker.make_archive", cache_folder())
+            self.prepares_archive = True
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.debug("The class archive of the broker cannot be made: %s", error)
+
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -259,7 +282,7 @@ class DevBroker:
 
     def broker_settings(self) -> dict[str, str]:
         """Kafka's settings for this start; the controller gets a free port of its own each time."""
-        controller_port = _free_port()
+        controller_port = free_port()
         served = {"PLAINTEXT": self.port, **self._listeners}
         shown = ",".join(f"{name}://{_HOST}:{port}" for name, port in served.items())
         settings = {
@@ -368,7 +391,8 @@ def _signal(pid: int, number: signal.Signals) -> None:
         return  # it ended a moment ago: what we wanted
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this host that nobody listens on at the moment."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

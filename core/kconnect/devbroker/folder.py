@@ -33,7 +33,6 @@ class Running:
     pid: int
     port: int
     bootstrap: str
-    archive: str | None = None  # a class archive the JVM writes when it ends, to be moved into the cache
 
 
 class BrokerFolder:
@@ -123,8 +122,9 @@ class BrokerFolder:
         if not self.is_held():
             return None
         try:
-            found = Running(**json.loads(self.lock.read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            told = json.loads(self.lock.read_text("utf-8"))
+            found = Running(**{name: told[name] for name in Running.__slots__})  # another version may tell more
+        except (OSError, ValueError, TypeError, KeyError):
             return None  # not yet written
         return found if self._is_ours(found.pid) else None
 

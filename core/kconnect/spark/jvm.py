@@ -16,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -226,9 +226,3 @@ def _join_gateway(info: bytes) -> Any:
         return launch_gateway()  # type: ignore[no-untyped-call]  # pyspark has no types here
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
-
-
-def archive_identity(java: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """What a class archive depends on: this Java, these jars, these flags."""
-    jars = sorted(path.name for path in (spark_home() / "jars").glob("*.jar"))
-    return [*java, str(spark_home()), *flags, *jars]

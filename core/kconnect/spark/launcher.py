@@ -44,7 +44,7 @@ from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.task_table import TaskTable
-from kconnect.spark.train import Training
+from kconnect.spark.train import have_archive_made
 from kconnect.wording import counted
 
 __all__ = ["SparkLauncher"]
@@ -85,14 +85,13 @@ class SparkLauncher:
         self._settings = settings
         self._app = SparkApplication(settings)
         self._pool = SlotPool(settings, self._app, self)
-        self._training = Training(settings)
         self._meters = TaskMeters()
         self._events: LauncherEvents | None = None
         # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
         self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | TaskTopic | None] = queue.SimpleQueue()
         self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the nine below; nothing that blocks is called under it
+        self._lock = threading.Lock()  # guards the ten below; nothing that blocks is called under it
         self._tasks = TaskTable()
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
@@ -102,6 +101,7 @@ class SparkLauncher:
         self._has_run = False  # a slot has been up
         self._log_levels: list[SetLogLevel] = []
         self._daemons: dict[int, str] = {}
+        self._had_archive_made = False
         self._stopping = threading.Event()
         self._stopped = False
         self._threads: list[threading.Thread] = []
@@ -218,7 +218,6 @@ class SparkLauncher:
                 return
             self._stopped = True
         self._stopping.set()
-        self._training.stop()
         deadline_s = time.monotonic() + timeout_s
         tasks_s = max(timeout_s - _SPARK_STOP_S, timeout_s / 2)
         self._pool.quit(tasks_s, tasks_s + 0.5)
@@ -252,9 +251,10 @@ class SparkLauncher:
                 self._pool.send(slot, levels)
             self._down_since_s.pop(slot, None)
             self._place()
-            all_up = not self._down_since_s
-        if all_up and self._app.archive.path is None:
-            self._training.begin()
+            first_up = not self._down_since_s and not self._had_archive_made
+            self._had_archive_made |= first_up
+        if first_up:
+            have_archive_made(self._app.archive, self._settings.cache)
 
     def slot_said(self, slot: int, message: Message) -> None:
         match message:

@@ -12,18 +12,18 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import kconnect
+from kconnect.class_archive import ClassArchive
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect.java import find_java
 from kconnect.spark import entry
-from kconnect.spark.archive import RECORDING, ClassArchive
+from kconnect.spark.archive import RECORDING, dump_classes, spark_archive
 from kconnect.spark.cluster import ClusterView, slot_group
-from kconnect.spark.jvm import FAST_FLAGS, Jvm, archive_identity, log4j_properties
+from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.master import await_master, told_while_queued
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
@@ -77,7 +77,7 @@ class SparkApplication:
 
     def start(self) -> None:
         """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
-        self._find_archive()
+        archive = self.archive
         await_master(self._settings.spark.get("spark.master", ""), self._settings.start_timeout_s, self._stopping)
         with self._lock:
             if self._stopping.is_set():
@@ -88,10 +88,10 @@ class SparkApplication:
             try:
                 gateway = self._start_jvm()
             except EnvironmentProblemError:
-                if self._stopping.is_set() or self.archive.path is None:
+                if self._stopping.is_set() or archive.path is None:
                     raise
                 log.debug("Spark's JVM did not start with its class archive; once more without")
-                self.archive.discard()
+                archive.discard()
                 gateway = self._start_jvm()
             self._context = self._start_context(gateway)
             self._cluster = ClusterView(self._context)
@@ -124,16 +124,31 @@ class SparkApplication:
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
 
-    def claim_archive(self) -> AbstractContextManager[bool]:
-        """Whether this process is to make the class archive. Call before start."""
-        self._find_archive()
-        return self.archive.sole_maker()
-
     @property
     def archive(self) -> ClassArchive:
-        """The class archive of this Java and Spark; only after start."""
-        assert self._archive is not None, "start() first"
+        """The class archive of this Java and Spark. Errors: EnvironmentProblemError when there is no Java."""
+        if self._archive is None:
+            self._archive = spark_archive(self._settings.cache, find_java("Spark"))
         return self._archive
+
+    def write_archive(self) -> None:
+        """Run a job, and have the JVM write the classes of that; in an application that records them.
+
+        Errors: ConnectError.
+        """
+        try:
+            self._context.parallelize([0], 1).foreachPartition(list)
+            dump_classes(self._context._gateway, self.archive.unfinished)
+        except ConnectError:
+            raise
+        except Exception as error:  # py4j's errors share no root
+            raise EnvironmentProblemError(f"The JVM wrote no class archive: {_reason(error)}") from error
+
+    def kill(self) -> None:
+        """End the JVM now, from any thread, and remove our folders; for a process that ends next."""
+        if self._jvm is not None:
+            self._jvm.kill()
+        self.remove_folder()
 
     @property
     def context(self) -> Any:
@@ -191,12 +206,6 @@ class SparkApplication:
                 ) from error
             raise EnvironmentProblemError(f"{master} does not take what executors need: {_reason(error)}") from error
         self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
-
-    def _find_archive(self) -> None:
-        java = find_java("Spark")
-        if self._archive is None:
-            identity = archive_identity((str(java.executable.resolve()), java.version), FAST_FLAGS)
-            self._archive = ClassArchive(self._settings.cache / "jvm", identity)
 
     def _start_jvm(self) -> Any:
         assert self._folder is not None

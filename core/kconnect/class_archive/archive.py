@@ -1,0 +1,182 @@
+"""A JVM's class archive (AppCDS) in the cache: classes as an earlier run laid them out, mapped instead of loaded.
+
+One archive for each Java, set of jars and flags. It is made once for a machine's user, by a process of its own
+(maker.py); one maker runs at a time, whatever it makes. A broken archive crashes the JVM (seen with
+OpenJDK 17, a cut file, -Xshare:auto), so a file is used only when its checksum is right; that is part of its name.
+
+    spark-0f3a..-52c372a6.jsa   an archive; the last part is its checksum
+    spark-0f3a...failed         why the last attempt failed; there is no other for a day
+    .spark-0f3a...tmp           one that is being written
+    .maker                      locked (flock) by the maker for as long as it lives; its text tells what it makes
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["ClassArchive"]
+
+log = logging.getLogger(__name__)
+
+_FORBIDDEN_BY = "KCONNECT_MAKE_CLASS_ARCHIVE"
+# Archives take 50 MB each. Those of other virtual environments and Java versions stay while they are in use.
+_KEEP = 3
+_KEEP_UNUSED_S = 7 * 24 * 3600.0
+# A JVM that cannot write archives should not try at every start.
+_RETRY_FAILED_S = 24 * 3600.0
+_LOOK_AGAIN_S = 0.2
+
+
+class ClassArchive:
+    """The archive of one program with one Java, set of jars and flags. Safe when many processes use and make it.
+
+    Shape: `program` begins the names of its files; `identity` is all that the JVM compares before it takes an archive.
+    Errors: none where the folder cannot be read; there is no archive then.
+    """
+
+    def __init__(self, folder: Path, program: str, identity: Sequence[str]) -> None:
+        digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
+        self._folder = folder
+        self._program = program
+        self._stem = f"{program}-{digest}"
+        self._path = self._find()
+
+    @property
+    def path(self) -> Path | None:
+        """The archive to use, None when there is none that is whole."""
+        return self._path
+
+    @property
+    def unfinished(self) -> Path:
+        """Where its maker has the JVM write it."""
+        return self._folder / f".{self._stem}.tmp"
+
+    def flags(self) -> list[str]:
+        """JVM flags that use the archive."""
+        return [f"-XX:SharedArchiveFile={self._path}"] if self._path else []
+
+    def discard(self) -> None:
+        """Throw the archive away: the JVM did not start with it."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):  # another process did it first
+                self._path.unlink()
+            self._path = None
+
+    def should_be_made(self) -> bool:
+        """Whether it is worth starting a maker now: there is none, it is allowed, and the last attempt did not fail."""
+        if self._path is not None or os.environ.get(_FORBIDDEN_BY, "").strip().lower() in ("no", "false", "0"):
+            return False
+        if self.failure() is not None:
+            return False
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._try_lock() as mine:
+                return mine or self._being_made() != self._stem
+        except OSError as error:
+            log.debug("No class archive can be made in %s: %s", self._folder, error)
+            return False
+
+    @contextlib.contextmanager
+    def sole_maker(self, timeout_s: float) -> Iterator[bool]:
+        """Whether this process is to make the archive: False when there is one, or another process makes it.
+
+        Waits up to `timeout_s` for a maker of another archive. Errors: OSError when the folder cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            with self._try_lock() as mine:
+                if mine:
+                    self._path = self._find()
+                    if self._path is not None:
+                        yield False
+                        return
+                    self._sweep_unfinished()
+                    self._tell(self._stem)
+                    try:
+                        yield True
+                    finally:
+                        self._tell("")
+                    return
+            if self._being_made() == self._stem or time.monotonic() > deadline_s:
+                yield False
+                return
+            time.sleep(_LOOK_AGAIN_S)  # nothing tells of the end of a lock that another process holds
+
+    def finish(self) -> None:
+        """Put what the JVM wrote to `unfinished` in its place. Call as the sole maker. Errors: OSError."""
+        unfinished = self.unfinished
+        self._path = self._folder / f"{self._stem}-{_checksum(unfinished)}.jsa"
+        os.replace(unfinished, self._path)
+        self._failed.unlink(missing_ok=True)
+        self._sweep()
+
+    def fail(self, reason: str) -> None:
+        """Note that it could not be made: no maker begins in the background for a day."""
+        self.unfinished.unlink(missing_ok=True)
+        self._failed.write_text(reason + "\n")
+
+    def failure(self) -> str | None:
+        """Why it could not be made within the last day, None when nothing of the kind happened."""
+        with contextlib.suppress(OSError):
+            if time.time() - self._failed.stat().st_mtime < _RETRY_FAILED_S:
+                return self._failed.read_text().strip()
+        return None
+
+    @property
+    def _failed(self) -> Path:
+        return self._folder / f"{self._stem}.failed"
+
+    @contextlib.contextmanager
+    def _try_lock(self) -> Iterator[bool]:
+        with (self._folder / ".maker").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def _being_made(self) -> str:
+        with contextlib.suppress(OSError):
+            return (self._folder / ".maker").read_text()
+        return ""
+
+    def _tell(self, what: str) -> None:
+        (self._folder / ".maker").write_text(what)
+
+    def _find(self) -> Path | None:
+        for path in sorted(self._folder.glob(f"{self._stem}-*.jsa")):
+            try:
+                whole = _checksum(path) == path.stem.rpartition("-")[2]
+                if whole:
+                    os.utime(path)
+                    return path
+                path.unlink()
+            except OSError as error:
+                log.debug("Class archive %s is not used: %s", path, error)
+        return None
+
+    def _sweep_unfinished(self) -> None:
+        """Remove what makers that were killed left behind. Call with the lock, so that no other one writes."""
+        for path in self._folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        used_s = {path: path.stat().st_mtime for path in self._folder.glob(f"{self._program}-*.jsa")}
+        for path in sorted(used_s, key=used_s.__getitem__, reverse=True)[_KEEP:]:
+            if time.time() - used_s[path] > _KEEP_UNUSED_S:
+                path.unlink(missing_ok=True)
+
+
+def _checksum(path: Path) -> str:
+    # 30 ms for 50 MB; enough against a cut or torn file, which is what happens to a cache
+    return f"{zlib.crc32(path.read_bytes()):08x}"

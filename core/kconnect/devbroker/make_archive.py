@@ -1,0 +1,66 @@
+"""A process that makes the class archive of the dev broker: runs one, which writes what it loaded when it ends.
+
+`python -m kconnect.devbroker.make_archive [--background] [FOLDER]`: FOLDER is the cache, the user's own by default.
+Kafka's jars are fetched first where they are missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from kconnect.class_archive import ClassArchive, arguments, run_maker
+from kconnect.devbroker.archive import recording
+from kconnect.devbroker.broker import DevBroker, free_port
+from kconnect.errors import ConnectError
+from kconnect.folders import cache_folder
+
+__all__ = ["main"]
+
+# A broker that has just started has done little; it writes for 2 s, and ten times that on a machine under load.
+_STOP_TIMEOUT_S = 40.0
+
+
+def main(given: Sequence[str]) -> int:
+    """Make the archive, unless there is one or another process makes it; the exit code."""
+    background, cache = arguments(given, cache_folder())
+    folder = Path(tempfile.mkdtemp(prefix="kconnect-broker-archive-"))
+    try:
+        return run_maker(BrokerMaking(folder, cache), background=background)
+    except ConnectError as error:
+        sys.stderr.write(f"Kafka's class archive was not made: {error}\n")
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class BrokerMaking:
+    """The broker's part of it; implements Making."""
+
+    title = "Kafka's"
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        """Errors: EnvironmentProblemError (no Java), UnreachableError (Kafka cannot be fetched)."""
+        archive = DevBroker(data_dir=folder).find_archive(cache)
+        assert archive is not None, "a broker with no options of its own has one"
+        self.archive: ClassArchive = archive
+        self._folder = folder
+        self._broker = DevBroker(free_port(), folder / "broker", jvm_options=recording(archive.unfinished))
+
+    def make(self) -> None:
+        try:
+            self._broker.start()
+            self._broker.stop(_STOP_TIMEOUT_S)
+        finally:
+            self._broker.kill()
+
+    def abort(self) -> None:
+        self._broker.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
