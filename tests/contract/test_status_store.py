@@ -128,7 +128,8 @@ def test_a_stale_worker_does_not_overwrite_safely_but_may_by_force(new_store):
     seen(lambda: second.status(TASK), status(RUNNING, "w1", 4))
     assert first.status("conn") == second.status("conn") == status(RUNNING, "w2", 5)
     first.put("conn", status(FAILED, "w1", 4))
-    seen(lambda: second.status("conn"), status(FAILED, "w1", 4))
+    seen(lambda: second.last("conn"), status(FAILED, "w1", 4))
+    assert second.status("conn") == status(RUNNING, "w2", 5)  # the newer generation stays in force
 
 
 def test_a_store_that_starts_later_knows_all(new_store):

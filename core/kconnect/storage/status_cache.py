@@ -1,25 +1,28 @@
 """The statuses of a cluster as read from the status topic, and the rules of who may overwrite them. Pure: no topic.
 
+Which of several records of a connector or task is in force: see `status_order`.
 Source: KafkaStatusBackingStore and its CacheEntry (Kafka 4.3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kconnect.model import RunState, TaskId
+from kconnect.model import TaskId
+from kconnect.storage.status_order import StatusRecords
 from kconnect.storage.status_topic import Ignored, StatusEvent, StatusRead, StoredStatus, Subject, TopicRead, TopicUse
 
 __all__ = ["StatusCache", "StatusWrite"]
 
 
 class _Entry:
-    """One connector or task: the status read last, and a count of our writes."""
+    """One connector or task: what was read of it, and a count of our writes."""
 
-    __slots__ = ("is_deleted", "status", "writes")
+    __slots__ = ("is_deleted", "records", "writes")
 
     def __init__(self) -> None:
-        self.status: StoredStatus | None = None
+        self.records = StatusRecords()
         self.writes = 0
         self.is_deleted = False  # a tombstone was read: another entry stands in its place, if any
 
@@ -46,6 +49,18 @@ class StatusCache:
         self._tasks: dict[str, dict[int, _Entry]] = {}
         self._topics: dict[str, dict[str, TopicUse]] = {}
         self._generation: int | None = None  # of the last write asked for
+        self._taken: int | None = None  # of the group that this worker has joined; None for who only reads
+        self._owners: Mapping[Subject, str] = {}
+
+    def take_generation(self, generation: int) -> None:
+        """Note that the worker has joined its group in this generation. See `status_order`, rule 3."""
+        self._taken = generation
+        for entry in self._entries():
+            entry.records.take_generation(generation)
+
+    def set_owners(self, owners: Mapping[Subject, str]) -> None:
+        """Who has which connector and task assigned, by worker id, as the broker tells one who only reads the topic."""
+        self._owners = dict(owners)
 
     def apply(self, event: StatusEvent) -> None:
         """Take in what a record says."""
@@ -53,9 +68,7 @@ class StatusCache:
             case StatusRead(subject, None):
                 self._remove(subject)
             case StatusRead(subject, StoredStatus() as status):
-                entry = self._entry(subject)
-                if not (isinstance(subject, TaskId) and _is_outdated(entry.status, status)):
-                    entry.status = status
+                self._entry(subject).records.add(status)
             case TopicRead(connector, topic, None):
                 uses = self._topics.get(connector, {})
                 uses.pop(topic, None)
@@ -67,36 +80,51 @@ class StatusCache:
                 pass
 
     def begin_write(self, subject: Subject, status: StoredStatus, *, is_safe: bool) -> StatusWrite | None:
-        """The leave to write a status, or None when a safe write has to yield to what another worker has written.
+        """The leave to write a status, or None when it has to yield to what another worker has written.
 
-        A safe write is one of a worker that is about to lose the connector or task, and so may be late.
+        A safe write is one of a worker that is about to lose the connector or task, and so may be late. Any other one
+        yields as well once this worker is in a group: it has not heard yet that the group has gone on without it.
+        Differs: in Java only safe writes yield.
         """
         entry = self._entry(subject)
         self._generation = status.generation
-        if is_safe and not _may_overwrite(entry.status, status):
+        if (is_safe or self._taken is not None) and entry.records.newer_of_another(status) is not None:
             return None
         entry.writes += 1
         return StatusWrite(subject, status, is_safe, entry.writes, entry)
 
     def may_retry(self, write: StatusWrite) -> bool:
         """Whether a write that failed is still to be made: nothing newer was written, read or deleted since."""
-        if write.entry.is_deleted or write.status.generation != self._generation:
+        wanted = self._generation if self._taken is None or write.is_safe else self._taken
+        if write.entry.is_deleted or write.status.generation != wanted:
             return False
-        if not write.is_safe:
-            return True
-        return write.entry.writes == write.number and _may_overwrite(write.entry.status, write.status)
+        if write.is_safe or self._taken is not None:
+            is_last = write.entry.writes == write.number
+            return is_last and write.entry.records.newer_of_another(write.status) is None
+        return True
 
     def status(self, subject: Subject) -> StoredStatus | None:
-        if isinstance(subject, TaskId):
-            entry = self._tasks.get(subject.connector, {}).get(subject.task)
-        else:
-            entry = self._connectors.get(subject)
-        return None if entry is None else entry.status
+        """What is in force."""
+        return self._in_force(subject, self._find(subject))
+
+    def last(self, subject: Subject) -> StoredStatus | None:
+        """What stands last in the topic, in force or not."""
+        entry = self._find(subject)
+        return None if entry is None else entry.records.last
+
+    def is_beyond(self, subject: Subject, generation: int) -> bool:
+        """Whether something was written in a newer generation than this one, in this life of the group."""
+        entry = self._find(subject)
+        return entry is not None and entry.records.is_beyond(generation)
 
     def tasks(self, connector: str) -> dict[TaskId, StoredStatus]:
         """The statuses of a connector's tasks, by number."""
-        found = sorted(self._tasks.get(connector, {}).items())
-        return {TaskId(connector, number): entry.status for number, entry in found if entry.status is not None}
+        found = {}
+        for number, entry in sorted(self._tasks.get(connector, {}).items()):
+            task_id = TaskId(connector, number)
+            if (status := self._in_force(task_id, entry)) is not None:
+                found[task_id] = status
+        return found
 
     def connectors(self) -> set[str]:
         """Connectors with a status, read or about to be."""
@@ -106,8 +134,8 @@ class StatusCache:
         """All that was read: connectors, then tasks, also such whose connector has no status."""
         found: dict[Subject, StoredStatus] = {}
         for name, entry in self._connectors.items():
-            if entry.status is not None:
-                found[name] = entry.status
+            if (own := self._in_force(name, entry)) is not None:
+                found[name] = own
         for name in self._tasks:
             for task, status in self.tasks(name).items():
                 found[task] = status
@@ -123,6 +151,19 @@ class StatusCache:
     def topics(self, connector: str) -> dict[str, TopicUse]:
         """The topics a connector uses, in the order first seen."""
         return dict(self._topics.get(connector, {}))
+
+    def _in_force(self, subject: Subject, entry: _Entry | None) -> StoredStatus | None:
+        return None if entry is None else entry.records.in_force(self._owners.get(subject))
+
+    def _find(self, subject: Subject) -> _Entry | None:
+        if isinstance(subject, TaskId):
+            return self._tasks.get(subject.connector, {}).get(subject.task)
+        return self._connectors.get(subject)
+
+    def _entries(self) -> Iterator[_Entry]:
+        yield from self._connectors.values()
+        for tasks in self._tasks.values():
+            yield from tasks.values()
 
     def _entry(self, subject: Subject) -> _Entry:
         if isinstance(subject, TaskId):
@@ -141,18 +182,3 @@ class StatusCache:
         for entry in removed:
             if entry is not None:
                 entry.is_deleted = True
-
-
-def _may_overwrite(old: StoredStatus | None, new: StoredStatus) -> bool:
-    """Nothing is there, or ours, or of a generation that is not newer."""
-    return old is None or old.worker_id == new.worker_id or old.generation <= new.generation
-
-
-def _is_outdated(old: StoredStatus | None, new: StoredStatus) -> bool:
-    """A worker that gave a task up before it read that another one runs it: the task runs (KAFKA-12525)."""
-    return (
-        new.state is RunState.UNASSIGNED
-        and old is not None
-        and old.state is RunState.RUNNING
-        and old.generation >= new.generation
-    )

@@ -9,7 +9,7 @@ import heapq
 import logging
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,6 +21,7 @@ from kconnect.storage.record_log import RecordLog
 from kconnect.storage.status_cache import StatusCache, StatusWrite
 from kconnect.storage.status_topic import (
     Ignored,
+    StatusRead,
     StoredStatus,
     Subject,
     TopicUse,
@@ -43,7 +44,11 @@ class StatusReader(Protocol):
     """What is known of statuses. Threads: any, after start()."""
 
     def status(self, subject: Subject) -> StoredStatus | None:
-        """The status of a connector (by name) or task, None where there is none."""
+        """The status in force of a connector (by name) or task, None where there is none."""
+        ...
+
+    def last(self, subject: Subject) -> StoredStatus | None:
+        """What stands last in the topic of it, in force or not: what readers of other kinds may take for true."""
         ...
 
     def tasks(self, connector: str) -> Mapping[TaskId, StoredStatus]:
@@ -69,12 +74,28 @@ class StatusStore(StatusReader, Protocol):
         """Read what is there. Errors: ConnectError that names the place."""
         ...
 
+    def take_generation(self, generation: int) -> None:
+        """Note that the worker has joined its group in this generation; see `status_order`."""
+        ...
+
+    def set_listener(self, on_status: Callable[[Subject], None]) -> None:
+        """Have it told whose status was read or deleted; it is called on the log's thread and must not block."""
+        ...
+
     def put(self, subject: Subject, status: StoredStatus) -> None:
-        """Write a status, DESTROYED deletes it."""
+        """Write a status, DESTROYED deletes it. Of a worker in a group it is a `put_safe`."""
         ...
 
     def put_safe(self, subject: Subject, status: StoredStatus) -> None:
         """Write a status unless another worker has written one in a newer generation."""
+        ...
+
+    def is_writing(self, subject: Subject) -> bool:
+        """Whether a write of its status has not ended yet."""
+        ...
+
+    def is_beyond(self, subject: Subject, generation: int) -> bool:
+        """Whether something was written of it in a newer generation than this one, in this life of the group."""
         ...
 
     def put_topic(self, use: TopicUse) -> None:
@@ -129,9 +150,16 @@ class TopicStatusStore:
         *,
         retry_backoff_s: float = 0.1,  # retry.backoff.ms
         retry_backoff_max_s: float = 1.0,  # retry.backoff.max.ms
+        retries_alone: bool = True,
     ) -> None:
+        """Without `retries_alone` there is no thread for them: the owner calls `retry_due`."""
         self._records = records
+        self._retries_alone = retries_alone
         self._clock = clock or SystemClock()
+        # Held from the decision to write until the write is handed over, which does not wait: so writes of a key get
+        # into the topic in the order in which they were decided, those of the retries as well. Taken before _lock
+        self._order = threading.RLock()
+        self._listener: Callable[[Subject], None] = lambda _: None
         self._backoff_s = (retry_backoff_s, retry_backoff_max_s)
         self._lock = threading.Condition()  # told when a write ends; never held while the log is called
         self._cache = StatusCache()  # guarded by _lock
@@ -145,6 +173,8 @@ class TopicStatusStore:
 
     def start(self) -> None:
         self._records.start(self._on_record)
+        if not self._retries_alone:
+            return
         self._retrier = threading.Thread(
             target=self._run_retries, name=f"status-store-retry-{self._records.topic}", daemon=True
         )
@@ -167,6 +197,13 @@ class TopicStatusStore:
                 log.warning("Thread %s still waits for the broker and was abandoned", self._retrier.name)
         self._records.stop()
 
+    def take_generation(self, generation: int) -> None:
+        with self._lock:
+            self._cache.take_generation(generation)
+
+    def set_listener(self, on_status: Callable[[Subject], None]) -> None:
+        self._listener = on_status
+
     def put(self, subject: Subject, status: StoredStatus) -> None:
         self._put(subject, status, is_safe=False)
 
@@ -182,6 +219,18 @@ class TopicStatusStore:
     def status(self, subject: Subject) -> StoredStatus | None:
         with self._lock:
             return self._cache.status(subject)
+
+    def last(self, subject: Subject) -> StoredStatus | None:
+        with self._lock:
+            return self._cache.last(subject)
+
+    def is_writing(self, subject: Subject) -> bool:
+        with self._lock:
+            return status_key(subject) in self._newest
+
+    def is_beyond(self, subject: Subject, generation: int) -> bool:
+        with self._lock:
+            return self._cache.is_beyond(subject, generation)
 
     def tasks(self, connector: str) -> dict[TaskId, StoredStatus]:
         with self._lock:
@@ -224,23 +273,27 @@ class TopicStatusStore:
             return
         with self._lock:
             self._cache.apply(event)
+        if isinstance(event, StatusRead):
+            self._listener(event.subject)
 
     def _put(self, subject: Subject, status: StoredStatus, *, is_safe: bool) -> None:
-        with self._lock:
-            leave = self._cache.begin_write(subject, status, is_safe=is_safe)
-        if leave is None:
-            log.debug("Status %s of %s is not written: another worker has written a newer one", status.state, subject)
-            return
-        self._send(_Write(status_key(subject), encode_status(status), leave))
+        with self._order:
+            with self._lock:
+                leave = self._cache.begin_write(subject, status, is_safe=is_safe)
+            if leave is not None:
+                self._send(_Write(status_key(subject), encode_status(status), leave))
+                return
+        log.debug("Status %s of %s is not written: another worker has written a newer one", status.state, subject)
 
     def _send(self, write: _Write) -> None:
-        with self._lock:
-            if self._is_stopped:
-                log.warning("%r is not written to topic %s: the store has stopped", write.key, self._topic)
-                return
-            self._newest[write.key] = write
-            self._open += 1
-        self._attempt(write)
+        with self._order:
+            with self._lock:
+                if self._is_stopped:
+                    log.warning("%r is not written to topic %s: the store has stopped", write.key, self._topic)
+                    return
+                self._newest[write.key] = write
+                self._open += 1
+            self._attempt(write)
 
     def _attempt(self, write: _Write) -> None:
         try:
@@ -281,24 +334,30 @@ class TopicStatusStore:
         self._wake.set()
 
     def _run_retries(self) -> None:
-        while True:
-            with self._lock:
-                if self._is_stopped:
-                    return
-                self._wake.clear()
-                wait_s = self._retries[0].due_s - self._clock.monotonic() if self._retries else None
-                write = heapq.heappop(self._retries).write if wait_s is not None and wait_s <= 0 else None
-                is_outdated = write is not None and not (
-                    self._newest.get(write.key) is write and self._may_retry(write)
-                )
-            if write is not None and is_outdated:
-                self._settle(write, RetriableError("something newer was put"))
-            elif write is not None:
-                self._attempt(write)
-            elif wait_s is None:
+        while not self._is_stopped:
+            self._wake.clear()
+            wait_s = self.retry_due()
+            if wait_s is None:
                 self._wake.wait()
             else:
                 self._clock.wait(self._wake, wait_s)
+
+    def retry_due(self) -> float | None:
+        """Make the writes whose time has come again; gives the seconds until the next one, None when there is none."""
+        while True:
+            with self._order:
+                with self._lock:
+                    if self._is_stopped or not self._retries:
+                        return None
+                    wait_s = self._retries[0].due_s - self._clock.monotonic()
+                    if wait_s > 0:
+                        return wait_s
+                    write = heapq.heappop(self._retries).write
+                    is_wanted = self._newest.get(write.key) is write and self._may_retry(write)
+                if is_wanted:
+                    self._attempt(write)
+                else:
+                    self._settle(write, RetriableError("something newer was put"))
 
 
 def _problem_of(done: Future[LogPosition]) -> BaseException | None:

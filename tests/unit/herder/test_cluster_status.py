@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from kconnect.errors import TimedOutError
 from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.status_topic import StoredStatus
+from kconnect.storage.status_topic import StoredStatus, encode_status, status_key
+from kconnect.testing.manual_clock import ManualClock
+from kit.waiting import eventually
 
 TASK = TaskId("conn", 0)
 WITHIN_S = 5.0
@@ -19,6 +24,19 @@ class Store(TopicStatusStore):
     """Does not reach the topic's end while it `is_late`."""
 
     is_late = False
+    before_put = before_safe_put = None
+
+    def put(self, subject, status):
+        before, self.before_put = self.before_put, None
+        if before is not None:
+            before()
+        super().put(subject, status)
+
+    def put_safe(self, subject, status):
+        before, self.before_safe_put = self.before_safe_put, None
+        if before is not None:
+            before()
+        super().put_safe(subject, status)
 
     def refresh(self, timeout_s: float) -> None:
         if self.is_late:
@@ -42,7 +60,8 @@ def workers(topic, stores):
     for store in stores:
         store.start()
     frozen = ClusterStatus(stores[0])
-    frozen.worker_id, frozen.generation = "frozen:8083", 6
+    frozen.worker_id = "frozen:8083"
+    frozen.take_generation(6)
     frozen.set_connector("conn", RunState.RUNNING)
     frozen.expect_task(TASK, 1, None)
     frozen.report_task(TASK, 1, RunState.RUNNING, None)
@@ -63,7 +82,7 @@ def test_a_worker_that_wakes_does_not_cover_what_runs_elsewhere(workers):
         for subject in ("conn", TASK):
             other.put(subject, StoredStatus(RunState.RUNNING, "other:8083", 7))
         stop_all(frozen)
-        frozen.generation = 8
+        frozen.take_generation(8)
         frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
     assert other.status(TASK).state is RunState.RUNNING
@@ -76,7 +95,7 @@ def test_what_others_run_is_not_covered_when_that_is_not_read_in_time(workers, s
         for subject in ("conn", TASK):
             other.put(subject, StoredStatus(RunState.RUNNING, "other:8083", 7))
         stop_all(frozen)
-        frozen.generation = 8
+        frozen.take_generation(8)
         stores[0].is_late = True
         frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "other:8083", 7)
@@ -95,10 +114,129 @@ def test_what_nobody_took_over_is_unassigned_once_the_worker_is_back(workers):
 def test_what_the_worker_was_given_again_meanwhile_stays_running(workers):
     _, frozen, other = workers
     stop_all(frozen)
-    frozen.generation = 8
+    frozen.take_generation(8)
     frozen.set_connector("conn", RunState.RUNNING)
     frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", 8)
+
+
+def test_a_stop_that_was_withheld_does_not_cover_a_start_in_the_same_worker(workers, stores):
+    """The pool writes what was withheld while another thread starts the connector again: RUNNING is the last word."""
+    _, frozen, other = workers
+    stop_all(frozen)
+    frozen.take_generation(8)
+    starting = threading.Thread(target=frozen.set_connector, args=("conn", RunState.RUNNING))
+
+    def start_meanwhile():
+        starting.start()
+        starting.join(0.1)
+
+    stores[0].before_safe_put = start_meanwhile
+    frozen.release(WITHIN_S)
+    starting.join(5)
+    assert other.last("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", 8)
+    assert other.status("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", 8)
+
+
+def test_a_report_that_is_on_its_way_does_not_cover_the_stop_of_its_task(workers, stores):
+    _, worker, other = workers
+    stopping = threading.Thread(target=worker.end_runs, args=([TASK],))
+
+    def stop_meanwhile():
+        stopping.start()
+        stopping.join(0.1)
+
+    stores[0].before_put = stop_meanwhile
+    worker.report_task(TASK, 1, RunState.PAUSED, None)
+    stopping.join(5)
+    assert other.last(TASK) == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 6)
+
+
+def test_a_worker_that_wakes_writes_nothing_before_its_group_answers_and_then_what_it_runs(workers):
+    topic, frozen, _ = workers
+    looks, before = [], len(topic.records)
+    frozen.is_in_touch, frozen.look_again = (lambda: False), looks.append
+    frozen.report_task(TASK, 1, RunState.PAUSED, None)
+    frozen.set_connector("conn", RunState.PAUSED)
+    assert (len(topic.records), looks) == (before, [TASK, "conn"])
+    assert not frozen.repeat(TASK)
+    frozen.is_in_touch = lambda: True
+    assert not frozen.repeat(TASK)
+    assert frozen.repeat(TASK)  # it was written, and read back
+    assert topic.records[-1].value == encode_status(StoredStatus(RunState.PAUSED, "frozen:8083", 6))
+
+
+def test_what_a_late_record_covers_is_written_again_by_the_worker_that_runs_it(workers, caplog):
+    topic, worker, other = workers
+    for _ in range(2):
+        late = StoredStatus(RunState.UNASSIGNED, "gone:8083", 5)
+        topic.append(status_key("conn"), encode_status(late))
+        assert (other.last("conn"), other.status("conn").state) == (late, RunState.RUNNING)
+        worker.take_generation(worker.generation + 1)
+        assert not worker.repeat("conn")
+        assert other.last("conn") == StoredStatus(RunState.RUNNING, "frozen:8083", worker.generation)
+        assert worker.repeat("conn")
+    told = "Connector conn is RUNNING here, but the status topic says UNASSIGNED of worker gone:8083 in generation 5"
+    assert told in caplog.text
+
+
+def test_a_status_that_was_deleted_is_written_again_by_the_worker_that_runs_it(workers):
+    topic, worker, other = workers
+    topic.append(status_key(TASK), None)
+    worker.repeat(TASK)
+    assert other.status(TASK) == StoredStatus(RunState.RUNNING, "frozen:8083", 6)
+
+
+def test_two_workers_that_both_run_it_do_not_write_for_ever(workers, caplog):
+    topic, worker, _ = workers
+    for _ in range(20):
+        topic.append(status_key("conn"), encode_status(StoredStatus(RunState.RUNNING, "other:8083", 6)))
+        worker.repeat("conn")
+    of_connector = [record.value for record in topic.records if record.key == status_key("conn")]
+    assert of_connector.count(encode_status(status_of("frozen:8083"))) == 1 + 5
+    assert caplog.text.count("workers of another group.id may use the same status.storage.topic") == 1
+
+
+def test_a_worker_does_not_write_again_what_another_has_in_a_newer_generation(workers):
+    topic, worker, _ = workers
+    topic.append(status_key("conn"), encode_status(StoredStatus(RunState.RUNNING, "other:8083", 7)))
+    before = len(topic.records)
+    assert worker.is_behind("conn")
+    worker.set_connector("conn", RunState.PAUSED)
+    assert len(topic.records) == before
+
+
+def test_what_is_newer_than_the_group_is_of_a_former_life_if_the_group_goes_on_answering(workers):
+    topic, worker, _ = workers
+    topic.append(status_key("conn"), encode_status(StoredStatus(RunState.RUNNING, "other:8083", 70)))
+    looks = [worker.is_behind("conn") for _ in range(16)]
+    assert looks == [True] * 15 + [False]
+    worker.repeat("conn")
+    assert topic.records[-1].value == encode_status(status_of("frozen:8083"))
+
+
+def status_of(worker_id):
+    return StoredStatus(RunState.RUNNING, worker_id, 6)
+
+
+def test_the_leader_deletes_again_what_was_said_late_of_a_connector_that_does_not_exist(workers):
+    topic, leader, other = workers
+    keeper = StatusKeeper(leader, ManualClock(), is_ours=lambda _: False, is_orphan=lambda subject: subject == "gone")
+    topic.append(status_key("gone"), encode_status(StoredStatus(RunState.UNASSIGNED, "other:8083", 5)))
+    keeper.note("gone")
+    keeper.note("conn")
+    keeper.look()
+    assert (other.status("gone"), other.status("conn").state) == (None, RunState.RUNNING)
+
+
+def test_the_keeper_looks_at_what_is_read_on_a_thread_of_its_own(workers, stores):
+    topic, worker, other = workers
+    keeper = StatusKeeper(worker, ManualClock(), is_ours=lambda _: True)
+    stores[0].set_listener(keeper.note)
+    keeper.start()
+    topic.append(status_key("conn"), encode_status(StoredStatus(RunState.UNASSIGNED, "gone:8083", 5)))
+    eventually(lambda: other.last("conn").state is RunState.RUNNING, WITHIN_S, "it is written again")
+    keeper.stop(WITHIN_S)
 
 
 def test_in_the_group_stops_are_written_at_once(workers):

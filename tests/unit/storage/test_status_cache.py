@@ -38,31 +38,49 @@ def test_reading_a_task_state_makes_it_known():
     assert cache.connectors() == set()
 
 
+@pytest.mark.parametrize("subject", ["conn", TASK])
 @pytest.mark.parametrize("generation", [9, 10])
-def test_an_unassigned_task_of_before_does_not_cover_that_another_worker_runs_it(generation):
+def test_unassigned_of_before_does_not_cover_that_another_worker_runs_it(subject, generation):
+    late = status(UNASSIGNED, "w1", generation)
+    cache = cache_with(StatusRead(subject, status(RUNNING, "w2", 10)), StatusRead(subject, late))
+    assert cache.status(subject) == status(RUNNING, "w2", 10)
+    assert cache.last(subject) == late
+
+
+def test_a_tombstone_makes_older_generations_count_again():
     cache = cache_with(
-        StatusRead(TASK, status(RUNNING, "w2", 10)), StatusRead(TASK, status(UNASSIGNED, "w1", generation))
+        StatusRead(TASK, status(RUNNING, "w2", 10)), StatusRead(TASK, None), StatusRead(TASK, status(RUNNING, "w1", 1))
     )
-    assert cache.status(TASK) == status(RUNNING, "w2", 10)
-    cache.apply(StatusRead(TASK, status(RUNNING, "w3", 1)))  # of another group, maybe: it counts
-    assert cache.status(TASK) == status(RUNNING, "w3", 1)
+    assert cache.status(TASK) == status(RUNNING, "w1", 1)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (status(RUNNING, "w2", 10), status(UNASSIGNED, "w1", 11)),
-        (status(FAILED, "w2", 10), status(UNASSIGNED, "w1", 9)),
-        (status(RUNNING, "w2", 10), status(RunState.PAUSED, "w1", 9)),
-    ],
-)
-def test_any_other_task_status_that_is_read_counts(old, new):
-    assert cache_with(StatusRead(TASK, old), StatusRead(TASK, new)).status(TASK) == new
+def test_who_has_the_work_assigned_is_believed_by_a_reader_without_a_group():
+    old, new = status(RUNNING, "w2", 10), status(RUNNING, "w1", 1)
+    cache = cache_with(StatusRead(TASK, old), StatusRead(TASK, new))
+    assert cache.status(TASK) == old
+    cache.set_owners({TASK: "w1"})
+    assert (cache.status(TASK), cache.tasks("conn"), cache.statuses()) == (new, {TASK: new}, {TASK: new})
+    cache.set_owners({TASK: "w3"})  # which has said nothing yet
+    assert cache.status(TASK) == old
 
 
-def test_an_unassigned_connector_is_never_ignored():
-    old, new = status(RUNNING, "w2", 10), status(UNASSIGNED, "w1", 9)
-    assert cache_with(StatusRead("conn", old), StatusRead("conn", new)).status("conn") == new
+def test_a_worker_in_a_group_leaves_alone_what_another_has_written_in_a_newer_generation():
+    cache = StatusCache()
+    cache.take_generation(4)
+    cache.apply(StatusRead(TASK, status(RUNNING, "w2", 5)))
+    assert cache.begin_write(TASK, status(RUNNING, "w1", 4), is_safe=False) is None
+    cache.take_generation(6)
+    assert cache.begin_write(TASK, status(RUNNING, "w1", 6), is_safe=False) is not None
+
+
+def test_a_worker_whose_group_counts_anew_covers_what_former_workers_wrote():
+    cache = cache_with(StatusRead(TASK, status(RUNNING, "w2", 57)), StatusRead("conn", status(RUNNING, "w2", 57)))
+    cache.take_generation(1)
+    assert cache.begin_write(TASK, status(UNASSIGNED, "w1", 1), is_safe=True) is not None
+    cache.apply(StatusRead(TASK, status(RUNNING, "w1", 1)))
+    assert cache.status(TASK) == status(RUNNING, "w1", 1)
+    assert cache.status("conn") == status(RUNNING, "w2", 57)
+    assert not cache.is_beyond("conn", 1)
 
 
 def test_a_deleted_connector_takes_its_tasks_along():
@@ -188,26 +206,40 @@ STEPS = st.lists(
 def test_two_workers_statuses_fold_as_an_obvious_model_does(steps):
     cache, model = StatusCache(), {}
     for kind, subject, new in steps:
-        old = model.get(subject)
+        records = model.get(subject, [])
         if kind == "read":
             cache.apply(StatusRead(subject, new))
             if new is None:
                 for gone in [key for key in model if key == subject or getattr(key, "connector", None) == subject]:
                     del model[gone]
-            elif not (
-                isinstance(subject, TaskId)
-                and new.state is UNASSIGNED
-                and old is not None
-                and old.state is RUNNING
-                and new.generation <= old.generation
-            ):
-                model[subject] = new
+            else:
+                model.setdefault(subject, []).append(new)
         else:
-            is_stale = old is not None and old.worker_id != new.worker_id and old.generation > new.generation
+            is_stale = any(old.worker_id != new.worker_id and old.generation > new.generation for old in kept(records))
             granted = cache.begin_write(subject, new, is_safe=kind == "put_safe")
             assert (granted is None) == (kind == "put_safe" and is_stale)
+        in_force = {key: kept(read)[0] for key, read in sorted(model.items(), key=str)}
         for name in ("a", "b"):
-            assert cache.status(name) == model.get(name)
+            assert cache.status(name) == in_force.get(name)
             assert cache.tasks(name) == {
-                key: found for key, found in sorted(model.items(), key=str) if getattr(key, "connector", None) == name
+                key: found for key, found in in_force.items() if getattr(key, "connector", None) == name
             }
+
+
+def kept(records):
+    """What stays beside the last record, by hand: the newest generation first."""
+    left = []
+    for new in records:
+        if any(
+            (old.generation, old.state, new.state) == (new.generation, RUNNING, UNASSIGNED)
+            and old.worker_id != new.worker_id
+            for old in left
+        ):
+            continue
+        left = [
+            old
+            for old in left
+            if old.generation > new.generation and (old.worker_id != new.worker_id or new.state is UNASSIGNED)
+        ]
+        left.append(new)
+    return left

@@ -139,7 +139,7 @@ class Performer:
         hands = self._hands
         match told:
             case TakeGeneration(generation, is_leader):
-                hands.status.generation = generation
+                hands.status.take_generation(generation)
                 self._pool.submit(hands.status.release, hands.cluster.times.sync_timeout_ms / 1000)
                 log.info("Joined the group in generation %d%s", generation, ", as its leader" if is_leader else "")
             case WithholdStops():

@@ -1,0 +1,85 @@
+"""Has the worker that runs a connector or task write its status again when the topic says otherwise.
+
+A record that was written late, by a worker that was frozen or whose broker was away, covers the one that is true. Our
+readers know which of them is newer; Java's take the last one, and so does whoever reads the topic by hand.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from kconnect.clock import Clock
+from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.storage.status_topic import Subject
+
+__all__ = ["StatusKeeper"]
+
+log = logging.getLogger(__name__)
+
+# What comes late comes in a burst, when a broker is back; a status that is true again within a second is soon enough
+_PAUSE_S = 1.0
+
+
+class StatusKeeper:
+    """States: new -> start() -> stop(). Threads: `note` from any, it does not block; looks are taken on its own.
+
+    `is_ours`: whether the group has assigned a connector or task to this worker, and it still exists. `is_orphan`:
+    whether it does not, and this worker leads, whose part it is to delete what is said of it.
+    """
+
+    def __init__(
+        self,
+        status: ClusterStatus,
+        clock: Clock,
+        *,
+        is_ours: Callable[[Subject], bool],
+        is_orphan: Callable[[Subject], bool] = lambda _: False,
+    ) -> None:
+        self._status = status
+        self._is_ours = is_ours
+        self._is_orphan = is_orphan
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._noted: set[Subject] = set()  # guarded by _lock
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="status-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Idempotent."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def note(self, subject: Subject) -> None:
+        """A status was read, or something else makes it worth a look."""
+        with self._lock:
+            self._noted.add(subject)
+        self._wake.set()
+
+    def look(self) -> None:
+        """Look at what was noted; what cannot be decided yet is noted again."""
+        with self._lock:
+            noted, self._noted = self._noted, set()
+        for subject in noted:
+            if self._status.is_behind(subject) or (self._is_ours(subject) and not self._status.repeat(subject)):
+                self.note(subject)
+            elif self._is_orphan(subject):
+                self._status.forget(subject)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            if self._clock.wait(self._stop, _PAUSE_S):
+                return
+            try:
+                self.look()
+            except Exception:  # top of the thread
+                log.exception("Statuses could not be compared with the topic")
