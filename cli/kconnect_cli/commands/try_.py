@@ -22,10 +22,21 @@ from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved
-    from kconnect.testing.trial import InputRecord, TriedRecord
+    from kconnect.testing.trial import InputRecord, Trial, TriedRecord
 
 __all__ = ["try_"]
 
+_SKIP_HINT = "With errors.tolerance=all in the connector's file such records are skipped."
+_RETRY_HINT = "A worker calls put again until it succeeds; --timeout SECONDS tries longer here."
+_HINTS = {
+    "put": (
+        "Raise RetriableError to have put called again with the same records; "
+        "report a single bad record to context.errant_record_reporter()."
+    ),
+    "offset": (
+        "Source partitions and offsets are flat: names are text, values are text, numbers, booleans, bytes or None."
+    ),
+}
 # Values longer than this are cut in the table; JSON has all of it.
 _MOST_SHOWN = 300
 
@@ -49,7 +60,8 @@ def try_(
     ] = InputFormat.LINES,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many records at most.")] = 10,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", min=0.0, help="How long to wait for a source, in seconds.")
+        float,
+        typer.Option("--timeout", min=0.0, help="How long records, a call and retries may take, in seconds."),
     ] = 5.0,
     worker: Annotated[
         Path | None,
@@ -89,13 +101,13 @@ def try_(
             if is_source(config, properties.get("plugin.path")):
                 if input_ is not None:
                     raise UsageProblem(f"{file} is a source: it reads by itself", hint="Leave --input out.")
-                count = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show)
+                trial = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show)
             else:
                 given = _input(file, input_, form)
-                count = try_sink(config, properties, given, limit=limit, show=screen.show)
+                trial = try_sink(config, properties, given, limit=limit, timeout_s=timeout_s, show=screen.show)
     finally:
         variables.close()
-    screen.end(count, limit, timeout_s)
+    screen.end(trial, limit, timeout_s)
 
 
 class _Screen:
@@ -117,19 +129,22 @@ class _Screen:
         else:
             self._rows.append(_row(tried))
 
-    def end(self, count: int, limit: int, timeout_s: float) -> None:
+    def end(self, trial: Trial, limit: int, timeout_s: float) -> None:
         """The rest of the output. Errors: ConnectError that names the record and the stage that failed."""
         if self._session.output in (Format.JSON, Format.YAML):
             text = self._shown(json.dumps(self._rows))
             write_object(json.loads(text), self._session.output)
         if self._failed is not None and self._failed.failure is not None:
             failure = self._failed.failure
-            raise ConnectError(
-                self._shown(f"Record {self._failed.number}: {failure}"),
-                hint="errors.tolerance=all in the connector's file goes on behind it.",
-            ) from failure.error
-        more = "" if count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
-        self._session.say(f"{counted(count, 'record')}{more}")
+            hint = _RETRY_HINT if failure.attempts > 1 else _HINTS.get(failure.stage, _SKIP_HINT)
+            raise ConnectError(self._shown(f"Record {self._failed.number}: {failure}"), hint=hint) from failure.error
+        if trial.retries:
+            often = counted(trial.retries, "time")
+            self._session.say(self._shown(f"RetriableError was raised {often}. The last: {trial.last_retriable}"))
+        if trial.late_poll:
+            self._session.say(self._shown(trial.late_poll))
+        more = "" if trial.count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
+        self._session.say(f"{counted(trial.count, 'record')}{more}")
 
     def _shown(self, text: str) -> str:
         from kconnect.redaction import redact

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.health import TaskHealth
 
-__all__ = ["call_error", "plugin_call"]
+__all__ = ["PluginCallError", "call_error", "plugin_call"]
 
 
 @contextmanager
@@ -25,15 +25,25 @@ def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -
     except RetriableError:
         raise
     except Exception as error:
-        raise call_error(_name(plugin), method, error) from error
+        failure = call_error(_name(plugin), method, error)
+        failure.plugin = plugin if isinstance(plugin, type) else type(plugin)
+        raise failure from error
     finally:
         if health is not None:
             health.call = None
 
 
-def call_error(name: str, method: str, error: Exception) -> ConnectError:
+class PluginCallError(ConnectError):
+    """A plugin raised; its own error is the cause (`__cause__`). `plugin` is its class, where the caller knows it."""
+
+    plugin: type | None = None
+    method = ""
+
+
+def call_error(name: str, method: str, error: Exception) -> PluginCallError:
     """What to raise for an error of a plugin's method; raise it `from` that error."""
-    failure = ConnectError(f"{name}.{method}() raised {type(error).__name__}: {error}")
+    failure = PluginCallError(f"{name}.{method}() raised {type(error).__name__}: {error}")
+    failure.method = method
     failure.log_stage = _STAGES.get(method, method)
     return failure
 

@@ -16,6 +16,7 @@ from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.plugins import PluginRegistry
+from kconnect.testing.plugin_calls import PluginCalls
 from kconnect.wording import counted
 
 __all__ = ["WORKER_DEFAULTS", "ConnectorRun", "HarnessPlugins", "TaskStages"]
@@ -110,6 +111,7 @@ class ConnectorRun:
         self.stopping = threading.Event()
         self.is_reconfiguration_wanted = False
         self.failure: BaseException | None = None
+        self.calls = PluginCalls()
         self.connector: Any = None  # SourceConnector or SinkConnector; None before start
 
     @property
@@ -124,7 +126,9 @@ class ConnectorRun:
         if not issubclass(self.connector_class, kind):
             raise ConfigError(f"{self.connector_class.__name__} is no {kind.__name__}")
         _ = self.settings
-        found = self.connector_class().validate(self.config)
+        connector = self._new()
+        with self.calls.calling(connector, "validate"):
+            found = connector.validate(self.config)
         problems = [
             ConfigProblem(value.name, None, message)
             for value in found.config_values
@@ -136,21 +140,28 @@ class ConnectorRun:
     def start(self, context: Any) -> list[dict[str, str]]:  # the harness's own SourceConnectorContext or the sink's
         """Make the connector, start it, and ask it for task configs. Errors: ConfigError, what the connector raises."""
         self.stopping.clear()
-        self.connector = self.connector_class()
+        self.connector = self._new()
         self.connector.initialize(context)
-        self.connector.start(dict(self.config))
+        with self.calls.calling(self.connector, "start"):
+            self.connector.start(dict(self.config))
         return self.task_configs()
+
+    def _new(self) -> Any:  # SourceConnector or SinkConnector
+        with self.calls.calling(self.connector_class, "__init__"):
+            return self.connector_class()
 
     def task_configs(self) -> list[dict[str, str]]:
         """The configs of the tasks, checked as the worker checks them. Errors: ConnectError."""
         most = self.settings.tasks_max
-        given: Sequence[Any] = self.connector.task_configs(most)
+        with self.calls.calling(self.connector, "task_configs"):
+            given: Sequence[Any] = self.connector.task_configs(most)
         name = self.connector_class.__name__
         if not isinstance(given, list | tuple) or not all(isinstance(item, Mapping) for item in given):
             raise ConnectError(f"{name}.task_configs() gave {given!r}, not a list of dicts")
         if len(given) > most and self.settings.tasks_max_enforce:
             raise ConnectError(f"{name}.task_configs() gave {counted(len(given), 'task')}, tasks.max is {most}")
-        task_class = self.connector.task_class()
+        with self.calls.calling(self.connector, "task_class"):
+            task_class = self.connector.task_class()
         class_name = f"{task_class.__module__}.{task_class.__qualname__}"
         return complete_task_configs(self.config["name"], self.config, class_name, given)
 
@@ -170,7 +181,8 @@ class ConnectorRun:
         self.stopping.set()
         connector, self.connector = self.connector, None
         if connector is not None:
-            connector.stop()
+            with self.calls.calling(connector, "stop"):
+                connector.stop()
 
     def wait(self, timeout_s: float) -> bool:
         """What a task's context.wait does: on the harness's clock."""
@@ -179,7 +191,8 @@ class ConnectorRun:
     def raise_failure(self) -> None:
         """Raise what the connector gave to raise_error."""
         if self.failure is not None:
-            raise self.failure
+            with self.calls.calling(self.connector, "raise_error"):
+                raise self.failure
 
     # --- ConnectorContext ---
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -49,6 +50,11 @@ class Harness(ABC, Generic[TaskRunT]):
     def crash(self) -> None:
         """End without a commit, as after a kill; stop() of the plugins is called, to free what they hold."""
 
+    def crash_after_error(self) -> None:
+        """End likewise; what stop() of a plugin raises now comes second and is left out."""
+        with suppress(Exception):  # plugins that did not start do not stop well
+            self.crash()
+
     def restart(self) -> Self:
         """Stop, and start new objects, which go on from the committed offsets."""
         self.stop()
@@ -61,7 +67,7 @@ class Harness(ABC, Generic[TaskRunT]):
         if kind is None:
             self.stop()
         else:
-            self.crash()
+            self.crash_after_error()
 
     @property
     def connector(self) -> Any:  # the author's own class

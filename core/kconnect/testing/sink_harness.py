@@ -18,10 +18,15 @@ from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.wording import counted
 
-__all__ = ["SinkHarness"]
+__all__ = ["SinkHarness", "retry_pause_s"]
 
 # The worker's own waits before a put() that raised RetriableError is tried again.
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0
+
+
+def retry_pause_s(attempt: int) -> float:
+    """The worker's pause after so many attempts, 0 for the first."""
+    return min(_RETRY_FIRST_S * 2.0**attempt, _RETRY_MOST_S)
 
 
 class SinkHarness(Harness[SinkTaskRun]):
@@ -73,12 +78,12 @@ class SinkHarness(Harness[SinkTaskRun]):
             for config in self._run.start(self._run):
                 task = make_task(self._run.config, self._run.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
                 stages = self._run.stages([self._errant])
-                running = SinkTaskRun(task, config, stages, self.log, self._reporter())
+                running = SinkTaskRun(task, config, stages, self.log, self._reporter(), self._run.calls)
                 self._tasks.append(running)
                 running.start()
             self._deal()
         except BaseException:
-            self.crash()
+            self.crash_after_error()
             raise
         return self
 
@@ -282,7 +287,7 @@ class SinkHarness(Harness[SinkTaskRun]):
                 if attempt == self._put_retries:
                     raise
                 wait_s = task.take_timeout_s()
-                self._run.wait(min(_RETRY_FIRST_S * 2**attempt, _RETRY_MOST_S) if wait_s is None else wait_s)
+                self._run.wait(retry_pause_s(attempt) if wait_s is None else wait_s)
         task.moved(after)
         return count
 

@@ -11,6 +11,7 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.plugin_calls import PluginCalls
 
 __all__ = ["SinkTaskRun"]
 
@@ -28,8 +29,10 @@ class SinkTaskRun:
         stages: TaskStages,
         log: MemoryLog,
         reporter: ErrantRecordReporter | None,
+        calls: PluginCalls,
     ) -> None:
         self.task = task
+        self._calls = calls
         self.config = config
         self.is_commit_requested = False
         self.stages = stages
@@ -44,11 +47,13 @@ class SinkTaskRun:
 
     def start(self) -> None:
         self.task.initialize(self)
-        self.task.start(self.config)
+        with self._calls.calling(self.task, "start"):
+            self.task.start(self.config)
 
     def stop(self) -> None:
         try:
-            self.task.stop()
+            with self._calls.calling(self.task, "stop"):
+                self.task.stop()
         finally:
             self.stages.close()
 
@@ -57,7 +62,8 @@ class SinkTaskRun:
         if not partitions:
             return
         self._positions.update({partition: committed.get(partition, 0) for partition in partitions})
-        self.task.open(sorted(partitions))
+        with self._calls.calling(self.task, "open"):
+            self.task.open(sorted(partitions))
         self._rewind()
 
     def give_up(self, partitions: Collection[TopicPartition], commit: Commit) -> None:
@@ -75,7 +81,8 @@ class SinkTaskRun:
         """Close without a commit."""
         if not partitions:
             return
-        self.task.close(sorted(partitions))
+        with self._calls.calling(self.task, "close"):
+            self.task.close(sorted(partitions))
         for partition in list(partitions):
             self._positions.pop(partition, None)
             self._paused.discard(partition)
@@ -97,10 +104,12 @@ class SinkTaskRun:
     def put(self, payload: Payload) -> None:
         if isinstance(payload, RecordBatch):
             if self.task.supports_batches:
-                self.task.put_batch(payload)
+                with self._calls.calling(self.task, "put_batch"):
+                    self.task.put_batch(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
-        self.task.put(list(payload))  # type: ignore[arg-type]
+        with self._calls.calling(self.task, "put"):
+            self.task.put(list(payload))  # type: ignore[arg-type]
 
     def moved(self, after: Mapping[TopicPartition, int]) -> None:
         """The records up to here are put; where the task asked to go back meanwhile, it goes back."""
@@ -116,7 +125,8 @@ class SinkTaskRun:
         """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
         self.is_commit_requested = False
         current = {tp: self._positions[tp] for tp in sorted(partitions)}
-        allowed = dict(self.task.pre_commit(dict(current)) or {})
+        with self._calls.calling(self.task, "pre_commit"):
+            allowed = dict(self.task.pre_commit(dict(current)) or {})
         for partition, offset in allowed.items():
             if partition not in current or offset > current[partition]:
                 raise ConnectError(

@@ -80,7 +80,7 @@ class SourceHarness(Harness[SourceTaskRun]):
         try:
             self._start_tasks(self._run.start(_ConnectorContext(self)))
         except BaseException:
-            self.crash()
+            self.crash_after_error()
             raise
         return self
 
@@ -126,8 +126,10 @@ class SourceHarness(Harness[SourceTaskRun]):
         self._next_task += 1
         try:
             self._failures.raise_if_due("poll")
-            polled = task.task.poll()
-        except RetriableError:
+            with self._run.calls.calling(task.task, "poll"):
+                polled = task.task.poll()
+        except RetriableError as error:
+            self._retried(task, error)
             self._run.wait(_RETRY_POLL_S)
             return []
         if polled is None or not len(polled):
@@ -153,7 +155,8 @@ class SourceHarness(Harness[SourceTaskRun]):
         for task in self._tasks:
             if task.uncommitted:
                 task.uncommitted.clear()
-                task.task.commit()
+                with self._run.calls.calling(task.task, "commit"):
+                    task.task.commit()
         return due
 
     def reconfigure(self) -> None:
@@ -204,7 +207,8 @@ class SourceHarness(Harness[SourceTaskRun]):
             running = SourceTaskRun(made, config, self._run.stages())
             self._tasks.append(running)
             made.initialize(_TaskContext(self, config))
-            made.start(config)
+            with self._run.calls.calling(made, "start"):
+                made.start(config)
 
     def _end(self) -> None:
         self._run.stopping.set()
@@ -217,9 +221,13 @@ class SourceHarness(Harness[SourceTaskRun]):
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             try:
-                task.task.stop()
+                with self._run.calls.calling(task.task, "stop"):
+                    task.task.stop()
             finally:
                 task.stages.close()
+
+    def _retried(self, task: SourceTaskRun, error: RetriableError) -> None:
+        """A poll() raised RetriableError, and will be called again."""
 
     def _deliver(
         self, task: SourceTaskRun, polled: list[SourceRecord] | RecordBatch, records: list[SourceRecord]
@@ -241,7 +249,8 @@ class SourceHarness(Harness[SourceTaskRun]):
                 place = None
                 if written is not None:
                     place = RecordMetadata(written.topic, written.partition, written.offset, written.timestamp)
-                task.task.commit_record(record, place)
+                with self._run.calls.calling(task.task, "commit_record"):
+                    task.task.commit_record(record, place)
 
     def _produce(self, record: KafkaRecord) -> LogRecord | None:
         """Append to the log; None when the record was refused, and `errors.tolerance=all` says to go on."""

@@ -5,6 +5,7 @@ Built on the harnesses: the same plugins, made the same way, with nothing of Kaf
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,16 +13,33 @@ from functools import partial
 from typing import Any
 
 from kconnect.api import ConnectRecord, SourceConnector, SourceRecord
+from kconnect.errors import DataError, RetriableError
 from kconnect.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.plugins import PluginRegistry
+from kconnect.plugins.code_place import CodePlace, PluginCode
+from kconnect.storage.offset_topic import encode_key, encode_value
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import LogRecord
+from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailure, explained, failure_of
 from kconnect.testing.record_view import bytes_view, record_view
-from kconnect.testing.sink_harness import SinkHarness
+from kconnect.testing.sink_harness import SinkHarness, retry_pause_s
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.testing.source_harness import SourceHarness
+from kconnect.testing.source_task_run import SourceTaskRun
+from kconnect.testing.watch import Watch
+from kconnect.wording import counted
 
-__all__ = ["Failure", "InputRecord", "Passage", "StageView", "TriedRecord", "is_source", "try_sink", "try_source"]
+__all__ = [
+    "Failure",
+    "InputRecord",
+    "Passage",
+    "StageView",
+    "Trial",
+    "TriedRecord",
+    "is_source",
+    "try_sink",
+    "try_source",
+]
 
 # How the settings call these stages
 _CONVERTERS = {
@@ -43,12 +61,17 @@ class StageView:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Which stage and plugin failed, with what; `tolerated` when `errors.tolerance=all` lets the task go on."""
+    """Which stage and plugin failed, with what; `tolerated` when `errors.tolerance=all` lets the task go on.
+
+    `place` is the line of the plugin's own code, None where there is none; `attempts` counts calls that all raised.
+    """
 
     stage: str
     plugin: str
     error: BaseException
     tolerated: bool
+    place: CodePlace | None = None
+    attempts: int = 1
 
     @property
     def why(self) -> str:
@@ -60,7 +83,9 @@ class Failure:
         return text if root is self.error or str(root) in text else f"{text}: {type(root).__name__}: {root}"
 
     def __str__(self) -> str:
-        return f"{self.stage} failed ({self.plugin}): {self.why}"
+        times = f" {self.attempts} times" if self.attempts > 1 else ""
+        at = f", at {self.place}" if self.place is not None else ""
+        return f"{self.stage} failed{times} ({self.plugin}): {self.why}{at}"
 
 
 @dataclass(slots=True)
@@ -89,29 +114,51 @@ Passage = Callable[[TriedRecord], None]
 """Hears of each record when its way is over."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How a trial went: records shown, calls that raised RetriableError, and the last of those errors."""
+
+    count: int
+    retries: int = 0
+    last_retriable: PluginFailure | None = None
+    late_poll: str | None = None
+    """Set when poll() gave records and then had not returned at the end of the time: where it is."""
+
+
 def is_source(config: Mapping[str, str], plugin_path: str | None) -> bool:
-    """Whether the config is a source's. Errors: ConfigError for a class that is not there."""
+    """Whether the config is a source's. Errors: ConfigError for a class that does not exist."""
     plugins = PluginRegistry.load(plugin_path)
     return issubclass(plugins.connector_class(config.get("connector.class", "")), SourceConnector)
 
 
 def try_source(
     config: Mapping[str, str], worker: Mapping[str, str], *, limit: int, timeout_s: float, show: Passage
-) -> int:
-    """Poll until `limit` records were shown or the time is over; gives how many there were.
+) -> Trial:
+    """Poll until `limit` records were shown or the time is over.
 
-    Ends after the first record that fails and is not tolerated. Errors: ConfigError; what the connector raises.
+    Ends after the first record that fails and is not tolerated. Threads: plugins and `show` are called on a thread of
+    their own. Errors: ConfigError; PluginFailure for what the author's code raises, also when poll() raised nothing
+    but RetriableError; LateCallError when it does not return.
     """
     harness = _TracedSource(config, worker, limit, show)
-    deadline = time.monotonic() + timeout_s
-    try:
+    watch = Watch(harness.calls, timeout_s)
+
+    def steps() -> None:
         harness.start()
+        deadline = watch.allow("poll", timeout_s)
         while harness.count < limit and not harness.has_failed and time.monotonic() < deadline:
             if not harness.poll_once():
                 time.sleep(_IDLE_S)
-        return harness.count
-    finally:
-        harness.crash()
+
+    try:
+        watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
+    except LateCallError as late:
+        if late.call.method != "poll" or not harness.count:
+            raise
+        return Trial(harness.count, harness.retries, harness.last_retriable, str(late))
+    if not harness.count and harness.last_retriable is not None:
+        raise _only_retried(harness.retries, harness.last_retriable)
+    return Trial(harness.count, harness.retries, harness.last_retriable)
 
 
 def try_sink(
@@ -120,22 +167,57 @@ def try_sink(
     records: Iterable[InputRecord],
     *,
     limit: int,
+    timeout_s: float,
     show: Passage,
-) -> int:
-    """Put records one by one, then flush; gives how many there were. Ends and raises as `try_source`."""
-    harness = SinkHarness(config["connector.class"], config, worker=worker)
-    count = 0
-    try:
+) -> Trial:
+    """Put records one by one, then flush. Ends and raises as `try_source`.
+
+    A put() that raises RetriableError is called again, with the worker's pauses, for `timeout_s`.
+    """
+    harness = _TracedSink(config, worker, timeout_s)
+    watch = Watch(harness.calls, timeout_s)
+    seen = [0]
+
+    def steps() -> None:
         harness.start()
-        for count, given in zip(range(1, limit + 1), records, strict=False):
-            tried = _TracedPut(harness, count).run(given)
+        for number, given in zip(range(1, limit + 1), records, strict=False):
+            tried = _TracedPut(harness, number).run(given)
+            seen[0] = number
             show(tried)
             if tried.failure is not None and not tried.failure.tolerated:
-                return count
+                return
         harness.commit()
-        return count
-    finally:
+
+    watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
+    return Trial(seen[0], harness.retries, harness.last_retriable)
+
+
+def _to_the_end(harness: _TracedSource | _TracedSink, steps: Callable[[], None]) -> None:
+    """The steps, then the end of the plugins; what they raise names the place in the author's code."""
+    try:
+        try:
+            steps()
+        except BaseException:
+            harness.crash_after_error()
+            raise
         harness.crash()
+    except BaseException as error:
+        told = explained(harness.calls, error)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _only_retried(times: int, last: PluginFailure) -> PluginFailure:
+    """Nothing came of it: how often poll() raised RetriableError, and the last one."""
+    often = counted(times, "time")
+    failure = PluginFailure(
+        f"No records: poll() raised RetriableError {often}. {last}",
+        "poll",
+        hint="poll is called again after each; --timeout SECONDS goes on longer. --verbose shows the whole trace.",
+    )
+    failure.__cause__ = last.__cause__ or last
+    return failure
 
 
 class _TracedSource(SourceHarness):
@@ -143,10 +225,19 @@ class _TracedSource(SourceHarness):
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], limit: int, show: Passage) -> None:
         super().__init__(config["connector.class"], config, worker=worker)
+        self.calls = self._run.calls
+        self.cut_short = self._run.stopping.set
+        self.retries = 0
+        self.last_retriable: PluginFailure | None = None
         self.count = 0
         self.has_failed = False
         self._limit = limit
         self._show = show
+
+    def _retried(self, task: SourceTaskRun, error: RetriableError) -> None:
+        self.retries += 1
+        self.last_retriable = failure_of(PluginCall(type(task.task), "poll"), error)
+        self.last_retriable.__cause__ = error
 
     def _deliver(self, task: Any, polled: Any, records: list[SourceRecord]) -> None:
         for record in records:
@@ -155,6 +246,7 @@ class _TracedSource(SourceHarness):
             self.count += 1
             tried = TriedRecord(self.count, [StageView("connector", record_view(record))])
             self._pass_on(task.stages, record, tried)
+            self._check_offset(task, record, tried)
             self.has_failed = tried.failure is not None and not tried.failure.tolerated
             self._show(tried)
 
@@ -170,11 +262,64 @@ class _TracedSource(SourceHarness):
         )
         tried.outcome = "written"
 
+    def _check_offset(self, task: SourceTaskRun, record: SourceRecord, tried: TriedRecord) -> None:
+        """A record whose offset cannot be stored comes again after each restart: it counts as failed."""
+        if tried.failure is not None and not tried.failure.tolerated:
+            return
+        try:
+            encode_key(self._name, record.source_partition)
+            encode_value(record.source_offset)
+        except Exception as error:  # whatever the author put there
+            code = PluginCode.of(type(task.task))
+            tried.outcome = "failed"
+            tried.failure = Failure(
+                "offset", _name(task.task), _unstorable(record, error), False, code.start_of(type(task.task), "poll")
+            )
+
+
+def _unstorable(record: SourceRecord, error: Exception) -> DataError:
+    told = DataError(
+        f"its offset cannot be stored: {str(error) or type(error).__name__} "
+        f"(source partition {record.source_partition!r}, source offset {record.source_offset!r})"
+    )
+    told.__cause__ = error
+    return told
+
+
+class _TracedSink(SinkHarness):
+    """The harness, with puts that are tried again as long as the worker's pauses and the time allow."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float) -> None:
+        super().__init__(config["connector.class"], config, worker=worker)
+        self.calls = self._run.calls
+        self.cut_short = self._run.stopping.set
+        self.attempts = 0
+        """Of the last put."""
+        self.retries = 0
+        self.last_retriable: PluginFailure | None = None
+        self._timeout_s = timeout_s
+
+    def put_one(self, task: SinkTaskRun, record: Any) -> None:
+        """Put until it is taken. Errors: the last RetriableError when the time is over; any other at once."""
+        deadline = time.monotonic() + self._timeout_s
+        for attempt in itertools.count(1):
+            self.attempts = attempt
+            try:
+                return task.put([record])
+            except RetriableError as error:
+                asked_s = task.take_timeout_s()
+                pause_s = retry_pause_s(attempt - 1) if asked_s is None else asked_s
+                if time.monotonic() + pause_s > deadline:
+                    raise
+                self.retries += 1
+                self.last_retriable = failure_of(PluginCall(type(task.task), "put"), error)
+                self._run.wait(pause_s)
+
 
 class _TracedPut:
     """One record's way into a sink."""
 
-    def __init__(self, harness: SinkHarness, number: int) -> None:
+    def __init__(self, harness: _TracedSink, number: int) -> None:
         self._harness = harness
         self._tried = TriedRecord(number)
 
@@ -208,9 +353,10 @@ class _TracedPut:
         tried = self._tried
         reported = len(self._harness.errant)
         try:
-            task.put([kept])  # type: ignore[list-item]  # a sink's record
+            self._harness.put_one(task, kept)
         except Exception as error:  # the plugin's: shown with its place
-            tried.failure = Failure("put", _name(task.task), error, tolerated=False)
+            place = PluginCode.of(type(task.task)).innermost(error)
+            tried.failure = Failure("put", _name(task.task), error, False, place, self._harness.attempts)
             return
         if len(self._harness.errant) > reported:
             tried.failure = Failure("put", _name(task.task), self._harness.errant[-1].error, tolerated=True)
@@ -253,7 +399,8 @@ def _attempt(stages: TaskStages, tried: TriedRecord, call: Callable[[], Any], na
 def _failure(failure: StageError, name: str | None, *, tolerated: bool) -> Failure:
     stage = name or _CONVERTERS.get(failure.stage, failure.stage.value)
     plugin = f"{failure.plugin.__module__}.{failure.plugin.__qualname__}"
-    return Failure(stage, plugin, failure.error, tolerated)
+    place = PluginCode.of(failure.plugin).innermost(failure.error)
+    return Failure(stage, plugin, failure.error, tolerated, place)
 
 
 def _name(plugin: object) -> str:

@@ -1,0 +1,104 @@
+"""Where in a plugin's own code something happened: the frame that its author wants to see, out of a whole trace.
+
+Who calls it: `connect try`, the registry (modules that cannot be imported), traces for people. Pure: reads traces,
+frames and source lines, changes nothing.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+
+__all__ = ["CodePlace", "PluginCode", "syntax_place"]
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """A line of code. `function` is its plain name, such as `poll`."""
+
+    file: str
+    line: int
+    source: str
+    function: str = ""
+
+    def __str__(self) -> str:
+        """`src/numbers.py:41: return row["squar"]`, the file relative to the current folder where it lies below it."""
+        text = f"{_shown(self.file)}:{self.line}"
+        return f"{text}: {self.source}" if self.source else text
+
+
+@dataclass(frozen=True, slots=True)
+class PluginCode:
+    """Which files are a plugin author's: the plugin's package, or the folder of its module; no library in it."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, plugin_class: type) -> PluginCode:
+        """The code that a class belongs to."""
+        module = sys.modules.get(plugin_class.__module__)
+        file = Path(getattr(module, "__file__", None) or ".").resolve()
+        top = sys.modules.get(plugin_class.__module__.partition(".")[0])
+        package = getattr(top, "__file__", None)
+        if package and Path(package).name == "__init__.py" and top is not sys.modules.get("kconnect"):
+            return cls(Path(package).resolve().parent)
+        in_library = file.parent.name in ("site-packages", "dist-packages")
+        return cls(file if in_library else file.parent)
+
+    def innermost(self, error: BaseException) -> CodePlace | None:
+        """The line of the author's code that raised an error, or called what raised it; None when there is none."""
+        return next(iter(reversed(self._places(_frames_of(error)))), None)
+
+    def outermost(self, error: BaseException) -> CodePlace | None:
+        """The first line of the author's code on the way to an error: its function is the method that was called."""
+        return next(iter(self._places(_frames_of(error))), None)
+
+    def innermost_of_stack(self, frame: FrameType | None) -> CodePlace | None:
+        """Where a thread is right now, as a line of the author's code; None when it is not in it."""
+        frames = [] if frame is None else [(found.f_code, line) for found, line in traceback.walk_stack(frame)]
+        return next(iter(self._places(frames)), None)
+
+    def start_of(self, plugin_class: type, method: str) -> CodePlace | None:
+        """Where a method is defined; None when it is not the author's own."""
+        code = getattr(getattr(plugin_class, method, None), "__code__", None)
+        return next(iter(self._places([(code, code.co_firstlineno)])), None) if isinstance(code, CodeType) else None
+
+    def _places(self, frames: Iterable[tuple[CodeType, int]]) -> list[CodePlace]:
+        return [
+            CodePlace(code.co_filename, line, linecache.getline(code.co_filename, line).strip(), code.co_name)
+            for code, line in frames
+            if self._is_own(code.co_filename)
+        ]
+
+    def _is_own(self, file: str) -> bool:
+        path = Path(file)
+        if path != self.root and self.root not in path.parents:
+            return False
+        inside = set(path.parts[len(self.root.parts) :])
+        return not inside & {"site-packages", "dist-packages"} and not path.is_relative_to(_STANDARD_LIBRARY)
+
+
+_STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+
+
+def syntax_place(error: SyntaxError) -> CodePlace | None:
+    """The line that Python cannot read; None when the error does not tell."""
+    if not error.filename or not error.lineno:
+        return None
+    return CodePlace(error.filename, error.lineno, (error.text or "").strip())
+
+
+def _frames_of(error: BaseException) -> list[tuple[CodeType, int]]:
+    return [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+
+
+def _shown(file: str) -> str:
+    here = os.getcwd() + os.sep
+    return file.removeprefix(here)
