@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ import typer
 
 from kconnect.errors import ConfigError
 from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import UsageProblem
 from kconnect_cli.session import CliSession, with_session
 from kconnect_cli.signatures import as_command, keyword, parameters_of
 
@@ -101,7 +102,23 @@ class ClusterOptions:
             )
         found = _read(self.worker) if self.worker else {}
         found |= _read(self.command_config) if self.command_config else {}
-        return ClusterAccess(_resolved(found | dict(self.settings)), seconds_of(self.timeout or _TIMEOUT, "--timeout"))
+        settings = _resolved(found | dict(self.settings))
+        self._check_servers(settings)
+        return ClusterAccess(settings, seconds_of(self.timeout or _TIMEOUT, "--timeout"))
+
+    def _check_servers(self, settings: Mapping[str, str]) -> None:
+        """Errors: UsageProblem that names the option or the file."""
+        from kconnect.config.addresses import parse_servers
+
+        option = dict(self.settings).get("bootstrap.servers")
+        try:
+            if option is not None:
+                parse_servers(option, "--bootstrap-servers")
+            elif settings.get("bootstrap.servers", "").strip():
+                parse_servers(settings["bootstrap.servers"])
+        except ConfigError as err:
+            lead = "" if option is not None else f"{self.command_config or self.worker}: "
+            raise UsageProblem(f"{lead}{err}", hint=err.hint) from err
 
 
 def with_cluster(command: Callable[..., None]) -> Callable[..., None]:

@@ -29,6 +29,7 @@ from kconnect_cli.output import STATE_STYLES, state_counts
 if TYPE_CHECKING:
     from kconnect.metrics import TaskCounters
     from kconnect.model import ConnectorStatus, TaskId, TaskState
+    from kconnect.outage import Outage
 
 __all__ = ["Facts", "LiveView", "Rates", "ShownWorker", "page"]
 
@@ -54,6 +55,9 @@ class ShownWorker(Protocol):
     def rest_url(self) -> str: ...
     def statuses(self) -> Sequence[ConnectorStatus]: ...
     def task_counters(self) -> Mapping[TaskId, TaskCounters]: ...
+    def outage(self) -> Outage | None:
+        """Kafka does not answer the worker; None while it does."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Facts:
     counters: Mapping[TaskId, TaskCounters] = field(default_factory=dict)
     rates: Mapping[TaskId, float] = field(default_factory=dict)
     log_lines: Sequence[str] = ()
+    outage: Outage | None = None
+    """Kafka does not answer the worker."""
 
 
 class Rates:
@@ -99,7 +105,9 @@ def page(facts: Facts, height: int) -> RenderableType:
         overflow="ellipsis",
     )
     rows = [row for status in facts.statuses for row in _rows(status, facts)]
-    room = max(1, height - _OTHER_LINES - _LEAST_LOG_LINES)
+    banner = [] if facts.outage is None else [_banner(facts.outage)]
+    other_lines = _OTHER_LINES + len(banner)
+    room = max(1, height - other_lines - _LEAST_LOG_LINES)
     left_out = len(rows) - room
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), expand=True)
     for heading in ("CONNECTOR", "TASK", "STATE"):
@@ -109,12 +117,12 @@ def page(facts: Facts, height: int) -> RenderableType:
     table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1, min_width=10)
     for row in _worst_first(rows)[:room]:
         table.add_row(*row)
-    parts: list[RenderableType] = [title, Text(""), table]
+    parts: list[RenderableType] = [title, *banner, Text(""), table]
     if not rows:
         parts.append(Text("No connectors yet: connect connectors create FILE", style="dim"))
     if left_out > 0:
         parts.append(Text(f".. and {left_out} more: connect connectors status", style="dim"))
-    free = max(_LEAST_LOG_LINES, height - _OTHER_LINES - min(len(rows), room) - (left_out > 0))
+    free = max(_LEAST_LOG_LINES, height - other_lines - min(len(rows), room) - (left_out > 0))
     parts.append(Text(""))
     parts += [
         Text(_short(line), no_wrap=True, overflow="ellipsis", style=_log_style(line))
@@ -184,6 +192,7 @@ class LiveView:
             counters=counters,
             rates=self._rates.add(now_s, counters),
             log_lines=self._lines.heads(),
+            outage=self._worker.outage(),
         )
 
 
@@ -219,7 +228,7 @@ def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
     rows = []
     own = status.connector
     if not status.tasks or own.trace:
-        rows.append(_row(status.name, "", str(own.state), "", "", "", root_cause(own.trace)))
+        rows.append(_row(status.name, "", str(own.state), "", "", "", root_cause(own.trace) or _waits(facts)))
     for task in status.tasks:
         id_ = TaskId(status.name, task.id)
         found, rate = facts.counters.get(id_), facts.rates.get(id_)
@@ -231,7 +240,7 @@ def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
                 "-" if rate is None else f"{rate:,.0f}",
                 "-" if found is None else f"{_moved(found):,}",
                 "-" if found is None else str(max(found.errors, found.failures)),
-                root_cause(task.trace) or _condition(task),
+                root_cause(task.trace) or _waits(facts) or _condition(task),
             )
         )
     return rows
@@ -243,11 +252,20 @@ def _condition(task: TaskState) -> str:
     return f"{task.condition.condition} {text}" if text and task.condition is not None else ""
 
 
+def _waits(facts: Facts) -> str:
+    """Why a task moves nothing that has not failed."""
+    return "" if facts.outage is None else "waits for Kafka"
+
+
 def _row(*cells: str) -> tuple[Text, ...]:
     state_style = STATE_STYLES.get(cells[2], "")
     errors_style = "bold red" if cells[5] not in ("", "-", "0") else ""
     styles = ("", "", state_style, "", "", errors_style, "red")
     return tuple(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True))
+
+
+def _banner(outage: Outage) -> Text:
+    return Text(outage.banner(), style="bold red", no_wrap=True, overflow="ellipsis")
 
 
 def _worst_first(rows: Sequence[tuple[Text, ...]]) -> list[tuple[Text, ...]]:

@@ -23,6 +23,7 @@ from kconnect_cli.target import DEFAULT_URL, Target, find_target
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.direct.direct_client import DirectClient
+    from kconnect.outage import Outage
 
 __all__ = [
     "DEFAULT_URL",
@@ -165,6 +166,16 @@ class CliSession:
             self._client = ConnectClient(self.url, retry_conflicts_s=self.retry_s, access=access)
         return self._client
 
+    @property
+    def outage(self) -> Outage | None:
+        """Kafka is away, as the worker said with its last answer."""
+        return None if self._client is None else self._client.outage
+
+    def tell_outage(self) -> None:
+        """Say what the states are worth that were shown; once, behind them."""
+        if self.outage is not None:
+            self.say(self.outage.banner())
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
@@ -275,7 +286,10 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
     def call(ctx: typer.Context, **given: Any) -> None:
         session = session_of(ctx)
         session.choose(**{name: given.pop(name) for name in shared})
-        command(session, **given)
+        try:
+            command(session, **given)
+        finally:
+            session.tell_outage()
 
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     added = (keyword(name, kind, False if kind is Verbose else None) for name, kind in shared.items())

@@ -17,8 +17,11 @@ from kconnect.devbroker import DevBroker
 from kconnect.model import RunState
 from kconnect.outage import OUTAGE_HEADER, Outage
 from kit.alerts import Scrapes, alerts_of
+from kit.cli import cli_env, cli_run, connect_command
 from kit.distributed_worker import Distributed
-from kit.standalone import Standalone
+from kit.ports import free_port
+from kit.screen import Terminal
+from kit.standalone import STRING_CONVERTERS, Standalone, write_properties
 from kit.topics import consume_values, create_topic
 from kit.waiting import eventually
 
@@ -71,10 +74,36 @@ def states(worker: Standalone) -> list[str]:
     return [document["connector"]["state"], *(task["state"] for task in document["tasks"])]
 
 
-def test_an_outage_is_told_everywhere_and_so_is_its_end(worker: Standalone, own_broker: DevBroker) -> None:
+def check_screens(worker: Standalone, broker: DevBroker, home: Path) -> None:
+    """What the commands say: results on stdout as ever, the outage on stderr, an own field in JSON."""
+    banner = re.compile(
+        r"Kafka has been away since \d\d:\d\d:\d\d \(\d+ s\): the broker at "
+        rf"{broker.bootstrap}: Connection refused\. States are the last known\.\n"
+    )
+    for command in (["connectors", "list"], ["connectors", "status"], ["connectors", "show", "lines"]):
+        shown = cli_run("--url", worker.url, *command, home=home, expect=0)
+        assert banner.fullmatch(shown.stderr), shown
+        assert "Kafka" not in shown.stdout
+        rows = cli_run("--url", worker.url, *command, "-o", "json", home=home, expect=0)
+        assert banner.fullmatch(rows.stderr)
+        if command[1] != "show":
+            assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+Z", row["kafka_away_since"]) for row in rows.json), rows
+    if type(worker) is not Standalone:
+        began_s = time.monotonic()
+        refused = cli_run("cluster", "members", "--worker", str(worker.files[0]), home=home, expect=5)
+        assert refused.stderr.startswith(f"No Kafka broker answers at {broker.bootstrap}: Connection refused\n")
+        assert time.monotonic() - began_s < 5
+
+
+def test_an_outage_is_told_everywhere_and_so_is_its_end(
+    worker: Standalone, own_broker: DevBroker, tmp_path: Path
+) -> None:
     is_alone = type(worker) is Standalone
     alerts, scrapes = alerts_of(OPERATIONS), Scrapes()
     consume_values(own_broker.bootstrap, "lines", 1)
+    calm = cli_run("--url", worker.url, "connectors", "status", "-o", "json", home=tmp_path, expect=0)
+    assert calm.stderr == ""
+    assert not any("kafka_away_since" in row for row in calm.json)
     scrapes.add(ask(worker, "/metrics")[2])
     assert scrapes.firing(alerts) == set()
     assert ask(worker, "/health")[0] == 200
@@ -98,6 +127,7 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(worker: Standalone, own_
     assert outage is not None
     assert outage.servers == own_broker.bootstrap
 
+    check_screens(worker, own_broker, tmp_path)
     if not is_alone:
         eventually(lambda: states(worker) == ["UNASSIGNED", "UNASSIGNED"], 30, "given up, and shown so")
     expected = {"ConnectKafkaIsAway"} | (set() if is_alone else {"ConnectTaskWithoutSlot"})
@@ -131,3 +161,87 @@ def test_an_outage_is_told_everywhere_and_so_is_its_end(worker: Standalone, own_
     assert " ERROR " in lost[0]
     assert ("Tasks stay RUNNING" if is_alone else "stops its connectors and tasks") in lost[0]
     assert re.search(r"after \d+ s without an answer \(since ", back[0])
+
+
+def is_calm(screen: Terminal) -> bool:
+    """Whether what is drawn from now on has no banner."""
+    screen.forget()
+    return "has been away" not in screen.until("RUNNING")
+
+
+def test_live_views_show_the_outage_and_its_end(own_broker: DevBroker, tmp_path: Path, home: Path) -> None:
+    """Both are on a terminal: the worker's own view, and `connectors status --watch` beside it."""
+    url = f"http://127.0.0.1:{free_port()}"
+    create_topic(own_broker.bootstrap, "lines")
+    (tmp_path / "in.txt").write_text("before\n")
+    settings = {
+        "bootstrap.servers": own_broker.bootstrap,
+        "listeners": url,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "kconnect.slots": "1",
+    }
+    write_properties(tmp_path / "worker.properties", settings | STRING_CONVERTERS)
+    source = {
+        "name": "lines",
+        "connector.class": "FileStreamSource",
+        "file": str(tmp_path / "in.txt"),
+        "topic": "lines",
+    }
+    write_properties(tmp_path / "lines.properties", source)
+    worker = [*connect_command(), "standalone", "worker.properties", "lines.properties"]
+    watch = [*connect_command(), "--url", url, "connectors", "status", "--watch"]
+    plain = [*connect_command(), "--url", url, "connectors", "status", "--watch", "-o", "json"]
+    with Terminal(worker, cli_env(home), cwd=str(tmp_path), columns=140) as view:
+        view.until("RUNNING", 60)
+        assert "Kafka has been away" not in view.text
+        with Terminal(watch, cli_env(home), cwd=str(tmp_path), columns=140) as screen:
+            screen.until("RUNNING")
+            own_broker.kill()
+            view.until("Kafka has been away since", 2 * HEARTBEAT_S + MARGIN_S)
+            view.until("waits for Kafka")
+            screen.until("Kafka has been away since", 10)
+            view.until(f"the broker at {own_broker.bootstrap}: Connection refused")
+            with Terminal(plain, cli_env(home), cwd=str(tmp_path), columns=400) as lines:
+                lines.until('"kafka_away_since"')
+                lines.until("Kafka has been away since")
+                own_broker.start()
+                lines.until("Kafka answers again.", 20)
+                lines.interrupt()
+                lines.wait()
+            eventually(lambda: is_calm(screen) and is_calm(view), 20, "the banner goes")
+            screen.interrupt()
+            screen.wait()
+        view.interrupt()
+        assert view.wait(30) == 130
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost:abc", "localhost", "localhost:70000", "localhost:0", "http://localhost:9092/"]
+)
+def test_a_malformed_address_is_refused_before_anything_starts(address: str, tmp_path: Path, home: Path) -> None:
+    settings = {"offset.storage.file.filename": str(tmp_path / "offsets"), **STRING_CONVERTERS}
+    file = write_properties(tmp_path / "worker.properties", {"bootstrap.servers": address, **settings})
+    word = "port" if address in ("localhost:70000", "localhost:0") else "url"
+    began_s = time.monotonic()
+    refused = cli_run("standalone", str(file), home=home, expect=2)
+    assert time.monotonic() - began_s < 10
+    first, hint = refused.stderr.splitlines()
+    assert first == f"{file}: Invalid {word} in bootstrap.servers: {address}."
+    assert hint.startswith("Hint: Write each broker as host:port")
+
+
+def test_a_broker_that_does_not_listen_is_told_before_spark_starts(tmp_path: Path, home: Path) -> None:
+    servers = f"127.0.0.1:{free_port()}"
+    settings = {
+        "bootstrap.servers": servers,
+        "listeners": "http://127.0.0.1:0",
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "kconnect.bootstrap.timeout.ms": "3000",
+    }
+    file = write_properties(tmp_path / "worker.properties", settings | STRING_CONVERTERS)
+    told = cli_run("standalone", str(file), home=home, expect=2).stderr.splitlines()
+    assert (
+        f"WARNING No Kafka broker answers at bootstrap.servers={servers} (Connection refused). "
+        "The worker keeps trying for 3 s (kconnect.bootstrap.timeout.ms)" in told[0]
+    )
+    assert told[-2] == f"No Kafka broker answers at bootstrap.servers={servers} within 3 s (Connection refused)"

@@ -10,7 +10,7 @@ import typer
 from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.connectors_apply import apply
 from kconnect_cli.commands.connectors_direct import change_directly
-from kconnect_cli.commands.connectors_status import status, wait
+from kconnect_cli.commands.connectors_status import as_known, status, wait
 from kconnect_cli.direct import DryRun, Force, refuse_without_direct, tell_who_lives, with_direct
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
@@ -50,7 +50,7 @@ def list_(
     selection = Selection.of(names, regexp, False, failed, state)
     statuses = session.reader.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
-    write_rows([_row(found) for found in chosen], _COLUMNS, session.output)
+    write_rows(as_known([_row(found) for found in chosen], session.outage), _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
     tell_who_lives(session, [found.name for found in chosen])

@@ -23,8 +23,9 @@ from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect.outage import Outage
 
-__all__ = ["more_of", "root_cause", "status", "status_rows", "wait", "why"]
+__all__ = ["as_known", "more_of", "root_cause", "status", "status_rows", "wait", "why"]
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
@@ -65,7 +66,7 @@ def status(
         raise UsageProblem(f"--interval {interval} must be above zero")
     if not watch:
         seen = _look(session, selection)
-        write_rows(status_rows(seen), _COLUMNS, session.output)
+        write_rows(as_known(status_rows(seen), session.outage), _COLUMNS, session.output)
         tell_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
@@ -148,6 +149,11 @@ def why(row: Row) -> str:
     return root_cause(row.get("trace")) or condition_why(row.get("condition"))
 
 
+def as_known(rows: list[dict[str, Any]], outage: Outage | None) -> list[dict[str, Any]]:
+    """While Kafka is away each row has `kafka_away_since`, an ISO time: what it says is the last that was known."""
+    return rows if outage is None else [{**row, "kafka_away_since": outage.since} for row in rows]
+
+
 def root_cause(trace: str | None) -> str:
     """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
     if not trace:
@@ -189,6 +195,7 @@ class _Screen:
     def __init__(self, session: CliSession) -> None:
         self._session = session
         self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
+        self._is_away = False
         self._draws = session.output is Format.TABLE and sys.stdout.isatty()
 
     def __enter__(self) -> Self:
@@ -202,11 +209,13 @@ class _Screen:
             sys.stdout.flush()
 
     def show(self, statuses: Sequence[ConnectorStatus]) -> None:
+        outage = self._session.outage
         rows = status_rows(statuses)
         if self._draws:
             self._draw(rows)
         else:
-            self._append(rows)
+            self._tell_change(outage)
+            self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage))
         sys.stdout.flush()
 
     def _draw(self, rows: Sequence[Row]) -> None:
@@ -214,12 +223,22 @@ class _Screen:
         size = shutil.get_terminal_size()
         worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
         room = max(1, size.lines - _SCREEN_HEAD_LINES)
+        outage = self._session.outage
+        banner = "" if outage is None else outage.banner()[: size.columns]
         text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else "No connectors."
-        lines = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends", "", *text.splitlines()]
+        lines = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends", banner, *text.splitlines()]
         if len(rows) > room:
             lines.append(f".. and {len(rows) - room} more")
         # Home, each line to its end, then everything below
         write_text("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+
+    def _tell_change(self, outage: Outage | None) -> None:
+        """The loss of Kafka and its return, a line each."""
+        if outage is not None and not self._is_away:
+            self._session.tell_outage()
+        elif outage is None and self._is_away:
+            self._session.say(f"{time.strftime('%H:%M:%S')} Kafka answers again.")
+        self._is_away = outage is not None
 
     def _append(self, rows: Sequence[Row]) -> None:
         now = {(row["name"], row["task"]): row for row in rows}

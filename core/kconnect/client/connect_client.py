@@ -33,6 +33,7 @@ from kconnect.model import (
     offsets_from_json,
     offsets_to_json,
 )
+from kconnect.outage import Outage
 
 __all__ = ["ConnectClient"]
 
@@ -68,6 +69,11 @@ class ConnectClient:
         self._exchange = Exchange(
             self.url, access, carrier, retry_conflicts_s=retry_conflicts_s, clock=clock or SystemClock()
         )
+
+    @property
+    def outage(self) -> Outage | None:
+        """Kafka does not answer the worker, as its last answer said. Java's workers do not say it."""
+        return self._exchange.outage
 
     def server_info(self) -> dict[str, Any]:
         """`GET /`: version, commit, kafka_cluster_id."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kconnect.client.failures import foreign, is_passing_conflict, refusal
 from kconnect.client.transport import Request, Response, Transport
 from kconnect.errors import BadRequestError
+from kconnect.outage import Outage
 
 if TYPE_CHECKING:
     from kconnect.client.access import ClientAccess
@@ -33,6 +34,8 @@ class Exchange:
         self._transport = transport
         self._retry_conflicts_s = retry_conflicts_s
         self._clock = clock
+        self.outage: Outage | None = None
+        """Kafka is away, as the last answer said; None when it did not, as Java's workers never do."""
 
     def read(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T:
         """What `parse` makes of the answer's JSON. A TypeError and the like of it says: not Connect's."""
@@ -67,6 +70,7 @@ class Exchange:
                 break
             self._clock.wait(threading.Event(), pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+        self.outage = Outage.from_headers(response.headers)
         if response.status >= 300 and response.status not in good:
             raise refusal(self._url, self._access.user, str(request), response)
         return request, response

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.config.addresses import canonical_servers
 from kconnect.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PRODUCER, Rule
 from kconnect.config.client_security import SECURITY_KEYS, security_settings
 from kconnect.errors import ConfigError
@@ -222,7 +223,9 @@ def _translate(
     passed: dict[str, str] = {}
     merged = {key: (value, key) for key, value in defaults.items()} | dict(given)
     for key, (value, full_key) in merged.items():
-        if key in rules:
+        if key == "bootstrap.servers" and value:
+            settings[key] = canonical_servers(value, full_key)
+        elif key in rules:
             settings[rules[key].target] = _value(rules[key], key, value, full_key, warnings)
         elif key.startswith(_PASSTHROUGH):
             passed[key.removeprefix(_PASSTHROUGH)] = value

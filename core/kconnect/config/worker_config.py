@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kconnect.api.configdef import ConfigDef
+from kconnect.config.addresses import check_servers
 from kconnect.config.distributed_keys import CLUSTER, GROUP
 from kconnect.config.key_table import define_rows
 from kconnect.config.security_keys import SASL, SSL
@@ -214,6 +215,7 @@ def default_standalone_properties(home: Path | None = None) -> dict[str, str]:
 def _parse(cls: type[W], table: ConfigDef, props: Mapping[str, str], find_class: Callable[[str], object] | None) -> W:
     try:
         values = table.parse(props, find_class)
+        check_servers(props)
     except ConfigError as err:
         err.hint = err.hint or _misspelt(err.problems, table, props)
         raise

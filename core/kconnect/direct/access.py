@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import InternalClients, internal_clients
-from kconnect.errors import ConfigError
+from kconnect.errors import ConfigError, UnreachableError
+from kconnect.reach import reach_any
 
 __all__ = ["ClusterAccess", "InternalTopic"]
 
@@ -73,6 +75,18 @@ class ClusterAccess:
         base = f"{self.worker.get('client.id') or self.worker.get('group.id') or 'connect'}-"
         suffix = "admin" if which is None else _CLIENT_SUFFIX[which]
         return internal_clients(self.worker, client_id=f"{base}{suffix}-direct")
+
+    def raise_if_refused(self) -> None:
+        """Say at once what the clients would say at their deadline: nobody listens at any of the brokers.
+
+        Errors: UnreachableError; ConfigError without `bootstrap.servers`.
+        """
+        found = reach_any(parse_servers(self.bootstrap_servers), self.timeout_s)
+        if found.address is None and not found.is_open:
+            raise UnreachableError(
+                f"No Kafka broker answers at {self.bootstrap_servers}: {found.sentence()}",
+                hint="Does Kafka run there? --bootstrap-servers, or bootstrap.servers of the worker's file, names it.",
+            )
 
     def _required(self, setting: str, flag: str) -> str:
         value = self.worker.get(setting, "").strip()

@@ -69,6 +69,7 @@ class LiveGroup:
 
 def live_group(access: ClusterAccess) -> LiveGroup:
     """Ask the broker. Errors: ConflictError when the group is of another kind; ConnectError of the client."""
+    access.raise_if_refused()
     return read_group(describe_group(access.clients().admin, access.group_id, access.timeout_s))
 
 

@@ -258,6 +258,7 @@ class ClusterReader:
         if self._admin is None:
             from kconnect.kafka.admin import KafkaAdmin
 
+            self._access.raise_if_refused()
             self._admin = KafkaAdmin(self._access.clients().admin, "connect", timeout_setting=_TIMEOUT_SETTING)
         return self._admin
 

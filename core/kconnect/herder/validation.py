@@ -13,6 +13,7 @@ from typing import Any, Final
 from kconnect import redaction
 from kconnect.api import SourceConnector
 from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue, parse_type
+from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import consumer_config, override_error, producer_config
 from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
@@ -304,7 +305,9 @@ class ConnectorValidator:
 def _untranslatable(prefix: str, key: str, text: str) -> str | None:
     """Why a client would refuse the value; None when it would not."""
     try:
-        if prefix == "consumer.override.":
+        if key == "bootstrap.servers":
+            parse_servers(text, prefix + key)
+        elif prefix == "consumer.override.":
             consumer_config({}, {prefix + key: text}, client_id="", group_id="")
         else:
             producer_config({}, {f"producer.override.{key}": text}, client_id="")

@@ -78,8 +78,9 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             stores = ClusterStores(config)
             peers = _peers(config)
             cluster = cluster_parts(config, stores, peers)
+        self.kafka.look()
         launcher = self._make_launcher()
-        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health, self._contact)
+        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health, self.kafka.contact)
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)
         self._stack.callback(peers.close)
@@ -87,8 +88,8 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         launcher.start(herder.events)
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
         self._serve(config, herder)
-        cluster_id = self._find_cluster(config)
-        self._watch_kafka(herder, config.values["heartbeat.interval.ms"] / 1000)
+        cluster_id = self._find_cluster()
+        self._watch_kafka(config.values["heartbeat.interval.ms"] / 1000)
         return config, stores, cluster_id
 
     def _await_slots(self, config: DistributedConfig) -> None:

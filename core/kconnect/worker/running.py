@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from kconnect import redaction
-from kconnect.config.client_config import admin_config, admin_settings, override_error
+from kconnect.config.client_config import override_error
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import (
@@ -27,16 +27,12 @@ from kconnect.errors import (
     ConnectError,
     EnvironmentProblemError,
     NotFoundError,
-    RetriableError,
-    TimedOutError,
-    UnreachableError,
 )
 from kconnect.herder.health import Health, Reason
 from kconnect.herder.hosted_connector import PluginTimes
 from kconnect.herder.interface import Herder, Launcher
 from kconnect.herder.kafka_contact import KafkaContact
 from kconnect.herder.kafka_groups import kafka_group_offsets
-from kconnect.herder.kafka_watch import KafkaWatch, Probe
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.plugin_config import plugin_config_keys
 from kconnect.herder.validation import ConnectorValidator
@@ -46,9 +42,9 @@ from kconnect.outage import Outage
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
 from kconnect.worker.startup import EXIT_WORKER, exit_code
+from kconnect.worker.way_to_kafka import WayToKafka
 
 if TYPE_CHECKING:
-    from kconnect.kafka.admin import KafkaAdmin
     from kconnect.rest import RestServer
 
 __all__ = ["MakeLauncher", "RunningWorker"]
@@ -61,8 +57,6 @@ _REST_STOP_S = 2.0
 LAUNCHER_STOP_S = 8.0
 # How soon a launcher that gave up, or a stop asked for while starting, is noticed
 POLL_S = 0.25
-# One try to reach the broker; librdkafka connects in some 10 ms where there is one
-_BOOTSTRAP_TRY_S = 1.0
 
 MakeLauncher = Callable[[Mapping[str, str]], Launcher]
 
@@ -110,7 +104,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stop_requested = threading.Event()
         self._stopped = False
         self._has_started = False
-        self._contact = KafkaContact("")  # replaced when the settings are read
+        self._way: WayToKafka | None = None
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     @abstractmethod
@@ -189,11 +183,18 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def outage(self) -> Outage | None:
         """Kafka does not answer; None while it does."""
-        return self._contact.outage
+        return None if self._way is None else self._way.contact.outage
 
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
         """What each task has moved so far, a second old at most; empty before the start."""
         return self._launcher.task_counters() if self._launcher is not None else {}
+
+    @property
+    def kafka(self) -> WayToKafka:
+        """How it reaches Kafka, once the settings are read."""
+        if self._way is None:
+            raise ConnectError("The worker is not started")
+        return self._way
 
     @property
     def herder(self) -> H:
@@ -229,7 +230,8 @@ class RunningWorker(ABC, Generic[H, C]):
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
             override_error(config.connector_client_config_override_policy, "client.id")  # an unknown one is told now
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
-        self._contact = KafkaContact(",".join(config.bootstrap_servers))
+        self._way = WayToKafka(self._props, config, self._file, self.health)
+        self._stack.callback(self._way.stop)
         return config, plugins, variables
 
     def _resolve_properties(self) -> Variables:
@@ -288,64 +290,17 @@ class RunningWorker(ABC, Generic[H, C]):
             host, port = advertised_address(self._props, self._rest.bound)
         return f"{host}:{port}"
 
-    def _find_cluster(self, config: WorkerConfig) -> str:
-        """The id of the Kafka cluster. Errors: UnreachableError after kconnect.bootstrap.timeout.ms."""
-        with self.health.starting(f"Waiting for Kafka at {self._props.get('bootstrap.servers')}"):
-            from kconnect.kafka.admin import KafkaAdmin
-
-            settings, warnings = admin_config(self._props, client_id="worker-admin")
-            for warning in warnings:
-                log.warning("%s", warning)
-            with KafkaAdmin(settings, "worker") as admin:
-                return self._await_cluster(admin, config.kconnect.bootstrap_timeout_ms / 1000)
-
-    def _await_cluster(self, admin: KafkaAdmin, timeout_s: float) -> str:
-        deadline, told, servers = time.monotonic() + timeout_s, False, self._props.get("bootstrap.servers")
-        while True:
-            try:
-                found = admin.cluster_id(min(_BOOTSTRAP_TRY_S, timeout_s))
-                self._contact.answered()
-                return found
-            except (UnreachableError, TimedOutError, RetriableError) as err:
-                self._contact.silent(redaction.redact(str(err)))
-                if time.monotonic() >= deadline:
-                    raise UnreachableError(
-                        f"No Kafka broker answers at bootstrap.servers={servers} within {timeout_s:g} s ({err})",
-                        hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
-                        "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
-                    ) from err
-            if not told:
-                log.warning("No Kafka broker answers at %s yet; the worker waits %g s for it", servers, timeout_s)
-                told = True
-            self.raise_if_failed()
-            if self._stop_requested.wait(POLL_S):
-                raise ConnectError("The worker was stopped while it waited for the broker")
-
-    def _watch_kafka(self, herder: H, interval_s: float) -> None:
-        """Know from now on whether Kafka answers, and say so."""
-
-        def probe() -> Probe:
-            from kconnect.herder.membership.probe import BrokerProbe
-            from kconnect.herder.membership.security import access
-
-            return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
-
-        watch = KafkaWatch(
-            self._contact,
-            probe,
-            interval_s=interval_s,
-            heard_at_s=herder.heard_at_s,
-            what_happens=herder.what_happens(),
+    def _watch_kafka(self, interval_s: float) -> None:
+        self.kafka.watch(
+            interval_s,
+            heard_at_s=self.herder.heard_at_s,
+            what_happens=self.herder.what_happens(),
+            has_started=lambda: self._has_started,
         )
-        watch.start()
-        self._stack.callback(lambda: watch.stop(interval_s))
 
-        def away() -> Iterator[Reason]:
-            if (outage := self._contact.outage) is not None:
-                told = f"{outage.sentence()}; the worker keeps trying"
-                yield Reason(told, outage.since_ms, is_starting=not self._has_started)
-
-        self.health.add_source(away)
+    def _find_cluster(self) -> str:
+        """The id of the Kafka cluster. Errors: as WayToKafka.find_cluster."""
+        return self.kafka.find_cluster(self._stop_requested, self.raise_if_failed)
 
 
 def _with_conditions(status: ConnectorStatus, conditions: Mapping[TaskId, TaskCondition]) -> ConnectorStatus:

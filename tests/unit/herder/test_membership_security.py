@@ -9,7 +9,7 @@ import pytest
 
 from kconnect.errors import ConfigError
 from kconnect.herder.membership.errors import Unanswered
-from kconnect.herder.membership.security import access, parse_addresses
+from kconnect.herder.membership.security import access
 from kit.certificates import Authority
 
 PLAIN = 'x.PlainLoginModule required username="u" password="s3cret";'
@@ -18,16 +18,6 @@ SCRAM = 'x.ScramLoginModule required username="u" password="s3cret";'
 
 def sasl(mechanism, jaas=PLAIN, **more):
     return {"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas} | more
-
-
-def test_addresses_are_read_as_java_reads_them():
-    assert parse_addresses(" a:1, PLAINTEXT://b:2 ,[::1]:9092") == (("a", 1), ("b", 2), ("::1", 9092))
-
-
-@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", ":9092", "host:70000"])
-def test_an_address_that_is_none_is_refused_by_the_setting_s_name(text):
-    with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
-        parse_addresses(text)
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.config.addresses import Address, parse_servers
 from kconnect.config.client_security import security_settings
 from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.herder.membership.errors import Unanswered
 from kconnect.herder.membership.sasl import Login, OAuthBearerLogin, PlainLogin, ScramLogin
 
-__all__ = ["Access", "Address", "access", "parse_addresses"]
+__all__ = ["Access", "Address", "access"]
 
-Address = tuple[str, int]
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -66,24 +66,11 @@ def access(java: Mapping[str, str], client_id: str) -> Access:
         raise ConfigError.invalid("security.protocol", protocol, f"expected one of {', '.join(_PROTOCOLS)}")
     settings, _ = security_settings(java)
     return Access(
-        bootstrap=parse_addresses(java.get("bootstrap.servers", "localhost:9092")),
+        bootstrap=parse_servers(java.get("bootstrap.servers", "localhost:9092")),
         client_id=client_id,
         tls=_context(java, settings) if protocol.endswith("SSL") else None,
         login=_login(settings, _token_timeout_s(java)) if protocol.startswith("SASL") else None,
     )
-
-
-def parse_addresses(text: str) -> tuple[Address, ...]:
-    """`host:port,[v6]:port`, also with a protocol before it. Errors: ConfigError."""
-    found = []
-    for part in filter(None, (item.strip() for item in text.split(","))):
-        host, colon, port = part.rsplit("://", 1)[-1].rpartition(":")
-        if not (host and colon and port.isdigit() and int(port) < 65_536):
-            raise ConfigError.invalid("bootstrap.servers", part, "expected host:port")
-        found.append((host.strip("[]"), int(port)))
-    if not found:
-        raise ConfigError("bootstrap.servers is empty.", hint="Name at least one broker as host:port.")
-    return tuple(found)
 
 
 def _context(java: Mapping[str, str], settings: Mapping[str, Any]) -> ssl.SSLContext:

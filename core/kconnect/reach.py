@@ -1,0 +1,84 @@
+"""Which of some addresses take a connection: a look of milliseconds, before what would wait longer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+__all__ = ["Reached", "reach_any"]
+
+_UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a look found."""
+
+    address: tuple[str, int] | None
+    """One that takes connections; None when none did in time."""
+    refused: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Those where trying on is useless as things are, with the reason: nobody listens, or there is no such host."""
+    is_open: bool = False
+    """Others have said nothing yet."""
+
+    def sentence(self) -> str:
+        """`localhost:9092: Connection refused; ..`; of a single address the reason alone."""
+        if len(self.refused) == 1 and not self.is_open:
+            return next(iter(self.refused.values()))
+        told = [f"{f'[{host}]' if ':' in host else host}:{port}: {why}" for (host, port), why in self.refused.items()]
+        if self.is_open:
+            told.append("no answer yet from the others" if told else "no answer yet")
+        return "; ".join(told)
+
+
+def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
+    """Try all at once, until the first connects. Blocks for names that are looked up, beyond `within_s` if need be."""
+    deadline = time.monotonic() + within_s
+    refused: dict[tuple[str, int], str] = {}
+    waiting: dict[tuple[str, int], int] = {}  # addresses, with how many connections to them are under way
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for address in dict.fromkeys(addresses):
+            for family, place in _places(address, refused):
+                sock = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                sock.setblocking(False)
+                code = sock.connect_ex(place)
+                if code == 0:
+                    return Reached(address)
+                if code in _UNDER_WAY:
+                    selector.register(sock, selectors.EVENT_WRITE, address)
+                    waiting[address] = waiting.get(address, 0) + 1
+                else:
+                    refused[address] = os.strerror(code)
+        while waiting and (left_s := deadline - time.monotonic()) > 0:
+            for key, _ in selector.select(left_s):
+                tried, address = key.fileobj, key.data
+                assert isinstance(tried, socket.socket)
+                code = tried.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code == 0:
+                    return Reached(address)
+                selector.unregister(tried)
+                refused[address] = os.strerror(code)
+                waiting[address] -= 1
+                if not waiting[address]:
+                    del waiting[address]
+    for address in waiting:
+        refused.pop(address, None)
+    return Reached(None, refused, is_open=bool(waiting))
+
+
+def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> list[tuple[int, tuple[object, ...]]]:
+    """Where a name leads."""
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as err:
+        told = err.strerror if isinstance(err, OSError) else None
+        refused[address] = told or str(err)
+        return []
+    return [(family, place) for family, _, _, _, place in found]

@@ -1,0 +1,151 @@
+"""How a worker reaches Kafka: a look before Spark starts, the cluster's id while it does, a watch ever after."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kconnect.config.addresses import parse_servers
+from kconnect.config.client_config import admin_config, admin_settings
+from kconnect.config.worker_config import WorkerConfig
+from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.herder.health import Health, Reason
+from kconnect.herder.kafka_contact import KafkaContact
+from kconnect.herder.kafka_watch import KafkaWatch, Probe
+from kconnect.reach import reach_any
+from kconnect.redaction import redact
+
+if TYPE_CHECKING:
+    from kconnect.kafka.admin import KafkaAdmin
+
+__all__ = ["WayToKafka"]
+
+log = logging.getLogger(__name__)
+
+# One try to reach the broker; librdkafka connects in some 10 ms where there is one
+_TRY_S = 1.0
+# Between two tries; also how soon a stop is noticed
+_PAUSE_S = 0.25
+# How long Spark waits for the first look, and how long that goes on beside it. Where a broker listens it takes 1 ms
+_LOOK_S, _LONGEST_LOOK_S = 0.2, 2.0
+
+
+class WayToKafka:
+    """States: new -> look() -> find_cluster() -> watch() -> stop(). Threads: the worker's own; `contact` from any."""
+
+    def __init__(self, props: Mapping[str, str], config: WorkerConfig, file: Path | None, health: Health) -> None:
+        self._props = props
+        self._timeout_s = config.kconnect.bootstrap_timeout_ms / 1000
+        self._file = file
+        self._health = health
+        self._look: threading.Thread | None = None
+        self._watch: KafkaWatch | None = None
+        self._watch_end_s = 0.0
+        self.contact = KafkaContact(props["bootstrap.servers"])
+
+    def look(self) -> None:
+        """Say before Spark starts, which takes seconds, that no broker takes connections. A millisecond where one does.
+
+        Where the network does not say so at once, Spark is not kept waiting, and it is said when it is known.
+        """
+        servers = parse_servers(self.contact.servers)
+
+        def run() -> None:
+            found = reach_any(servers, min(self._timeout_s, _LONGEST_LOOK_S))
+            if found.address is None and math.isinf(self.contact.since_answer_s()):
+                self._tell_away(found.sentence())
+
+        self._look = threading.Thread(target=run, name="kafka-look", daemon=True)
+        self._look.start()
+        self._look.join(_LOOK_S)
+
+    def find_cluster(self, stop: threading.Event, raise_if_failed: Callable[[], None]) -> str:
+        """The id of the Kafka cluster.
+
+        Errors: UnreachableError after kconnect.bootstrap.timeout.ms, ConnectError when the worker is stopped meanwhile;
+        whatever `raise_if_failed` raises.
+        """
+        with self._health.starting(f"Waiting for Kafka at {self.contact.servers}"):
+            from kconnect.kafka.admin import KafkaAdmin  # here: it loads while Spark's JVM starts
+
+            settings, warnings = admin_config(self._props, client_id="worker-admin")
+            for warning in warnings:
+                log.warning("%s", warning)
+            deadline = time.monotonic() + self._timeout_s
+            with KafkaAdmin(settings, "worker") as admin:
+                while (found := self._asked(admin, deadline)) is None:
+                    raise_if_failed()
+                    if stop.wait(_PAUSE_S):
+                        raise ConnectError("The worker was stopped while it waited for the broker")
+        return found
+
+    def watch(
+        self,
+        interval_s: float,
+        *,
+        heard_at_s: Callable[[], float | None],
+        what_happens: str,
+        has_started: Callable[[], bool],
+    ) -> None:
+        """Know from now on whether Kafka answers, and say so in the log and in the worker's health."""
+
+        def probe() -> Probe:
+            from kconnect.herder.membership.probe import BrokerProbe
+            from kconnect.herder.membership.security import access
+
+            return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
+
+        def away() -> Iterator[Reason]:
+            if (outage := self.contact.outage) is not None:
+                told = f"{outage.sentence()}; the worker keeps trying"
+                yield Reason(told, outage.since_ms, is_starting=not has_started())
+
+        self._watch_end_s = interval_s
+        self._watch = KafkaWatch(
+            self.contact, probe, interval_s=interval_s, heard_at_s=heard_at_s, what_happens=what_happens
+        )
+        self._watch.start()
+        self._health.add_source(away)
+
+    def stop(self) -> None:
+        """Idempotent."""
+        if self._look is not None:
+            self._look.join(_LONGEST_LOOK_S)
+        if self._watch is not None:
+            self._watch.stop(self._watch_end_s)
+
+    def _asked(self, admin: KafkaAdmin, deadline: float) -> str | None:
+        """One try: the cluster's id, or None while there is time left."""
+        servers = self.contact.servers
+        try:
+            found = admin.cluster_id(min(_TRY_S, self._timeout_s))
+        except (UnreachableError, TimedOutError, RetriableError) as err:
+            reached = reach_any(parse_servers(servers), _LOOK_S)
+            problem = str(err) if reached.address is not None else reached.sentence()
+            if time.monotonic() >= deadline:
+                raise UnreachableError(
+                    f"No Kafka broker answers at bootstrap.servers={servers} within {self._timeout_s:g} s ({problem})",
+                    hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
+                    "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
+                ) from err
+            self._tell_away(problem)
+            return None
+        if (back := self.contact.answered()) is not None:
+            log.info("Kafka answers at bootstrap.servers=%s, after %.1f s", servers, back.outage.lasted_s)
+        return found
+
+    def _tell_away(self, problem: str) -> None:
+        """One line, however often it is tried."""
+        if self.contact.silent(redact(problem)) is not None:
+            log.warning(
+                "No Kafka broker answers at bootstrap.servers=%s (%s). The worker keeps trying for %g s "
+                "(kconnect.bootstrap.timeout.ms)",
+                self.contact.servers,
+                problem,
+                self._timeout_s,
+            )
