@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
@@ -37,6 +38,8 @@ _COLUMNS = (
 )
 # How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
 _FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
+_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
+_GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 # Title, blank, head, and the line that says how many are left out
 _SCREEN_HEAD_LINES = 4
 # While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
@@ -161,7 +164,10 @@ def root_cause(trace: str | None) -> str:
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
     if record:
-        return f"{cause}{_RECORD}{record.partition(_IN_STAGE)[0]}"
+        place, _, stage = record.partition(_IN_STAGE)
+        plugin, given = _PLUGIN.match(stage), _GIVEN.search(stage)
+        in_stage = f" in {plugin[0]}" if plugin is not None else ""
+        return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
     if _ROOT_CAUSE in lines[0]:  # our workers say it at once
         return lines[0].partition(_ROOT_CAUSE)[2]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import logging
 import queue
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,15 +13,18 @@ from typing import Any, TypeVar
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.logs import set_log_context
+from kconnect.stacks import ThreadPlace, place_of_thread
 
-__all__ = ["ConnectorRunner", "call_once", "trace_of"]
+__all__ = ["ConnectorRunner", "HeldUpError", "call_once", "trace_of"]
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
 def trace_of(error: BaseException) -> str:
-    """The stack trace a status shows."""
+    """The stack trace a status shows; of a call that hangs its sentence, and where it is."""
+    if isinstance(error, HeldUpError):
+        return f"{error}\n{error.stack}"
     return "".join(traceback.format_exception(error))
 
 
@@ -63,16 +65,14 @@ class ConnectorRunner:
             self._calls.put((future, action))
         try:
             return future.result(timeout_s)
-        except TimeoutError as err:
+        except TimeoutError:
             if future.done():  # the plugin itself raised TimeoutError, or it came back just now
                 return future.result()
             with self._lock:
                 self._overdue = (what, future)
             future.cancel()
-            raise TimedOutError(
-                f"{what} did not return within {timeout_s:g} s",
-                hint="The plugin blocks; its place is in the trace of the connector's status.",
-            ) from _HeldUp(self._place(), err)
+            place = place_of_thread(self._thread.ident)
+            raise HeldUpError(what, timeout_s, place) from None
 
     def close(self, timeout_s: float) -> bool:
         """Take no more calls and wait for the thread. False: it is held up in a call and is left behind."""
@@ -85,7 +85,10 @@ class ConnectorRunner:
             return True
         thread.join(timeout_s)
         if thread.is_alive():
-            log.warning("Connector %s was abandoned: it is stuck in a plugin call:\n%s", self._name, self._place())
+            place = place_of_thread(thread.ident)
+            where, stack = (place.line, place.stack) if place is not None else ("its end", "")
+            told = "Connector %s was abandoned: a call of its plugin does not return, it is at %s\n%s"
+            log.warning(told, self._name, where, stack.rstrip())
             return False
         return True
 
@@ -101,11 +104,6 @@ class ConnectorRunner:
                 future.set_exception(err)
             del future, action, item  # keep no result alive while waiting for the next call
 
-    def _place(self) -> str:
-        thread = self._thread
-        frame = sys._current_frames().get(thread.ident or 0) if thread else None
-        return "".join(traceback.format_stack(frame)) if frame else "(the thread has ended)\n"
-
 
 def call_once(name: str, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
     """One call of a plugin of connector `name` on a thread of its own. Errors: as ConnectorRunner.call."""
@@ -116,10 +114,13 @@ def call_once(name: str, what: str, action: Callable[[], Result], timeout_s: flo
         runner.close(0.2)
 
 
-class _HeldUp(ConnectError):
-    """Carries the stack of a thread that hangs as the cause of a TimedOutError, so that traces show it."""
+class HeldUpError(TimedOutError):
+    """A call of a connector's plugin that has not returned; `stack` is where it was then."""
 
-    def __init__(self, stack: str, timeout: BaseException) -> None:
-        super().__init__(f"The connector's thread was here:\n{stack}")
-        self.__suppress_context__ = True
-        self.timeout = timeout
+    def __init__(self, what: str, timeout_s: float, place: ThreadPlace | None) -> None:
+        where = f": it is at {place.line}" if place is not None else ""
+        super().__init__(
+            f"{what} did not return within {timeout_s:g} s{where}",
+            hint="The plugin blocks. kconnect.connector.start.timeout.ms is how long a connector may take.",
+        )
+        self.stack = place.stack if place is not None else ""

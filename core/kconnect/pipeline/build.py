@@ -198,7 +198,7 @@ def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) 
         log_include_messages=config.errors_log_include_messages,
     )
     timeout_s = seconds(control.spec.worker_config, "offset.flush.timeout.ms")
-    return Tolerance(settings, control.wait, clock=ports.clock, settle_timeout_s=timeout_s)
+    return Tolerance(settings, control.wait, clock=ports.clock, settle_timeout_s=timeout_s, health=control.health)
 
 
 def _log_reporter(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
+from kconnect.pipeline.one_line import one_line
 from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.retries import one_line
 from kconnect.repeats import RepeatedMessages
 
 __all__ = ["CommitTroubles"]

@@ -8,10 +8,13 @@ from typing import Final, TypeAlias
 from kconnect.model import Condition, TaskCondition
 from kconnect.pipeline.lag import GrowthWatch, WaitWatch
 
-__all__ = ["Call", "HealthSettings", "TaskHealth", "Trouble"]
+__all__ = ["CONVERSION", "Call", "HealthSettings", "TaskHealth", "Trouble"]
 
 Call: TypeAlias = tuple[str, float]
 """A call of a plugin that has not returned: its name, such as `OrdersTask.poll()`, and when it began (s)."""
+
+CONVERSION: Final = "The conversion of records"
+"""The call of the transformations and converters of a task, which are many for one batch."""
 
 # A call that gave nothing is a weak sign that all is well again: without records it takes so long without a failure.
 _QUIET_S: Final = 5.0
@@ -76,9 +79,9 @@ class TaskHealth:
 
     # --- events of the loop ---
 
-    def failed(self, cause: str, now_s: float) -> None:
-        """A call failed and will be made again."""
-        self.failed_calls += 1
+    def failed(self, cause: str, now_s: float, *, is_call: bool = True) -> None:
+        """A call failed and will be made again. `is_call`: of the task itself, which nobody else counts."""
+        self.failed_calls += is_call
         self._retry = _failed(self._retry, cause, now_s)
 
     def went_well(self, now_s: float, *, moved: bool) -> Trouble | None:

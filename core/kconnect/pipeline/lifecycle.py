@@ -6,6 +6,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Protocol
 
 from kconnect.errors import ConnectError
@@ -17,7 +18,7 @@ from kconnect.pipeline.stages import StageError
 from kconnect.pipeline.task_secrets import resolved_spec
 from kconnect.pipeline.watch import TaskWatch
 
-__all__ = ["TaskLoop", "TaskThread", "failure_text"]
+__all__ = ["TaskLoop", "TaskThread", "failure_text", "what_failed"]
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,8 @@ class TaskThread:
         if self._control.is_cancelled:
             log.warning("Task %s, abandoned earlier, has now ended with an error", self.spec.id, exc_info=failure)
         else:
-            log.error("Task %s failed and stays down until it is restarted", self.spec.id, exc_info=failure)
+            what = what_failed(failure)
+            log.error("Task %s failed and stays down until it is restarted: %s", self.spec.id, what, exc_info=failure)
 
     def _start_and_run(self) -> None:
         control = self._control
@@ -154,20 +156,26 @@ def failure_text(task_id: TaskId, failure: BaseException) -> str:
 
     Of a record that failed the line leads with the root cause and the record's place.
     """
+    head = f"Task {task_id} failed: {what_failed(failure)}"
+    if isinstance(failure, ConnectError) and failure.hint:
+        head += f" {failure.hint}"
+    since = f" Since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC." if isinstance(failure, StageError) else ""
+    return " ".join(head.split()) + since + "\n" + "".join(traceback.format_exception(failure))
+
+
+def what_failed(failure: BaseException) -> str:
+    """What failed, where, and the root cause, in one line."""
     root = failure
     while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
         root = earlier
-    head = f"Task {task_id} failed: {_what_failed(failure, root)}"
-    if isinstance(failure, ConnectError) and failure.hint:
-        head += f" {failure.hint}"
-    return " ".join(head.split()) + "\n" + "".join(traceback.format_exception(failure))
+    return " ".join(_what_failed(failure, root).split())
 
 
 def _what_failed(failure: BaseException, root: BaseException) -> str:
     cause = f"{type(root).__name__}: {root}"
     if isinstance(failure, StageError):
         between = "" if failure.error is root else f": {str(failure.error).strip().rstrip(':')}"
-        return f"{_sentence(cause)} {_sentence(failure.place + between)}"
+        return f"{_sentence(cause)} {_sentence(failure.place + between)} {failure.given}".rstrip()
     message = str(failure) or type(failure).__name__
     because = "" if root is failure or cause in message else f" Root cause: {cause}"
     return f"{_sentence(message)}{because}"

@@ -42,7 +42,8 @@ class PluginCallError(ConnectError):
 
 def call_error(name: str, method: str, error: Exception) -> PluginCallError:
     """What to raise for an error of a plugin's method; raise it `from` that error."""
-    failure = PluginCallError(f"{name}.{method}() raised {type(error).__name__}: {error}")
+    hint = error.hint if isinstance(error, ConnectError) else None
+    failure = PluginCallError(f"{name}.{method}() raised {type(error).__name__}: {error}", hint=hint)
     failure.method = method
     failure.log_stage = _STAGES.get(method, method)
     return failure

@@ -7,14 +7,13 @@ import time
 
 from kconnect.errors import RetriableError
 from kconnect.pipeline.backoff import Backoff
+from kconnect.pipeline.one_line import cause_of
 from kconnect.pipeline.ports import TaskControl
 from kconnect.repeats import RepeatedMessages
 
-__all__ = ["Retries", "cause_of", "one_line"]
+__all__ = ["Retries"]
 
 log = logging.getLogger(__name__)
-
-_LONGEST_CAUSE = 500
 
 
 class Retries:
@@ -69,20 +68,3 @@ class Retries:
         if asked_s is not None:
             return ""
         return f" after pauses of up to {self._cap_s:g} s (errors.retry.delay.max.ms)"
-
-
-def cause_of(error: BaseException) -> str:
-    """An error in one line: its type, its message, and the root cause where the message does not have it."""
-    text = f"{type(error).__name__}: {error}"
-    root: BaseException = error
-    while (earlier := root.__cause__) is not None:
-        root = earlier
-    if root is not error and str(root) not in text:
-        text += f" (root cause: {type(root).__name__}: {root})"
-    return one_line(text)
-
-
-def one_line(text: str) -> str:
-    """A text in one line that fits into a sentence."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_CAUSE else f"{line[:_LONGEST_CAUSE]} .."

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.kafka import RecordConsumer
+from kconnect.kafka import ConsumedRun, RecordConsumer
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.dead_letter import DeadLetterQueue
+from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
@@ -171,16 +172,21 @@ class SinkLoop:
         except ConnectError as error:
             error.log_stage = error.log_stage or "consume"  # a rebalance in it calls the plugin, which names its own
             raise
+        if runs:
+            self._convert(runs)
+        self._note_lag()
+
+    def _convert(self, runs: Sequence[ConsumedRun]) -> None:
+        self._health.call = (CONVERSION, time.monotonic())
         for run in runs:
             self._control.counters.records_read += len(run)
             self._waiting.append(self._conversion.delivery_of(run))
             self._offsets.began(TopicPartition(run.topic, run.partition), run.first_offset)
-        if runs:
-            waiting = sum(len(delivery.payload) for delivery in self._waiting)
-            self._control.counters.note_active(waiting + self._offsets.active())
+        self._health.call = None
+        waiting = sum(len(delivery.payload) for delivery in self._waiting)
+        self._control.counters.note_active(waiting + self._offsets.active())
         if len(runs) > 1:
             self._waiting = joined(self._waiting)
-        self._note_lag()
 
     def _note_lag(self) -> None:
         now_s = time.monotonic()

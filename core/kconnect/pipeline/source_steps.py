@@ -22,6 +22,7 @@ from kconnect.api import (
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
 from kconnect.pipeline.conversion import Converters, KafkaBatch, KafkaRecord
+from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.inflight import SourcePosition
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.polled_lists import PolledLists, no_records_error, positions_of, records_of
@@ -183,11 +184,14 @@ class SourceSteps(ABC):
             raise no_records_error(self._task, odd[:1]) from None
 
     def _send_all(self, polled: list[SourceRecord] | RecordBatch) -> bool:
+        self._health.call = (CONVERSION, time.monotonic())
         try:
             payloads = self._to_kafka(polled)
         except StageError as failure:
             self._send_before(polled, failure)
             raise
+        finally:
+            self._health.call = None
         return self._produce(positions_of(polled), len(polled), payloads)
 
     # --- transforms, converters ---

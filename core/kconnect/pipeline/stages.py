@@ -51,12 +51,14 @@ class Stage(Enum):
 class StageError(ConnectError):
     """One record failed in one stage; the plugin's own error is the cause (`__cause__`).
 
-    `place` says which record, in which stage of which plugin. `done` holds what the call had finished before the
+    `place` says which record, in which stage of which plugin; `given` is what the converter was given, shortened, or
+    empty. `done` holds what the call had finished before the
     failing record, in order: the loop may still deliver it, as Java delivers the records before the failing one.
     """
 
     def __init__(self, stage: Stage, plugin: type, record: Any, error: BaseException) -> None:
         self.place = f"{_coordinates(record)} failed in {stage.value} of {plugin.__qualname__}"
+        self.given = _bytes_given(stage, record)
         super().__init__(f"{self.place}: {_said_by(error)}")
         self.stage = stage
         self.plugin = plugin
@@ -257,6 +259,21 @@ def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray
     if trues == 0:
         return False
     return True if trues == len(selected) else selected
+
+
+# Enough to tell JSON from Avro from text; Java's messages have up to 500
+_SHOWN_BYTES: Final = 60
+
+
+def _bytes_given(stage: Stage, record: Any) -> str:
+    """`The value is b'no json'.` of a record that its converter could not read."""
+    part = {Stage.KEY_CONVERTER: "key", Stage.VALUE_CONVERTER: "value"}.get(stage)
+    raw = getattr(record, part, None) if part is not None else None
+    if not isinstance(raw, bytes):
+        return ""
+    if len(raw) <= _SHOWN_BYTES:
+        return f"The {part} is {raw!r}."
+    return f"The {part} begins with {raw[:_SHOWN_BYTES]!r} and has {len(raw):,} bytes."
 
 
 def _said_by(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from kconnect.logs import log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.error_texts import log_text
+from kconnect.pipeline.health import TaskHealth
+from kconnect.pipeline.one_line import one_line
 from kconnect.pipeline.stages import DROPPED, Stage, StageError
 
 __all__ = [
@@ -103,13 +106,16 @@ class Tolerance:
         clock: Clock | None = None,
         *,
         settle_timeout_s: float = 5.0,
+        health: TaskHealth | None = None,
     ) -> None:
+        """`health` is told of records that are tried again."""
         self.settings = settings
         self.counts = ErrorCounts()
         self._wait = wait
         self.report_to(reporters)
         self._clock = clock or SystemClock()
         self._settle_timeout_s = settle_timeout_s
+        self._health = health
 
     def report_to(self, reporters: Sequence[ErrorReporter]) -> None:
         """Who hears of failures; for reporters that need what is made after the tolerance."""
@@ -123,17 +129,28 @@ class Tolerance:
         timeout_s = self.settings.retry_timeout_ms / 1000
         deadline = self._clock.monotonic() + timeout_s if timeout_s >= 0 else float("inf")
         while isinstance(failure.error, RetriableError) and self._clock.monotonic() < deadline:
+            if self._health is not None:
+                self._health.failed(one_line(str(failure)), time.monotonic(), is_call=False)
             if self._wait(self._delay_s(attempts, deadline)):
                 raise StoppedInRetryError(f"Stopped before attempt {attempts + 1}: {failure}") from failure.error
             attempts += 1
             self.counts.retries += 1
             try:
-                return retry()
+                found = retry()
             except Exception as error:  # the plugin's; kept as the failure's newest cause
                 self.counts.failures += 1
                 failure = _again(failure, error)
+            else:
+                self._is_over()
+                return found
+        self._is_over()
         self.give_up(failure, attempts)
         return DROPPED
+
+    def _is_over(self) -> None:
+        """A record is not tried again any more, or never was."""
+        if self._health is not None:
+            self._health.went_well(time.monotonic(), moved=True)
 
     def give_up(self, failure: StageError, attempts: int = 1) -> list[Future[None]]:
         """Report a failure; gives the reports on their way when it is tolerated, raises it when not."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 from kconnect.model import RunState, TaskCondition
 from kconnect.pipeline.health import Call
 from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.stacks import place_of_thread
 from kconnect.redaction import redact
+from kconnect.stacks import place_of_thread
 
 __all__ = ["TaskWatch"]
 

@@ -30,7 +30,7 @@ from kconnect.wording import counted
 
 __all__ = ["SourceHarness"]
 
-# As the worker's loop waits after a poll() that raised RetriableError.
+# As the worker's loop waits after the first poll() that raised RetriableError, unless that says how long.
 _RETRY_POLL_S = 0.1
 # A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
 _IDLE_S = 0.001
@@ -130,7 +130,7 @@ class SourceHarness(Harness[SourceTaskRun]):
                 polled = task.task.poll()
         except RetriableError as error:
             self._retried(task, error)
-            self._run.wait(_RETRY_POLL_S)
+            self._run.wait(_RETRY_POLL_S if error.retry_after_s is None else error.retry_after_s)
             return []
         if polled is None or not len(polled):
             return []

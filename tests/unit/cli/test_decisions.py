@@ -270,7 +270,7 @@ def test_a_json_array_holds_several_connectors(tmp_path):
         ("Task a-0 failed: x. Root cause: OSError: full\n\nTraceback ..", "OSError: full"),
         (
             "Task a-0 failed: E: no. Record of topic 't', partition 2, offset 17 failed in TASK_PUT of C: w.\n..",
-            "E: no. Record of topic 't', partition 2, offset 17",
+            "E: no. Record of topic 't', partition 2, offset 17 in TASK_PUT of C",
         ),
     ],
 )

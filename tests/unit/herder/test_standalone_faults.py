@@ -143,12 +143,18 @@ def test_a_connector_that_raises_in_stop_can_be_deleted(bench):
 
 
 def test_a_start_that_never_returns_is_failed_with_the_place_it_hangs_at(impatient):
-    with pytest.raises(TimedOutError, match=r"start of connector fsrc did not return within 0.2 s"):
+    told = (
+        r"start of connector fsrc did not return within 0.2 s: it is at .*sample_connectors.py:\d+ in wait: self._event"
+    )
+    with pytest.raises(TimedOutError, match=told):
         impatient.create(hang_in="start")
     state = impatient.herder.connector_status("fsrc").connector
     assert state.state is RunState.FAILED
     assert "sample_connectors.py" in (state.trace or "")
     assert "gate.wait()" in (state.trace or "")
+    assert (state.trace or "").startswith("start of connector fsrc did not return within 0.2 s: it is at ")
+    assert "_HeldUp" not in (state.trace or "")
+    assert "connector_runner.py" not in (state.trace or ""), "only what the author wrote, and what that called"
 
 
 def in_background(action):

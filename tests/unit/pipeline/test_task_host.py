@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -221,12 +222,20 @@ def failure_of_a_record(raw: bytes) -> StageError:
 
 def test_the_trace_of_a_record_leads_with_the_root_cause_and_the_record_s_place() -> None:
     text = failure_text(TaskId("a", 1), failure_of_a_record(b"no json"))
-    assert text.splitlines()[0] == (
+    told, since = text.splitlines()[0].split(" Since ")
+    assert told == (
         "Task a-1 failed: JSONDecodeError: Expecting value: line 1 column 1 (char 0). "
         "Record of topic 'orders', partition 2, offset 17 failed in VALUE_CONVERTER of JsonConverter: "
-        "Converting byte[] to Kafka Connect data failed due to serialization error."
+        "Converting byte[] to Kafka Connect data failed due to serialization error. The value is b'no json'."
     )
+    at = datetime.strptime(since, "%Y-%m-%d %H:%M:%S UTC.").replace(tzinfo=UTC)
+    assert abs((datetime.now(UTC) - at).total_seconds()) < 60
     assert "Traceback (most recent call last)" in text
+
+
+def test_a_long_value_is_shown_by_its_beginning_and_its_length() -> None:
+    text = failure_text(TaskId("a", 1), failure_of_a_record(b"<html>" + b"x" * 2_000))
+    assert f"The value begins with {b'<html>' + b'x' * 54!r} and has 2,006 bytes. Since " in text.splitlines()[0]
 
 
 def test_a_record_s_failure_by_itself_says_the_reason_where_java_s_sentence_ends_before_it() -> None:
@@ -237,9 +246,13 @@ def test_a_record_s_failure_by_itself_says_the_reason_where_java_s_sentence_ends
 
 def test_a_record_s_cause_without_a_deeper_one_is_told_once() -> None:
     failure = StageError(Stage.TRANSFORMATION, Upper, SourceRecord({"f": 1}, {"o": 2}, "t"), ValueError("no\nB"))
-    assert failure_text(TaskId("a", 1), failure).splitlines()[0] == (
-        "Task a-1 failed: ValueError: no B. Record of topic 't' (source partition {'f': 1}, source offset {'o': 2}) "
-        "failed in TRANSFORMATION of Upper."
+    assert (
+        failure_text(TaskId("a", 1), failure)
+        .splitlines()[0]
+        .startswith(
+            "Task a-1 failed: ValueError: no B. Record of topic 't' (source partition {'f': 1}, source offset "
+            "{'o': 2}) failed in TRANSFORMATION of Upper. Since "
+        )
     )
 
 

@@ -12,8 +12,9 @@ import pytest
 from kconnect.api import SinkRecord, SourceRecord, TimestampType
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.errors import ConnectError, DataError, RetriableError
-from kconnect.model import TaskId
+from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect.pipeline.conversion import FetchedRecord
+from kconnect.pipeline.health import HealthSettings, TaskHealth
 from kconnect.pipeline.stages import DROPPED, Stage, StageError
 from kconnect.pipeline.tolerance import LogReporter, StoppedInRetryError, Tolerance, ToleranceSettings
 
@@ -228,3 +229,27 @@ def test_the_log_of_a_source_shows_the_whole_record(caplog: pytest.LogCaptureFix
     text = log_lines(record, caplog, shown=True)
     assert f", where source record is = {record}." in text
     assert "the record" in text
+
+
+def test_records_that_are_tried_again_make_the_task_retrying_until_it_is_over() -> None:
+    health = TaskHealth(HealthSettings(), 0.0, 0.0)
+    seen: list[TaskCondition] = []
+
+    def wait(wait_s: float) -> bool:
+        seen.append(health.look(0.0))
+        return False
+
+    answers = iter([RetriableError("busy"), RetriableError("busy"), None])
+
+    def retry() -> str:
+        if (error := next(answers)) is not None:
+            raise error
+        return "done"
+
+    policy = Tolerance(ToleranceSettings(retry_timeout_ms=-1), wait, health=health)
+    failure = StageError(Stage.TRANSFORMATION, Tolerance, SourceRecord({}, {}, "t"), RetriableError("busy"))
+    assert policy.on_failure(failure, retry) == "done"
+    assert [(found.condition, found.count) for found in seen] == [(Condition.RETRYING, count) for count in (1, 2, 3)]
+    assert "failed in TRANSFORMATION of Tolerance: busy" in (seen[0].cause or "")
+    assert health.look(0.0).condition is Condition.HEALTHY
+    assert (policy.counts.retries, health.failed_calls) == (3, 0), "counted once"

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kconnect.api import ConfigDef, ConfigError, ConnectError, DataError, SourceConnector, SourceRecord, SourceTask
+from kconnect.api import (
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    DataError,
+    RetriableError,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
 from kconnect.builtin.connectors.http_config import CONFIG
 from kconnect.builtin.connectors.http_pages import (
     Answer,
@@ -124,8 +133,7 @@ class HttpJsonSourceTask(SourceTask):
         try:
             answer = self._http.get(url, self._conditions())
         except BusyError as err:
-            self._back_off(err)
-            return None
+            raise self._back_off(err) from err
         self._failures = 0
         if answer.status == 304:
             self._wait_s = self._config["poll.interval.ms"] / 1000
@@ -158,18 +166,21 @@ class HttpJsonSourceTask(SourceTask):
         found = {"If-None-Match": place.etag, "If-Modified-Since": place.modified}
         return {name: value for name, value in found.items() if value}
 
-    def _back_off(self, err: BusyError) -> None:
-        """Wait before the next request: as long as the server asks, else twice as long each time, spread a little."""
+    def _back_off(self, err: BusyError) -> RetriableError:
+        """What makes Connect wait before the next request: as long as the server asks, else longer each time.
+
+        Errors: ConnectError after retries.max failures in a row.
+        """
         self._failures += 1
         most = self._config["retries.max"]
         if 0 <= most < self._failures:
             raise ConnectError(f"{err}, {self._failures} times in a row (retries.max={most})") from err
         if err.retry_after_s is not None:
-            self._wait_s = err.retry_after_s
+            wait_s = err.retry_after_s
         else:
             grown = self._config["retry.backoff.ms"] * 2 ** min(self._failures - 1, 30)
-            self._wait_s = min(grown, self._config["retry.backoff.max.ms"]) / 1000 * random.uniform(0.8, 1.0)
-        log.warning("%s; asking again in %.1f s", err, self._wait_s)
+            wait_s = min(grown, self._config["retry.backoff.max.ms"]) / 1000 * random.uniform(0.8, 1.0)
+        return RetriableError(str(err), retry_after_s=wait_s)
 
     # --- the answer ---
 

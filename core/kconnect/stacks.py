@@ -10,8 +10,9 @@ from traceback import FrameSummary
 
 __all__ = ["ThreadPlace", "place_of_thread"]
 
-_OURS = str(Path(__file__).parent)
-_NOT_THE_CALL = ("threading.py", "contextlib.py")
+# Frames that lead to a plugin's call: ours, and what stands between them
+_OURS = frozenset(str(Path(__file__).parent / room) for room in ("pipeline", "herder"))
+_BETWEEN = frozenset({"threading.py", "contextlib.py"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def place_of_thread(ident: int | None) -> ThreadPlace | None:
 
 def _leads_to_the_call(frame: FrameSummary) -> bool:
     file = Path(frame.filename)
-    return str(file.parent) == _OURS or file.name in _NOT_THE_CALL
+    return str(file.parent) in _OURS or file.name in _BETWEEN
 
 
 def _of_author(frames: list[FrameSummary]) -> FrameSummary:

@@ -1,0 +1,199 @@
+"""Tasks of a real worker that do not get on: REST, commands, metrics and the log say so, and that it is over."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+import pytest
+
+from kconnect.devbroker import DevBroker
+from kconnect.model import Condition, TaskId
+from kit.cli import CliResult, cli_run
+from kit.postgres import Database, database
+from kit.standalone import Standalone
+from kit.topics import create_topic, produce_lines
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
+
+_PLUGINS = Path(__file__).parents[1] / "kit" / "plugins"
+SOURCE, SINK, ROWS = "moody-in", "moody-out", "rows"
+_STUCK_MS = 3_000
+
+
+class Ward:
+    """The worker, the moods of its connectors, and the database that one of them writes to."""
+
+    def __init__(self, folder: Path, bootstrap: str, shop: Database) -> None:
+        self.folder, self.shop = folder, shop
+        connectors: dict[str, dict[str, str]] = {
+            name: {
+                "connector.class": f"moody_connectors.Moody{kind}",
+                "mood.file": str(folder / f"{name}.mood"),
+                "errors.retry.delay.max.ms": "300",
+            }
+            for name, kind in ((SOURCE, "Source"), (SINK, "Sink"))
+        }
+        connectors[SINK]["topics"] = "moods"
+        connectors[ROWS] = {
+            "connector.class": "SqlSink",
+            "topics": "rows",
+            "connection.driver": "psycopg",
+            "connection.url": shop.uri,
+            "auto.create": "true",
+            "max.retries": "1000000",
+            "retry.backoff.ms": "200",
+            "transforms": "wrap",
+            "transforms.wrap.type": "HoistField$Value",
+            "transforms.wrap.field": "item",
+        }
+        settings = {"plugin.path": str(_PLUGINS), "kconnect.task.stuck.after.ms": str(_STUCK_MS)}
+        self.worker = Standalone(folder, bootstrap, connectors, settings)
+
+    def mood(self, name: str, mood: str) -> None:
+        """All at once, so that no half of a word is read."""
+        new = self.folder / f"{name}.new"
+        new.write_text(mood)
+        new.replace(self.folder / f"{name}.mood")
+
+    def condition(self, name: str) -> dict[str, Any]:
+        with self.worker.client() as client:
+            (task,) = client.connector_status(name).tasks
+        return {} if task.condition is None else task.condition.to_json()
+
+    def await_condition(self, name: str, wanted: Condition, within_s: float = 30) -> dict[str, Any]:
+        def reached() -> dict[str, Any]:
+            found = self.condition(name)
+            assert found.get("name") == str(wanted), f"{found}\n{self.worker.log_text()[-1500:]}"
+            return found
+
+        return eventually(reached, within_s, f"{name} is {wanted}")
+
+    def metrics(self) -> dict[str, float]:
+        with urllib.request.urlopen(f"{self.worker.url}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+    def connect(self, *args: str) -> CliResult:
+        return cli_run(*args, "--url", self.worker.url, home=self.folder, expect=0)
+
+
+@pytest.fixture(scope="module")
+def ward(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
+    folder = tmp_path_factory.mktemp("sick")
+    for topic in ("moods", "rows"):
+        create_topic(broker.bootstrap, topic)
+    with TemporaryDirectory(prefix="shop-", dir="/tmp") as data, database(Path(data)) as shop:
+        ward = Ward(folder, broker.bootstrap, shop)
+        with ward.worker:
+            ward.worker.start()
+            yield ward
+            ward.worker.stop()
+
+
+@pytest.mark.parametrize(("name", "call"), [(SOURCE, "MoodySourceTask.poll()"), (SINK, "MoodySinkTask.put()")])
+def test_a_call_that_keeps_failing_is_seen_on_every_screen_until_it_does_not(ward: Ward, name: str, call: str) -> None:
+    ward.await_condition(name, Condition.HEALTHY)
+    ward.mood(name, "away")
+    found = eventually(lambda: (seen := ward.condition(name)).get("count", 0) >= 5 and seen, 30, "five attempts")
+    assert found["cause"] == f"{call} raised RetriableError: the shop is closed"
+
+    told = ward.connect("connectors", "status", name).stdout
+    assert " RUNNING   retrying    127.0.0.1:" in told, told
+    assert f"failed attempts: {call} raised RetriableError: the shop is closed" in told
+    row = json.loads(ward.connect("tasks", "list", name, "-o", "json").stdout)[0]
+    assert (row["state"], row["condition"]["name"]) == ("RUNNING", "retrying")
+    labels = f'connector="{name}",task="0"'
+    seen = eventually(
+        lambda: (
+            (found := ward.metrics()).get(f"kafka_connect_task_error_metrics_total_retries{{{labels}}}", 0) >= 5
+            and found
+        ),
+        10,
+        "attempts are counted",
+    )
+    series = "kafka_connect_task_condition_metrics_condition"
+    assert seen[f'{series}{{{labels},condition="retrying"}}'] == 1
+    assert seen[f'{series}{{{labels},condition="healthy"}}'] == 0
+    assert ward.worker.log_text().count(f"{call} failed and will be retried") <= 3, "equal messages are counted"
+
+    ward.mood(name, "")
+    ward.await_condition(name, Condition.HEALTHY)
+    assert f"{call} works again after " in ward.worker.log_text()
+    eventually(lambda: ward.metrics()[f'{series}{{{labels},condition="retrying"}}'] == 0, 10)
+
+
+@pytest.mark.parametrize(("name", "call"), [(SOURCE, "MoodySourceTask.poll()"), (SINK, "MoodySinkTask.put()")])
+def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, name: str, call: str) -> None:
+    ward.await_condition(name, Condition.HEALTHY)
+    ward.mood(name, "hang")
+    found = ward.await_condition(name, Condition.STUCK)
+    assert found["cause"].startswith(f"{call} has not returned for 3 s, at ")
+    assert "moody_connectors.py" in found["cause"]
+    assert "the line that is to be named" in found["cause"]
+    assert "self._mood.suffer()" in found["stack"]
+    shown = ward.connect("tasks", "show", name, "0").stdout
+    assert f"RUNNING  {ward.worker.url.removeprefix('http://')}  stuck for " in shown
+    assert "self._mood.suffer()" in shown
+    assert f"[{name}|task-0] {call} has not returned for " in ward.worker.log_text()
+
+    ward.mood(name, "")
+    ward.await_condition(name, Condition.HEALTHY)
+    eventually(lambda: f"{call} has returned after " in ward.worker.log_text(), 10, "the log says that it is over")
+
+
+def test_a_sink_without_its_database_is_retrying_and_writes_on_when_it_is_back(ward: Ward, broker: DevBroker) -> None:
+    produce_lines(broker.bootstrap, "rows", ["one"])
+    eventually(lambda: items(ward.shop) == ["one"], 30, "the first row")
+    ward.await_condition(ROWS, Condition.HEALTHY)
+    ward.shop.stop()
+    produce_lines(broker.bootstrap, "rows", ["two"])
+    found = ward.await_condition(ROWS, Condition.RETRYING)
+    assert found["cause"].startswith(
+        "SqlSinkTask.put() raised RetriableError: The database is away or busy: Operational"
+    )
+    found = eventually(lambda: (seen := ward.condition(ROWS)).get("count", 0) >= 3 and seen, 30, "three attempts")
+
+    ward.shop.start()
+
+    ward.await_condition(ROWS, Condition.HEALTHY)
+    assert items(ward.shop) == ["one", "two"]
+
+
+def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(ward: Ward) -> None:
+    ward.await_condition(SOURCE, Condition.HEALTHY)
+    file = ward.worker.offsets_file
+    beside = file.with_name(f".{file.name}.tmp")
+    beside.mkdir()  # what the file is written to first, so that no write succeeds, whoever runs the test
+    try:
+        found = eventually(lambda: (seen := ward.condition(SOURCE)).get("count", 0) >= 3 and seen, 30, "failed commits")
+        assert found["name"] == "not committing"
+        assert str(file) in found["cause"]
+        assert ward.worker.log_text().count("could not be committed, the next commit takes them") <= 2
+    finally:
+        beside.rmdir()
+    ward.await_condition(SOURCE, Condition.HEALTHY)
+    assert "are stored again after" in ward.worker.log_text()
+
+
+def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:
+    with urllib.request.urlopen(f"{ward.worker.url}/connectors/{SOURCE}/status", timeout=10) as answer:
+        (task,) = json.load(answer)["tasks"]
+    assert list(task) == ["id", "state", "worker_id", "version"]
+    with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=10) as answer:
+        found = {TaskId(each["connector"], each["task"]) for each in json.load(answer)}
+    assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS)}
+
+
+def items(shop: Database) -> list[str]:
+    with psycopg.connect(shop.uri) as connection:
+        try:
+            return [row[0] for row in connection.execute('SELECT item FROM "rows" ORDER BY item').fetchall()]
+        except psycopg.errors.UndefinedTable:
+            return []
