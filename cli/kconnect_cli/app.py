@@ -64,7 +64,9 @@ _COMMANDS = (
     _Entry("topics", "Look into the internal topics and repair them, with no worker running.", ("topic",)),
     _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
-    _Entry("contexts", "Add, use, list, show, remove named workers: URL, user, certificates.", ("context",)),
+    _Entry(
+        "contexts", "Add, use, list, show, remove named clusters: URLs of workers, user, certificates.", ("context",)
+    ),
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("try", "Run one connector here, with no broker and no Spark: records stage by stage.", module="try_"),
     _Entry("broker", "Start, stop a Kafka broker for development; status tells whether it runs."),

@@ -228,7 +228,8 @@ class LiveNames:
             here = Profile(user=user, ca=ca, cert=cert, key=key)
             target = find_target(url, context, os.environ, lambda _: None, here)
             access = target.access(os.environ)
-            with ConnectClient(target.url, timeout_s=left_s, connect_timeout_s=left_s, access=access) as client:
+            left_s /= len(target.urls)
+            with ConnectClient(target.urls, timeout_s=left_s, connect_timeout_s=left_s, access=access) as client:
                 return getattr(client, method)(*arguments)
         except ConnectError:
             return {}

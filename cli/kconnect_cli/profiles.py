@@ -1,11 +1,11 @@
-"""Contexts: named workers with their URL, user and certificates, in one TOML file that only its owner may read.
+"""Contexts: named clusters with URLs of workers, user and certificates, in one TOML file only its owner may read.
 
 A context is a `Profile` here, so that it is not mistaken for a log's or a typer context. The file, contexts.toml in
 the platform's config folder, may be edited by hand:
 
     current = "prod"
     [contexts.prod]
-    url = "https://connect.example.com:8443"
+    url = "https://connect-1.example.com:8443,https://connect-2.example.com:8443"
     user = "ann"
     password_env = "PROD_PASSWORD"       # or password_file = "..", or password = ".."
     ca = "/etc/connect/ca.pem"
@@ -34,7 +34,8 @@ _KEY_PASSWORDS = ("key_password", "key_password_env", "key_password_file")
 class Profile:
     """What one place says of a worker: a context of the file, the environment, or the options of a call.
 
-    Of the three ways to give a password at most one is used. `url` is empty only outside of the file.
+    Of the three ways to give a password at most one is used. `url` may be several, with commas between them; it is
+    empty only outside of the file.
     """
 
     url: str = ""

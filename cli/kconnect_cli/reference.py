@@ -49,6 +49,10 @@ that is named alone takes no user and no certificate from a context. A password 
 key only for the certificate, that it was given for, or when it was given for none; one that is nowhere is asked for on
 a terminal. No option takes a password: others could read it in the list of processes.
 
+Several URLs of one cluster may be named with commas between them, and in `contexts add` one after the other. When a
+worker does not take the connection the next one is asked; requests that may be repeated (GET, PUT) also go to the next
+one when a worker breaks off, answers 503, or does not answer in time.
+
 | Variable | What it gives |
 | --- | --- |
 | `KCONNECT_CONTEXT` | Name of the context, as `--context` |

@@ -41,8 +41,8 @@ T = TypeVar("T")
 # A rebalance of a quiet cluster takes 3 to 5 s
 _RETRY_S = 10.0
 
-_URL_HELP = f"REST URL of a worker. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
-_CONTEXT_HELP = "Named worker to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
+_URL_HELP = f"REST URL of a worker, or of several: URL,URL. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
+_CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
 _RETRY_HELP = "How long to try again while a rebalance runs (409); 0 does not. [default: 10s]"
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
 _CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
@@ -148,7 +148,9 @@ class CliSession:
     @property
     def url(self) -> str:
         """Where it works, for messages."""
-        return self.target.url if self.direct is None else self.direct.place
+        if self.direct is not None:
+            return self.direct.place
+        return self.target.url if self._client is None else self._client.url
 
     @property
     def reader(self) -> ConnectClient | DirectClient:
@@ -163,7 +165,7 @@ class CliSession:
             access = self.target.access(os.environ)
             if access is not None and access.user is not None and access.password is None:
                 access = replace(access, password=self.ask_password(f"Password of {access.user} at {self.url}"))
-            self._client = ConnectClient(self.url, retry_conflicts_s=self.retry_s, access=access)
+            self._client = ConnectClient(self.target.urls, retry_conflicts_s=self.retry_s, access=access)
         return self._client
 
     @property
@@ -192,6 +194,7 @@ class CliSession:
         from kconnect.redaction import redact
 
         sentence, hint, code = explain(error)
+        hint = " ".join(part for part in (self._source_of_urls(sentence), hint) if part)
         _flush_results()
         typer.secho(redact(sentence), fg="red", err=True)
         if hint:
@@ -201,6 +204,17 @@ class CliSession:
 
             typer.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
         return code
+
+    def _source_of_urls(self, sentence: str) -> str | None:
+        """Who named the URL that a sentence is about; None where the command line did, or it is about none."""
+        target = self._target
+        if target is None or self._client is None or target.source == "--url":
+            return None
+        if not any(url in sentence for url in target.urls):
+            return None
+        if target.source == "the default":
+            return f"No --url and no context names a worker, so {target.url} was asked."
+        return f"{'The URL comes' if len(target.urls) == 1 else 'The URLs come'} from {target.source}."
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask on the terminal unless --yes. Errors: UsageProblem without a terminal; exit 1 on no."""

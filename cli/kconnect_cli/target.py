@@ -19,7 +19,7 @@ from kconnect_cli.profiles import Profile, checked, contexts_path, load_profiles
 if TYPE_CHECKING:
     from kconnect.client import ClientAccess
 
-__all__ = ["DEFAULT_URL", "VARIABLES", "Target", "find_target", "without_user"]
+__all__ = ["DEFAULT_URL", "VARIABLES", "Target", "find_target", "urls_of", "without_user"]
 
 DEFAULT_URL = "http://localhost:8083"
 
@@ -39,12 +39,21 @@ VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A worker's URL, without user and password; the context chosen, if any; what each place says, in order."""
+    """URLs of workers of a cluster, without user and password; the context, if any; what each place says, in order.
 
-    url: str
+    `source`: where the URLs come from, for messages.
+    """
+
+    urls: tuple[str, ...]
+    source: str
     context: str | None = None
     profile: Profile | None = None
     places: Sequence[Profile] = ()
+
+    @property
+    def url(self) -> str:
+        """The one that is tried first."""
+        return self.urls[0]
 
     def access(self, environ: Mapping[str, str]) -> ClientAccess | None:
         """User, password and certificates; None without any. Errors: ConnectError when a password cannot be read."""
@@ -81,7 +90,7 @@ def find_target(
         in_file=False,
     )
     options = checked(options or Profile(), "The command line", in_file=False)
-    is_first = context is not None
+    is_first, on_line = context is not None, url
     if url is None and context is None:
         url, context = given.url or None, environ.get("KCONNECT_CONTEXT") or None
         if url is not None:
@@ -91,6 +100,10 @@ def find_target(
     else:
         name, profile = _profile(context, warn)
     bare, login = without_user(url or (profile.url if profile else DEFAULT_URL))
+    if url is not None:
+        source = "--url" if url == on_line else VARIABLES["url"]
+    else:
+        source = f"context {name}" if profile else "the default"
     places = [options, *([login] if login else [])]
     if profile is not None:
         places += [profile, given] if is_first else [given, profile]
@@ -98,11 +111,23 @@ def find_target(
         places.append(given)
     for file in dict.fromkeys(file for place in places for file in place.secret_files):
         _warn_if_open(file, warn)
-    return Target(bare, name, profile, tuple(places))
+    return Target(tuple(urls_of(bare)) or (bare,), source, name, profile, tuple(places))
 
 
-def without_user(url: str) -> tuple[str, Profile | None]:
-    """The URL alone, and user and password that stood in it."""
+def urls_of(text: str) -> list[str]:
+    """One or several URLs of a cluster's workers, with commas between them."""
+    return [url for part in text.split(",") if (url := part.strip())]
+
+
+def without_user(text: str) -> tuple[str, Profile | None]:
+    """The URLs alone, and the first user and password in them."""
+    if "@" not in text:
+        return text, None
+    found = [_without_user(url) for url in urls_of(text)]
+    return ",".join(bare for bare, _ in found), next((login for _, login in found if login is not None), None)
+
+
+def _without_user(url: str) -> tuple[str, Profile | None]:
     if "@" not in url:
         return url, None
     full = url if "://" in url else f"http://{url}"

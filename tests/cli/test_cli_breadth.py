@@ -320,6 +320,37 @@ def test_contexts_choose_the_worker_and_their_file_is_the_owners(connect, url, m
     assert json.loads(connect("contexts", "list", "-o", "json")[1]) == [{"name": "here", "current": False, "url": url}]
 
 
+def test_a_context_has_several_urls_and_the_next_is_asked_when_one_is_away(connect, url, monkeypatch, tmp_path):
+    monkeypatch.delenv("KCONNECT_URL")
+    away, gone = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    assert connect("contexts", "add", "prod", away, url, f"{url}/,{away}")[0] == 0
+    assert json.loads(connect("contexts", "list", "-o", "json")[1]) == [
+        {"name": "prod", "current": True, "url": f"{away},{url}"}
+    ]
+    assert connect("connectors", "list", "-o", "name")[1] == "lines\norders\n"
+    assert connect("connectors", "pause", "orders")[::2] == (0, "paused orders\n")
+    assert connect("connectors", "list", "--url", f"{away}, {url}", "-o", "name")[1] == "lines\norders\n"
+    monkeypatch.setenv("KCONNECT_URL", f"{away},{gone}")
+    code, _, err = connect("connectors", "list")
+    sentence, hint = err.splitlines()
+    assert (code, sentence) == (
+        5,
+        f"None of 2 workers answers: {away} (connection refused); {gone} (connection refused)",
+    )
+    assert hint.startswith("Hint: The URLs come from KCONNECT_URL. ")
+
+
+def test_an_error_says_where_the_url_comes_from_that_it_is_about(connect, monkeypatch):
+    monkeypatch.delenv("KCONNECT_URL")
+    away = f"http://127.0.0.1:{free_port()}"
+    connect("contexts", "add", "prod", away)
+    assert "Hint: The URL comes from context prod. Is the worker running?" in connect("connectors", "list")[2]
+    assert "Hint: Is the worker running?" in connect("connectors", "list", "--url", away)[2]
+    monkeypatch.setenv("KCONNECT_URL", away)
+    assert "Hint: The URL comes from KCONNECT_URL." in connect("connectors", "list")[2]
+    connect("contexts", "remove", "prod")
+
+
 def test_both_passwords_of_a_context_are_read_from_stdin(connect, url, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n0pen\n"))
     both = ("--user", "ann", "--password-stdin", "--cert", "/etc/hosts", "--key-password-stdin")
@@ -352,7 +383,7 @@ def test_a_contexts_password_is_never_shown(connect, url, monkeypatch, tmp_path)
     ("args", "said"),
     [
         ((), "No URL given"),
-        (("ftp://x",), "is no URL of a worker"),
+        (("ftp://x",), "is not the URL of a worker"),
         (("http://ann:pw@h:1",), "The URL has a user in it"),
         (("http://h", "--password-env", "X", "--password-file", "/etc/hosts"), "Only one of"),
         (("http://h", "--password-env", "X"), "has a password and no user"),

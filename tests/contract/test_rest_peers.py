@@ -170,7 +170,7 @@ def test_a_leader_with_an_url_that_is_none_is_told(cluster: RestCluster, url: st
     cluster.add("a:1", url=url)
     status, body = _put(cluster.add("b:2"), "c")
     assert status == 500
-    assert "is no URL of a worker" in str(body["message"])
+    assert "is not the URL of a worker" in str(body["message"])
 
 
 def test_a_worker_that_is_sent_to_itself_again_and_again_stops_after_two_hops() -> None:

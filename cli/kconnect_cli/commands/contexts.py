@@ -16,12 +16,13 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
 from kconnect_cli.session import CliSession, with_session
-from kconnect_cli.target import without_user
+from kconnect_cli.target import urls_of, without_user
 
-app = command_group("Add, use, list, show, remove named workers: URL, user, certificates.")
+app = command_group("Add, use, list, show, remove named clusters: URLs of workers, user, certificates.")
 
 _Name = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
-_WorkerUrl = Annotated[str | None, typer.Argument(metavar="URL", help="The same as --url.")]
+_URLS_HELP = "URLs of the cluster's workers: the next is asked when one is away. The same as --url."
+_WorkerUrls = Annotated[list[str] | None, typer.Argument(metavar="URL", help=_URLS_HELP, show_default=False)]
 _User = Annotated[str | None, typer.Option("--user", metavar="USER", help="User for basic auth.")]
 _Ask = Annotated[bool, typer.Option("--password", help="Ask for the password; it is kept in the file.")]
 _Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")]
@@ -60,7 +61,7 @@ _COLUMNS = (
 def add(
     session: CliSession,
     context_name: _Name,
-    worker_url: _WorkerUrl = None,
+    worker_urls: _WorkerUrls = None,
     user: _User = None,
     ask: _Ask = False,
     stdin: _Stdin = False,
@@ -76,9 +77,9 @@ def add(
     worker_file: _WorkerFile = None,
 ) -> None:
     """Add a context, or replace it. The first one becomes the current one."""
-    url = worker_url or session.given_url
-    if url is None:
-        raise UsageProblem("No URL given", hint="connect contexts add NAME http://HOST:8083")
+    url = ",".join(worker_urls or ()) or session.given_url
+    if not url:
+        raise UsageProblem("No URL given", hint="connect contexts add NAME http://HOST:8083 [URL ..]")
     _refuse_two("--password", ask, stdin, env is not None, file is not None)
     _refuse_two("--key-password", ask_key, key_stdin, key_env is not None, key_secret_file is not None)
     bare, userinfo = without_user(url)
@@ -87,7 +88,7 @@ def add(
     options = session.options  # those that stand before the noun
     user, cert = user or options.user, cert_file or options.cert
     profile = Profile(
-        url=_checked_url(bare),
+        url=",".join(dict.fromkeys(map(_checked_url, urls_of(bare)))),
         user=user,
         password=_password(session, f"Password of {user}", ask=ask, stdin=stdin),
         password_env=env,
@@ -110,7 +111,7 @@ def add(
 @app.command()
 @with_session
 def use(session: CliSession, context_name: _Name) -> None:
-    """Make a context the current one: commands without --url or --context go to its worker."""
+    """Make a context the current one: commands without --url or --context go to its workers."""
     path = contexts_path()
     profiles = load_profiles(path).using(context_name)
     save_profiles(path, profiles)

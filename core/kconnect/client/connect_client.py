@@ -21,6 +21,7 @@ from kconnect.client.answers import (
     as_task_state,
 )
 from kconnect.client.exchange import Exchange
+from kconnect.client.failover import FailoverTransport
 from kconnect.client.transport import HttpTransport, Transport, checked_url
 from kconnect.clock import Clock, SystemClock
 from kconnect.model import (
@@ -44,7 +45,9 @@ _CONNECT_TIMEOUT_S = 3.0
 
 
 class ConnectClient:
-    """Speaks to one worker. Threads: one client may be used by one thread at a time.
+    """Speaks to one worker, or to whichever of several answers. Threads: used by one thread at a time.
+
+    `url`: that of a worker, or those of several of one cluster; `FailoverTransport` has the rules.
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
@@ -54,7 +57,7 @@ class ConnectClient:
 
     def __init__(
         self,
-        url: str = "http://localhost:8083",
+        url: str | Sequence[str] = "http://localhost:8083",
         *,
         timeout_s: float = _REQUEST_TIMEOUT_S,
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
@@ -63,17 +66,30 @@ class ConnectClient:
         access: ClientAccess | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self.url = checked_url(url)
+        urls = list(dict.fromkeys(checked_url(one) for one in ([url] if isinstance(url, str) else url)))
         access = access or ClientAccess()
-        carrier = transport or HttpTransport(self.url, access, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
+        carriers = {
+            one: HttpTransport(one, access, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s) for one in urls
+        }
+        self._first_url = urls[0]
+        self._failover = FailoverTransport(carriers) if transport is None and len(urls) > 1 else None
         self._exchange = Exchange(
-            self.url, access, carrier, retry_conflicts_s=retry_conflicts_s, clock=clock or SystemClock()
+            lambda: self.url,
+            access,
+            transport or self._failover or carriers[urls[0]],
+            retry_conflicts_s=retry_conflicts_s,
+            clock=clock or SystemClock(),
         )
 
     @property
     def outage(self) -> Outage | None:
         """Kafka does not answer the worker, as its last answer said. Java's workers do not say it."""
         return self._exchange.outage
+
+    @property
+    def url(self) -> str:
+        """The worker that answered last; before any answer the first one."""
+        return self._first_url if self._failover is None else self._failover.url
 
     def server_info(self) -> dict[str, Any]:
         """`GET /`: version, commit, kafka_cluster_id."""

@@ -24,12 +24,19 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
 class Exchange:
-    """Sends requests to one worker. Threads: one at a time. Errors: those of ConnectClient."""
+    """Sends requests to a worker. Threads: one at a time. Errors: those of ConnectClient."""
 
     def __init__(
-        self, url: str, access: ClientAccess, transport: Transport, *, retry_conflicts_s: float, clock: Clock
+        self,
+        url_of: Callable[[], str],
+        access: ClientAccess,
+        transport: Transport,
+        *,
+        retry_conflicts_s: float,
+        clock: Clock,
     ) -> None:
-        self._url = url
+        """`url_of`: the worker that answered last, for messages."""
+        self._url_of = url_of
         self._access = access
         self._transport = transport
         self._retry_conflicts_s = retry_conflicts_s
@@ -72,7 +79,7 @@ class Exchange:
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
         self.outage = Outage.from_headers(response.headers)
         if response.status >= 300 and response.status not in good:
-            raise refusal(self._url, self._access.user, str(request), response)
+            raise refusal(self._url_of(), self._access.user, str(request), response)
         return request, response
 
     def _request(self, method: str, path: str, body: object) -> Request:
@@ -86,4 +93,4 @@ class Exchange:
         try:
             return parse(json.loads(response.body))
         except (KeyError, TypeError, ValueError, AttributeError, BadRequestError) as err:
-            raise foreign(self._url, str(request), response) from err
+            raise foreign(self._url_of(), str(request), response) from err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kconnect.errors import (
@@ -19,7 +20,17 @@ from kconnect.errors import (
 if TYPE_CHECKING:
     from kconnect.client.transport import Response
 
-__all__ = ["broken_off", "foreign", "is_passing_conflict", "late", "not_connected", "refusal"]
+__all__ = [
+    "BrokenOffError",
+    "NotConnectedError",
+    "broken_off",
+    "foreign",
+    "is_passing_conflict",
+    "late",
+    "nobody_of",
+    "not_connected",
+    "refusal",
+]
 
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
@@ -40,22 +51,36 @@ _TURNED_DOWN = {
 }
 
 
+_NOBODY_HINT = "Is the worker running? `connect standalone` starts one; --url or KCONNECT_URL names another."
+
+
+class NotConnectedError(UnreachableError):
+    """There is no connection: the request was never sent."""
+
+
+class BrokenOffError(UnreachableError):
+    """The connection ended before the answer: the request may have been carried out."""
+
+
+def nobody_of(failures: Sequence[ConnectError]) -> UnreachableError:
+    """None of several workers answers: what each of them did, which begins with or names its URL."""
+    told = "; ".join(str(failure).removeprefix("Nobody answers at ") for failure in failures)
+    return UnreachableError(f"None of {len(failures)} workers answers: {told}", hint=_NOBODY_HINT)
+
+
 def not_connected(url: str, err: Exception, timeout_s: float) -> ConnectError:
     """There is no connection: nobody listens, nobody answers in time, no such host, or the certificates do not do."""
     if tls := _tls_failure(url, err):
         return tls
     if not isinstance(err, OSError):  # http.client and the name's encoding refuse what can be no host
-        return BadRequestError(f"{url} is no URL of a worker", hint="It looks like http://localhost:8083.")
+        return BadRequestError(f"{url} is not the URL of a worker", hint="It looks like http://localhost:8083.")
     if isinstance(err, TimeoutError):
         reason = f"no connection within {timeout_s:g} s"
     elif isinstance(err, ConnectionRefusedError):
         reason = "connection refused"
     else:
         reason = err.strerror or str(err)
-    return UnreachableError(
-        f"Nobody answers at {url} ({reason})",
-        hint="Is the worker running? `connect standalone` starts one; --url or KCONNECT_URL names another.",
-    )
+    return NotConnectedError(f"Nobody answers at {url} ({reason})", hint=_NOBODY_HINT)
 
 
 def late(url: str, request: str, timeout_s: float) -> TimedOutError:
@@ -83,7 +108,7 @@ def broken_off(url: str, request: str, err: Exception, cert: str | None = None, 
         else:
             said = f"{url} closed the connection, as a worker does that does not trust our client certificate {cert}"
         return UnreachableError(said, hint=_CLIENT_CERTIFICATE_HINT)
-    return UnreachableError(
+    return BrokenOffError(
         f"{url} broke off {request}: {_line(err)}",
         hint="Is it a Kafka Connect worker that speaks http there, and does it still run?",
     )

@@ -45,7 +45,9 @@ class Peers:
         try:
             base = checked_url(url)
         except BadRequestError as err:
-            raise UnreachableError(f"{url!r}, which another worker gives as its own, is no URL of a worker") from err
+            raise UnreachableError(
+                f"{url!r}, which another worker gives as its own, is not the URL of a worker"
+            ) from err
         transport = HttpTransport(base, self._access, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
         with self._lock:
             if self._is_closed:

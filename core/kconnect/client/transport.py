@@ -86,9 +86,14 @@ class HttpTransport:
         self._connection: HTTPConnection | None = None
         self._has_answered = False  # this connection has
 
-    def send(self, request: Request) -> Response:
-        """One exchange. Errors: UnreachableError, TimedOutError, ConfigError for certificates of ours."""
+    def send(self, request: Request, timeout_s: float | None = None) -> Response:
+        """One exchange, within `timeout_s` where it is not the transport's own.
+
+        Errors: UnreachableError, TimedOutError, ConfigError for certificates of ours.
+        """
         connection = self._connected()
+        timeout_s = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
+        connection.sock.settimeout(timeout_s)
         whole = False
         try:
             connection.request(request.method, self._parts.path + request.path, request.body, dict(request.headers))
@@ -97,7 +102,7 @@ class HttpTransport:
             response = Response(answer.status, answer.read(), headers)
             whole = self._has_answered = True
         except TimeoutError as err:
-            raise late(self._url, str(request), self._timeout_s) from err
+            raise late(self._url, str(request), timeout_s) from err
         except (OSError, HTTPException) as err:
             raise broken_off(self._url, str(request), err, self._access.cert, first=not self._has_answered) from err
         finally:
@@ -128,7 +133,6 @@ class HttpTransport:
             connection.connect()
         except (OSError, HTTPException, UnicodeError) as err:
             raise not_connected(self._url, err, self._connect_timeout_s) from err
-        connection.sock.settimeout(self._timeout_s)
         self._connection, self._has_answered = connection, False
         return connection
 
@@ -155,7 +159,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise BadRequestError(f"{url} is no URL of a worker", hint="It looks like http://localhost:8083.")
+        raise BadRequestError(f"{url} is not the URL of a worker", hint="It looks like http://localhost:8083.")
     return full.rstrip("/")
 
 

@@ -9,7 +9,7 @@ from http.client import RemoteDisconnected
 import pytest
 
 from kconnect.client import ClientAccess, ConnectClient, Response
-from kconnect.client.failures import broken_off, late, not_connected
+from kconnect.client.failures import BrokenOffError, NotConnectedError, broken_off, late, not_connected
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -227,7 +227,7 @@ def alert(reason, **more):
 )
 def test_nobody_there_names_the_url_and_what_to_do(err, said):
     found = not_connected("http://w", err, 3.0)
-    assert (type(found), str(found)) == (UnreachableError, said)
+    assert (type(found), str(found)) == (NotConnectedError, said)
     assert "connect standalone" in (found.hint or "")
 
 
@@ -238,7 +238,7 @@ def test_a_late_answer_names_the_deadline():
 
 def test_a_broken_connection_is_no_trace():
     found = broken_off("http://w", "GET /connectors", RemoteDisconnected("peer closed"))
-    assert (type(found), str(found)) == (UnreachableError, "http://w broke off GET /connectors: peer closed")
+    assert (type(found), str(found)) == (BrokenOffError, "http://w broke off GET /connectors: peer closed")
 
 
 def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_certificate():
@@ -314,7 +314,7 @@ def test_host_and_port_alone_mean_http():
 
 @pytest.mark.parametrize("url", ["", "http://", "ftp://w", "http://w:port", "http://w:99999", "http://w:0"])
 def test_what_is_no_url_is_refused(url):
-    with pytest.raises(BadRequestError, match="is no URL of a worker"):
+    with pytest.raises(BadRequestError, match="is not the URL of a worker"):
         ConnectClient(url)
 
 

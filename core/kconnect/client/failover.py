@@ -1,0 +1,82 @@
+"""Carries requests to whichever of a cluster's workers answers: one after the other, that of the last answer first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kconnect.client.failures import BrokenOffError, NotConnectedError, nobody_of
+from kconnect.client.transport import HttpTransport, Request, Response
+from kconnect.errors import ConnectError, TimedOutError
+
+__all__ = ["FailoverTransport"]
+
+# Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
+_IDEMPOTENT: Final = frozenset({"GET", "PUT"})
+# How long a read waits for one worker while there are others: a frozen one takes connections and never answers
+_PATIENCE_S: Final = 10.0
+_UNAVAILABLE: Final = 503
+# It tells of the worker that is asked: its 503 is the answer
+_HEALTH: Final = "/health"
+
+
+class FailoverTransport:
+    """Implements `Transport` over several workers of one cluster. Threads: one at a time.
+
+    A worker that does not take the connection is passed over for every request; one that breaks off, does not answer in
+    time or answers 503 is passed over only for requests that may be sent twice.
+    """
+
+    def __init__(self, transports: Mapping[str, HttpTransport]) -> None:
+        """`transports`: by URL, in the order in which they are tried."""
+        self._transports = dict(transports)
+        self._order = list(transports)
+
+    @property
+    def url(self) -> str:
+        """The worker that answered last, or the first one."""
+        return self._order[0]
+
+    def send(self, request: Request) -> Response:
+        """One exchange with the first that answers.
+
+        Errors: as HttpTransport of what may not be sent again; UnreachableError that names all URLs, and why.
+        """
+        failures: list[tuple[str, ConnectError]] = []
+        unavailable: Response | None = None
+        for url in list(self._order):
+            is_last = len(failures) + 1 == len(self._order)
+            patience_s = None if is_last or request.method != "GET" else _PATIENCE_S
+            try:
+                response = self._transports[url].send(request, patience_s)
+            except NotConnectedError as err:
+                failures.append((url, err))
+            except (BrokenOffError, TimedOutError) as err:
+                if request.method not in _IDEMPOTENT:
+                    raise
+                failures.append((url, err))
+            else:
+                if response.status != _UNAVAILABLE or not _may_ask_another(request):
+                    self._order = [url, *(other for other in self._order if other != url)]
+                    return response
+                unavailable = unavailable or response
+                failures.append((url, ConnectError(f"{url} answers 503, it is not available")))
+        if unavailable is not None:
+            return unavailable
+        raise _error_of(failures)
+
+    def close(self) -> None:
+        for transport in self._transports.values():
+            transport.close()
+
+
+def _may_ask_another(request: Request) -> bool:
+    return request.method in _IDEMPOTENT and not request.path.startswith(_HEALTH)
+
+
+def _error_of(failures: Sequence[tuple[str, ConnectError]]) -> ConnectError:
+    """That of the last one where it tells that the request may be carried out, else one that names all."""
+    for _, error in failures:
+        if isinstance(error, TimedOutError):
+            return TimedOutError(str(nobody_of([error for _, error in failures])), hint=error.hint)
+    return nobody_of([error for _, error in failures])
