@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit test bench chaos mixed lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit test bench chaos outages mixed lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -73,6 +73,9 @@ bench: $(DEV) install  ## records per second, beside Java Kafka Connect in the s
 
 chaos: $(DEV) install  ## three workers killed and frozen for ten minutes, then counted; CHAOS="--exactly-once" picks
 	$(BIN)/python tests/chaos/run.py $(CHAOS)
+
+outages: $(DEV) install  ## thirty outages in a row, and what everybody says held against what flows; OUTAGES="--seed 7"
+	$(BIN)/python tests/outages/run.py $(OUTAGES)
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
 	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py

@@ -17,17 +17,15 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from chaos.service import Service
-from kconnect.devbroker import DevBroker
+from kit.brokers import PatientBroker
 from kit.pace import ample_s, now
 from kit.ports import free_port
 from kit.spark_cluster import SparkCluster
 from kit.topics import create_topic
 from kit.waiting import eventually
 
-__all__ = ["BROKER_START_S", "ChaosCluster", "Shape"]
+__all__ = ["ChaosCluster", "Shape"]
 
-# 2 s alone on 2 cores; it took more than a minute beside 50 others
-BROKER_START_S = 180.0
 SOURCE, SINK, TOPIC = "chaos-source", "chaos-sink", "chaos-numbers"
 # Of each worker
 SLOTS = 2
@@ -54,14 +52,14 @@ class ChaosCluster:
 
     def __init__(self, folder: Path, shape: Shape) -> None:
         self.folder, self.shape = folder, shape
-        self.broker = DevBroker(free_port(), folder / "broker")
+        self.broker = PatientBroker(free_port(), folder / "broker")
         self.journal = folder / "sink.jsonl"
         self.services: list[Service] = []
         self.spark = SparkCluster(folder / "spark", shape.workers, cores=SLOTS) if shape.on_spark else None
         self._stack = ExitStack()
 
     def __enter__(self) -> ChaosCluster:
-        self.broker.start(BROKER_START_S)
+        self.broker.start()
         self._stack.callback(self.broker.stop)
         if self.spark is not None:
             self._stack.enter_context(self.spark)

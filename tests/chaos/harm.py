@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import psutil
 
-from chaos.cluster import BROKER_START_S
 from chaos.service import Service, slots_below
 from kconnect.devbroker import DevBroker
 from kit.spark_cluster import SparkCluster
@@ -140,7 +139,7 @@ class Harm:
         else:
             self._broker.stop()
         threading.Event().wait(1.0)  # the outage itself
-        self._broker.start(BROKER_START_S)
+        self._broker.start()
 
     def _note(self, deed: Deed, whom: str) -> None:
         self.done[deed.kind] = self.done.get(deed.kind, 0) + 1

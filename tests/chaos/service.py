@@ -1,4 +1,4 @@
-"""`connect distributed` as a service manager runs it: a process that is started again whenever it ends."""
+"""A worker as a service manager runs it: a process that is started again whenever it ends."""
 
 from __future__ import annotations
 
@@ -29,10 +29,19 @@ _GENERATION = re.compile(r"Joined the group in generation (\d+)")
 
 
 class Service:
-    """One worker. Its files are below `folder`; the port of its REST server stays the same over restarts."""
+    """One worker. Its files are below `folder`; the port of its REST server stays the same over restarts.
 
-    def __init__(self, folder: Path, number: int, settings: Mapping[str, str]) -> None:
-        self.name = f"worker-{number}"
+    With connectors, by name, it is a standalone worker that runs them; else one of a cluster.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        settings: Mapping[str, str],
+        connectors: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.name = f"worker-{number}" if connectors is None else "standalone"
         self.folder = folder / self.name
         self.folder.mkdir(parents=True)
         self.port = free_port()
@@ -42,6 +51,12 @@ class Service:
             self.folder / "worker.properties",
             {**settings, "listeners": self.url, "rest.advertised.host.name": "127.0.0.1"},
         )
+        files = [
+            write_properties(self.folder / f"{name}.properties", {"name": name, **config})
+            for name, config in (connectors or {}).items()
+        ]
+        self._command = [*connect_command(), "distributed" if connectors is None else "standalone"]
+        self._command += [str(self.file), *map(str, files), "--no-live"]
         self.restarts = 0
         self.exits: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,7 +69,7 @@ class Service:
             folder.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*connect_command(), "distributed", str(self.file), "--no-live"],
+                self._command,
                 cwd=self.folder,
                 env=cli_env(home, {"TMPDIR": str(temporary)}),
                 stdin=subprocess.DEVNULL,
@@ -113,6 +128,14 @@ class Service:
             slots[choose % len(slots)].kill()
         except psutil.NoSuchProcess:
             return False
+        return True
+
+    def terminate(self) -> bool:
+        """SIGTERM: it ends in good order, in its own time."""
+        if not self.is_running:
+            return False
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
         return True
 
     def freeze(self, *, whole: bool) -> bool:
