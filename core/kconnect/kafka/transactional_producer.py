@@ -122,6 +122,8 @@ class TransactionalProducer(RecordProducer):
             self._client.poll(timeout_s)
         except KafkaException as error:
             raise self._failed("The producer can write no more", error.args[0]) from error
+        finally:
+            self._ended.tell()
         self._log.raise_if_refused()
 
     def _end_client(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from itertools import pairwise
 
 import pytest
@@ -12,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka import Delivery
 from kconnect.kafka.clients import ClientLog, kafka_errors
-from kconnect.kafka.producer import DeliveryFailure, _when
+from kconnect.kafka.producer import DeliveryFailure, EndedUnits, _when
 
 log = logging.getLogger("test.client")
 
@@ -87,10 +86,12 @@ class Unit:
             self.failures.append(failure)
             return tolerates
 
-        self.held: list[Delivery] = [Delivery(self.ended.append, on_failure, deque())] * 3  # as three messages hold it
+        self.units = EndedUnits()
+        self.held: list[Delivery] = [Delivery(self.ended.append, on_failure, self.units)] * 3  # as three messages do
 
     def end_messages(self) -> None:
         self.held.clear()
+        self.units.tell()
 
 
 def test_a_unit_ends_with_its_last_message_and_not_before() -> None:
@@ -98,6 +99,7 @@ def test_a_unit_ends_with_its_last_message_and_not_before() -> None:
     unit.held[0].seal()
     unit.held.pop()
     unit.held.pop()
+    unit.units.tell()
     assert unit.ended == []
     unit.end_messages()
     assert unit.ended == [True]
@@ -127,14 +129,27 @@ def test_a_purged_record_is_never_tolerated() -> None:
     assert (unit.ended, unit.failures) == ([False], [])
 
 
-def test_bytes_of_a_unit_are_released_at_its_end() -> None:
-    released: deque[int] = deque()
-    delivery = Delivery(lambda ok: None, lambda failure: False, released)
+def test_the_last_message_only_notes_the_end_which_whoever_serves_tells_once() -> None:
+    unit = Unit()
+    unit.held[0].seal()
+    unit.held.clear()
+    assert unit.ended == []
+    unit.units.tell()
+    unit.units.tell()
+    assert unit.ended == [True]
+
+
+def test_bytes_of_a_unit_are_released_when_its_end_is_told() -> None:
+    units = EndedUnits()
+    delivery = Delivery(lambda ok: None, lambda failure: False, units)
     delivery.size += 10
     delivery.size += 5
-    assert not released
+    units.tell()
+    assert units.take_released() == 0
     del delivery
-    assert list(released) == [15]
+    assert units.take_released() == 0
+    units.tell()
+    assert (units.take_released(), units.take_released()) == (15, 0)
 
 
 def test_timestamps_are_taken_as_kafka_takes_them() -> None:

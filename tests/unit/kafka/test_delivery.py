@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import pytest
 from confluent_kafka import KafkaError
 
-from kconnect.kafka.producer import Delivery, DeliveryFailure
+from kconnect.kafka.producer import Delivery, DeliveryFailure, EndedUnits
 
 
 def told(code: int) -> DeliveryFailure:
@@ -17,7 +15,7 @@ def told(code: int) -> DeliveryFailure:
         failures.append(failure)
         return False
 
-    Delivery(lambda is_acked: None, on_failure, deque()).fail(KafkaError(code), "orders", 3)
+    Delivery(lambda is_acked: None, on_failure, EndedUnits()).fail(KafkaError(code), "orders", 3)
     (failure,) = failures
     return failure
 
