@@ -196,7 +196,7 @@ def assert_named(host: PipelineHost, spec: Any, method: str, caplog: pytest.LogC
     assert "pipeline_host.py:" in (found.cause or "")
     assert "cls._gate.wait(30)" in (found.cause or "")
     assert "Behaviour.called(" in (found.stack or ""), "the stack begins with the plugin's call"
-    assert "source_steps.py" not in (found.stack or "")
+    assert "pipeline/source.py" not in (found.stack or "")
     assert "plugin_call" not in (found.stack or "")
     for _ in range(3):
         host.condition(spec)

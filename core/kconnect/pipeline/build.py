@@ -19,22 +19,25 @@ from kconnect.errors import ConfigError
 from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
+from kconnect.pipeline.at_least_once import AtLeastOnce
 from kconnect.pipeline.build_transactions import seconds, transactions_of, warn
 from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
-from kconnect.pipeline.exactly_once import ExactlyOnceLoop
+from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
+from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.health import TaskHealth
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.sending import SourceTopics
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.sink_offsets import SinkOffsets
-from kconnect.pipeline.source import SourceLoop
+from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.source_steps import SourceParts, reports_each_record
 from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.pipeline.topics import MissingTopics, TopicCreation
 
@@ -68,26 +71,45 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
     control.count_with(partial(_count_errors, tolerance, control.health, None))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
-    transactions = transactions_of(control, config, report_each=reports_each_record(type(task)))
+    transactions = transactions_of(control, config, report_each=wants_each_record(type(task)))
     requests = None if transactions is None else transactions.requests
     producer = _plain_producer(control, task) if transactions is None else transactions.producer
+    topics: SourceTopics = _topic_creation(control) or _missing_topics(control, producer)
+    guarantee: DeliveryGuarantee
+    if transactions is None:
+        guarantee = _at_least_once(control, ports, config, producer, TaskHooks(control, task))
+    else:
+        exactly_once = transactions.parts(ports, _stop_budget_s(spec.worker_config))
+        guarantee = ExactlyOnce(control, exactly_once, TaskHooks(control, task))
+        topics = OtherTopics(topics, exactly_once.offsets_topic)
     parts = SourceParts(
         task=task,
         task_config=spec.task_config,
+        context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
         transforms=transforms,
         converters=converters,
         producer=producer,
-        context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
-        tolerates_all=config.tolerates_errors,
+        topics=topics,
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
-        flush_interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
         stop_budget_s=_stop_budget_s(spec.worker_config),
-        topics=_topic_creation(control) or _missing_topics(control, producer),
     )
-    if transactions is not None:
-        return ExactlyOnceLoop(control, parts, transactions.parts(ports))
-    inflight = InFlight()
-    return SourceLoop(control, parts, inflight, SourceOffsetCommitter(control, ports, inflight, producer.serve))
+    return SourceLoop(control, parts, guarantee)
+
+
+def _at_least_once(
+    control: TaskControl, ports: TaskPorts, config: SourceConnectorConfig, producer: RecordProducer, hooks: TaskHooks
+) -> AtLeastOnce:
+    worker, inflight = control.spec.worker_config, InFlight()
+    return AtLeastOnce(
+        control,
+        producer,
+        inflight,
+        SourceOffsetCommitter(control, ports, inflight, producer.serve),
+        hooks,
+        flush_interval_s=seconds(worker, "offset.flush.interval.ms"),
+        stop_budget_s=_stop_budget_s(worker),
+        tolerates_all=config.tolerates_errors,
+    )
 
 
 def _plain_producer(control: TaskControl, task: SourceTask) -> RecordProducer:
@@ -95,7 +117,7 @@ def _plain_producer(control: TaskControl, task: SourceTask) -> RecordProducer:
     client_id = f"connector-producer-{spec.id.connector}-{spec.id.task}"
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
     warn(warnings)
-    return RecordProducer(settings, str(spec.id), report_each=reports_each_record(type(task)))
+    return RecordProducer(settings, str(spec.id), report_each=wants_each_record(type(task)))
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:

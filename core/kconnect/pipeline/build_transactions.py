@@ -37,7 +37,7 @@ class SourceTransactions:
     requests: TransactionRequests | None
     """What the task asks of its transactions, with boundary `connector`."""
 
-    def parts(self, ports: TaskPorts) -> ExactlyOnceParts:
+    def parts(self, ports: TaskPorts, stop_budget_s: float) -> ExactlyOnceParts:
         spec = self.control.spec
         copies = None
         if owns_offsets_topic(spec.worker_config, spec.connector_config):
@@ -51,6 +51,7 @@ class SourceTransactions:
             verify=partial(ports.may_run, spec.id, spec.run),
             housekeeping=ports.housekeeping,
             look_again_s=max(self.interval_s / _LOOKS, _SHORTEST_LOOK_S),
+            stop_budget_s=stop_budget_s,
         )
 
 

@@ -1,4 +1,4 @@
-"""ExactlyOnceLoop: records and their source offsets in the same transactions (KIP-618)."""
+"""ExactlyOnce: records and their source offsets in the same transactions (KIP-618)."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from typing import Protocol
 
-from kconnect.api import RecordBatch, SourceRecord
+from kconnect.api import SourceRecord
 from kconnect.errors import ConnectError, FencedError
-from kconnect.kafka import DeliveryFailure, TransactionalProducer, TransactionExpiredError, WrittenRecord
-from kconnect.kafka.producer import Delivery
+from kconnect.kafka import DeliveryFailure, TransactionExpiredError, WrittenRecord
 from kconnect.logs import log_context
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.boundaries import Boundary, Ending
+from kconnect.pipeline.guarantee import Polled
 from kconnect.pipeline.inflight import PartitionKey, SourcePosition, partition_key
 from kconnect.pipeline.offset_copies import OffsetCopies
 from kconnect.pipeline.ports import Housekeeping, TaskControl
-from kconnect.pipeline.source_steps import SourceParts, SourceSteps
-from kconnect.pipeline.stages import StageError
-from kconnect.pipeline.tolerance import StoppedInRetryError
+from kconnect.pipeline.sending import SourceTopics, UnitProducer
+from kconnect.pipeline.task_hooks import TaskHooks, WrittenRecords
 from kconnect.storage.offset_topic import encode_key, encode_value
 
-__all__ = ["ExactlyOnceLoop", "ExactlyOnceParts"]
+__all__ = ["ExactlyOnce", "ExactlyOnceParts", "OtherTopics", "Transactions"]
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +38,29 @@ _EXPIRED_ADVICE = (
 )
 
 
+class Transactions(UnitProducer, Protocol):
+    """What is asked of a producer whose records count in transactions; TransactionalProducer is one."""
+
+    @property
+    def timeout_s(self) -> float: ...
+
+    def claim(self, timeout_s: float, give_up: Callable[[], bool]) -> bool: ...
+
+    def begin(self) -> None: ...
+
+    def commit(self, give_up: Callable[[], bool]) -> bool: ...
+
+    def abort(self) -> None: ...
+
+    def why_broken(self) -> ConnectError | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactlyOnceParts:
-    """What an exactly-once loop has beside the parts of every source loop."""
+    """What delivery exactly once is made of."""
 
-    producer: TransactionalProducer
-    """The same as that of the source parts."""
+    producer: Transactions
+    """The same as that of the source loop."""
     boundary: Boundary
     offsets_topic: str
     copies: OffsetCopies | None
@@ -53,12 +70,13 @@ class ExactlyOnceParts:
     housekeeping: Housekeeping
     look_again_s: float
     """How often to look whether the transaction's time is over while a poll sits and waits."""
+    stop_budget_s: float
+    """How long the last copies of offsets may take."""
 
 
-class ExactlyOnceLoop(SourceSteps):
-    """The loop of a source task that delivers exactly once; its steps are in SourceSteps.
+class ExactlyOnce:
+    """Implements DeliveryGuarantee. What is not committed when the loop ends with an error is aborted.
 
-    Errors: what the plugin, a stage or the producer raises ends the loop, and what is not committed then is aborted.
     Threads: the task's, but for commits of an interval that ends while poll() waits: those run on the house-keeping
     thread. `_turn` keeps the two apart: the task's thread has it all the time except inside of poll().
     Source: o.a.k.connect.runtime.ExactlyOnceWorkerSourceTask (Kafka 4.3).
@@ -68,82 +86,93 @@ class ExactlyOnceLoop(SourceSteps):
     poll of 10,600 lines, 26 ms a commit; 0.67 M/s (0.9 us) with one a second; at least once 0.9 M/s (0.85 us).
     """
 
-    def __init__(self, control: TaskControl, parts: SourceParts, exactly_once: ExactlyOnceParts) -> None:
-        super().__init__(control, parts)
-        self._exactly_once = exactly_once
-        self._transactions = exactly_once.producer
-        self._boundary = exactly_once.boundary
+    sends_before_failure = False
+    """The transaction is aborted, and a restart begins where it began."""
+
+    def __init__(self, control: TaskControl, parts: ExactlyOnceParts, hooks: TaskHooks) -> None:
+        self._control = control
+        self._parts = parts
+        self._producer = parts.producer
+        self._boundary = parts.boundary
+        self._hooks = hooks
         self._turn = threading.Lock()
         # With the turn: offsets of what is in the open transaction or was aborted, by source partition
         self._offsets: dict[PartitionKey, ConnectorOffset] = {}
-        self._handing: Sequence[SourcePosition] | None = None  # of a unit of which only a part may be with the producer
         self._size = 0  # records of the open transaction
-        self._acked = 0  # and how many of them were acknowledged; guarded by _ended
+        self._half_sent: _Unit | None = None  # of which only a part may be with the producer
+        self._written: WrittenRecords = deque()
+        self._committed: WrittenRecords = deque()  # their hooks are due
         self._is_hook_due = False
-        self._committed: deque[tuple[SourceRecord, WrittenRecord | None]] = deque()  # their hooks are due
         self._broken: ConnectError | None = None  # what a commit on the house-keeping thread ended with
+        self._lock = threading.Lock()  # guards the two below, which deliveries change from any thread
+        self._acked = 0  # records of the open transaction that were acknowledged
+        self._refused: ConnectError | None = None
 
-    def start(self) -> None:
+    @property
+    def has_refused(self) -> bool:
+        return self._refused is not None
+
+    def claim(self) -> bool:
         """Fence off the task's former run before the plugin reads offsets, so that none is committed after that."""
-        claimed = self._transactions.claim(self._transactions.timeout_s, lambda: self._control.is_stopping)
-        if claimed:
-            self._exactly_once.verify()
-            super().start()
+        if not self._producer.claim(self._producer.timeout_s, lambda: self._control.is_stopping):
+            return False
+        self._parts.verify()
+        return True
 
-    def run(self) -> None:
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        parts = self._parts
         self._boundary.begin(time.monotonic())
-        parts = self._exactly_once
         ticket = parts.housekeeping.every(parts.look_again_s, self._look, f"transactions of {self._control.spec.id}")
         try:
             with self._turn:
-                self._run()
+                yield
+                self._finish()
         except (FencedError, TransactionExpiredError) as error:
-            raise self._told(error) from error
+            raise self._explained(error) from error
         finally:
             ticket.cancel()
             if parts.copies is not None:
-                parts.copies.finish(self._parts.stop_budget_s)
+                parts.copies.finish(parts.stop_budget_s)
 
-    def _run(self) -> None:
-        try:
-            while not self._control.is_stopping:
-                if self._control.should_pause:
-                    self._end(self._boundary.at_end(time.monotonic()))
-                    self._pause()
-                    continue
-                self._settle()
-                polled = self._poll()
-                if polled and not self._deliver(polled):
-                    continue
-                self._end(self._boundary.after_poll(time.monotonic(), gave_records=bool(polled)))
-            self._settle()
-        except StoppedInRetryError as stopped:  # polled again after the next start
-            log.info("%s", stopped)
-        if not self._control.is_cancelled and self._handing is None:
-            self._end(self._boundary.at_end(time.monotonic()))
-            self._call_due_hooks()
+    def pausing(self) -> None:
+        self._end(self._boundary.at_end(time.monotonic()))
 
-    # --- the steps, in the order of run() ---
-
-    def _settle(self) -> None:
+    def settle(self) -> None:
         self._producer.serve()
         self._raise_if_refused()
         self._call_due_hooks()
 
-    def _poll(self) -> list[SourceRecord] | RecordBatch | None:
+    @contextmanager
+    def polling(self) -> Iterator[None]:
         self._turn.release()
         try:
-            return super()._poll()
+            yield
         finally:
             self._turn.acquire()
 
-    def _deliver(self, polled: list[SourceRecord] | RecordBatch) -> bool:
-        self._raise_if_refused()
-        for part, ending in self._boundary.parts(polled):
-            if not self._send(part):
-                return False
-            self._end(ending)
-        return True
+    def parts(self, polled: Polled | None) -> Iterable[Polled]:
+        """Taken apart where a transaction ends: it does so when the next part is asked for."""
+        if polled:
+            self._raise_if_refused()
+            for part, ending in self._boundary.parts(polled):
+                yield part
+                self._end(ending)
+        self._end(self._boundary.after_poll(time.monotonic(), gave_records=bool(polled)))
+
+    def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> _Unit:
+        self._producer.begin()
+        self._size += records
+        self._half_sent = _Unit(self, positions, records)
+        return self._half_sent
+
+    def _finish(self) -> None:
+        """Commit what the task may commit at its end; not when fenced off, nor in the middle of a unit."""
+        if not self._control.is_cancelled and self._half_sent is None:
+            self._end(self._boundary.at_end(time.monotonic()))
+            self._call_due_hooks()
+
+    # --- transactions ---
 
     def _end(self, ending: Ending | None) -> None:
         """End the transaction: commit it, or throw its records away and commit what is left, their offsets."""
@@ -158,9 +187,9 @@ class ExactlyOnceLoop(SourceSteps):
             log.warning("Ignoring request by task to abort transaction as the current transaction is empty")
             return
         log.info("Aborting a transaction of %d records as requested by connector", self._size)
-        self._transactions.abort()
+        self._producer.abort()
         self._producer.serve()
-        with self._ended:
+        with self._lock:
             self._control.counters.records_dropped += self._size - self._acked
             self._acked = 0
         self._committed.extend((record, None) for record, _ in self._written)
@@ -172,24 +201,24 @@ class ExactlyOnceLoop(SourceSteps):
         if not self._offsets and not self._size:
             return
         counters, began_s = self._control.counters, time.monotonic()
-        self._health.commit_began(began_s)
+        self._control.health.commit_began(began_s)
         try:
             self._raise_if_refused()
             self._write_offsets(list(self._offsets.values()))
-            if not self._transactions.commit(lambda: self._control.is_cancelled):
+            if not self._producer.commit(lambda: self._control.is_cancelled):
                 return
         except ConnectError as error:
             counters.commit_failures += 1
-            raise self._told(error) from error
+            raise self._explained(error) from error
         finally:
-            self._health.commit_done()
+            self._control.health.commit_done()
         counters.commits += 1
         counters.commit_ms.note((time.monotonic() - began_s) * 1000)
         counters.note_transaction(self._size)
-        if self._exactly_once.copies is not None:
-            self._exactly_once.copies.note(self._offsets)
+        if self._parts.copies is not None:
+            self._parts.copies.note(self._offsets)
         self._producer.serve()
-        with self._ended:
+        with self._lock:
             self._acked = 0
         self._committed.extend(self._written)
         self._written.clear()
@@ -197,56 +226,38 @@ class ExactlyOnceLoop(SourceSteps):
 
     def _write_offsets(self, offsets: Sequence[ConnectorOffset]) -> None:
         """Into the open transaction; a tombstone goes to the worker's topic before, as its copy would outlive it."""
-        connector, parts = self._control.spec.id.connector, self._exactly_once
+        connector, parts = self._control.spec.id.connector, self._parts
         entries = {encode_key(connector, item.partition): encode_value(item.offset) for item in offsets}
         if parts.copies is not None:
             parts.copies.remove([item for item in offsets if item.offset is None])
-        self._transactions.begin()
-        delivery = self._producer.delivery(lambda is_acked: None, self._on_refused)
+        self._producer.begin()
+        delivery = self._producer.delivery(lambda is_acked: None, self._note_refused)
         for key, value in entries.items():
             self._producer.send(
                 parts.offsets_topic, None, key, value, None, None, delivery, lambda: self._control.is_cancelled
             )
         delivery.seal()
 
-    # --- units ---
+    # --- what units tell ---
 
-    def _are_there(self, topics: Collection[str]) -> bool:
-        if self._exactly_once.offsets_topic in topics:
-            # The task would wait for its own transaction when it reads offsets
-            raise ConnectError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
-            )
-        return super()._are_there(topics)
+    def _note_handed_over(self, positions: Sequence[SourcePosition]) -> None:
+        for partition, offset in positions:
+            self._offsets[partition_key(partition)] = ConnectorOffset(partition, offset)
+        self._half_sent = None
 
-    def _begin_unit(self, positions: Sequence[SourcePosition], records: int) -> Callable[[], None]:
-        self._transactions.begin()
-        self._handing = positions
-        self._size += records
-        return partial(self._acknowledged, records)
-
-    def _acknowledged(self, records: int) -> None:
-        with self._ended:
+    def _note_acknowledged(self, records: int) -> None:
+        with self._lock:
             self._acked += records
 
-    def _end_unit(self, delivery: Delivery) -> None:
-        super()._end_unit(delivery)
-        for partition, offset in self._handing or ():
-            self._offsets[partition_key(partition)] = ConnectorOffset(partition, offset)
-        self._handing = None
-
-    def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
-        """Nothing: the transaction is aborted, and a restart begins where it began."""
-
-    def _on_refused(self, failure: DeliveryFailure) -> bool:
+    def _note_refused(self, failure: DeliveryFailure) -> bool:
         """Never tolerated: the producer cannot commit without it."""
-        with self._ended:
+        with self._lock:
             if self._refused is None:
                 self._refused = failure.error
         return False
 
-    def _on_written(self, record: SourceRecord, written: WrittenRecord | None) -> None:
-        self._written.append((record, written))
+    def _note_written(self, record: SourceRecord, place: WrittenRecord | None) -> None:
+        self._written.append((record, place))
 
     # --- errors and hooks ---
 
@@ -255,9 +266,9 @@ class ExactlyOnceLoop(SourceSteps):
             raise self._broken
         if self._refused is None:
             return
-        raise self._told(self._transactions.why_broken() or self._refused)
+        raise self._explained(self._producer.why_broken() or self._refused)
 
-    def _told(self, error: ConnectError) -> ConnectError:
+    def _explained(self, error: ConnectError) -> ConnectError:
         """Source: ExactlyOnceWorkerSourceTask.maybeWrapProducerSendException."""
         task_id = self._control.spec.id
         if isinstance(error, TransactionExpiredError):
@@ -271,8 +282,8 @@ class ExactlyOnceLoop(SourceSteps):
     def _call_due_hooks(self) -> None:
         if self._is_hook_due:
             self._is_hook_due = False
-            self._call_record_hooks(self._committed)
-            self._call_hook("commit")
+            self._hooks.call_commit_record(self._committed)
+            self._hooks.call_commit()
 
     # --- the house-keeping thread ---
 
@@ -288,3 +299,46 @@ class ExactlyOnceLoop(SourceSteps):
             self._control.wake()
         finally:
             self._turn.release()
+
+
+class _Unit:
+    """Implements SourceUnit: its offsets go into the transaction that its records are in."""
+
+    __slots__ = ("_guarantee", "_positions", "_records", "refused", "written")
+
+    def __init__(self, guarantee: ExactlyOnce, positions: Sequence[SourcePosition], records: int) -> None:
+        self._guarantee = guarantee
+        self._positions = positions
+        self._records = records
+        self.refused = guarantee._note_refused
+        self.written = guarantee._note_written
+
+    def handed_over(self) -> None:
+        self._guarantee._note_handed_over(self._positions)
+
+    def acknowledged(self) -> None:
+        self._guarantee._note_acknowledged(self._records)
+
+    def filtered(self, record: SourceRecord) -> None:
+        self._guarantee._note_written(record, None)
+
+
+class OtherTopics:
+    """Topics of a source, but for the one with its offsets: a task that reads them would wait for its own transaction.
+
+    Implements SourceTopics. Source: ExactlyOnceWorkerSourceTask.producerRecordSent (Kafka 4.3).
+    """
+
+    def __init__(self, topics: SourceTopics, offsets_topic: str) -> None:
+        self._topics = topics
+        self._offsets_topic = offsets_topic
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        if self._offsets_topic in topics:
+            raise ConnectError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+            )
+        return self._topics.ensure(topics)
+
+    def close(self) -> None:
+        self._topics.close()

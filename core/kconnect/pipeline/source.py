@@ -1,86 +1,201 @@
-"""SourceLoop: poll -> transforms -> converters -> produce -> commit source offsets, at least once."""
+"""SourceLoop: poll -> transforms -> converters -> send -> settle, the way of a source's records to Kafka."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from kconnect.api import ConnectRecord, RecordBatch, SourceRecord
-from kconnect.kafka import DeliveryFailure
-from kconnect.pipeline.conversion import KafkaBatch
-from kconnect.pipeline.inflight import InFlight, SourcePosition
-from kconnect.pipeline.polled_lists import index_of, positions_of, records_of
+from kconnect.api import ConnectRecord, RecordBatch, SourceRecord, SourceTask
+from kconnect.errors import RetriableError
+from kconnect.pipeline.conversion import Converters, KafkaBatch
+from kconnect.pipeline.guarantee import DeliveryGuarantee, Polled
+from kconnect.pipeline.health import CONVERSION
+from kconnect.pipeline.plugin_call import call_error, plugin_call
+from kconnect.pipeline.polled_lists import PolledLists, index_of, no_records_error, positions_of, records_of
 from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.source_steps import Payloads, SourceParts, SourceSteps
-from kconnect.pipeline.stages import StageError
+from kconnect.pipeline.retries import Retries
+from kconnect.pipeline.sending import Payloads, SourceTopics, UnitProducer, UnitSender
+from kconnect.pipeline.source_context import SourceContext
+from kconnect.pipeline.stages import StageError, TransformChain
+from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.pipeline.tolerance import StoppedInRetryError
-from kconnect.wording import counted
 
-__all__ = ["SourceLoop"]
+__all__ = ["SourceLoop", "SourceParts"]
 
 log = logging.getLogger(__name__)
 
+# A poll() that comes back empty sooner than this did not wait by itself; then the loop does, 1 ms growing to 10 ms,
+# so that a source that never blocks is asked 100 times a second and does not take a whole core.
+_QUICK_POLL_S = 0.0005
+_IDLE_WAIT_S = (0.001, 0.010)
+# The first pause after a poll() that raised RetriableError; each next one is twice as long. Java's
+# SEND_FAILED_BACKOFF_MS.
+_RETRY_FIRST_S = 0.1
 
-class SourceLoop(SourceSteps):
-    """The loop of a source task that delivers at least once; its steps are in SourceSteps.
 
-    Errors: what the plugin, a stage or the producer raises ends the loop; what was sent before is committed first.
-    Source: o.a.k.connect.runtime.WorkerSourceTask (Kafka 4.3).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceParts:
+    """What a source loop is put together from."""
+
+    task: SourceTask
+    task_config: Mapping[str, str] = field(repr=False)
+    context: SourceContext
+    transforms: TransformChain
+    converters: Converters
+    producer: UnitProducer
+    topics: SourceTopics
+    retry_delay_most_s: float
+    """The longest pause before poll() is called again after a RetriableError: errors.retry.delay.max.ms."""
+    stop_budget_s: float
+    """How long the end may take: flush of the producer, then the last commit."""
+
+
+class SourceLoop:
+    """The data path of a source task. When offsets count is up to the guarantee. All methods run on the task's thread.
+
+    Errors: what the plugin, a stage, the producer or the guarantee raises ends the loop.
+    Source: o.a.k.connect.runtime.AbstractWorkerSourceTask (Kafka 4.3).
     """
 
-    def __init__(
-        self, control: TaskControl, parts: SourceParts, inflight: InFlight, committer: SourceOffsetCommitter
-    ) -> None:
-        super().__init__(control, parts)
-        self._inflight = inflight
-        self._committer = committer
+    def __init__(self, control: TaskControl, parts: SourceParts, guarantee: DeliveryGuarantee) -> None:
+        self._control = control
+        self._parts = parts
+        self._guarantee = guarantee
+        self._task = parts.task
+        self._sender = UnitSender(control, parts.producer, parts.topics, guarantee, parts.stop_budget_s)
+        self._lists = PolledLists(parts.transforms)
+        self._wants_each = wants_each_record(type(parts.task))
+        self._health = control.health
+        self._poll_name = f"{type(parts.task).__name__}.poll()"
+        self._retries = Retries(control, parts.task, "poll", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
+        self._empty_polls = 0
+        self._has_started = False
+
+    def start(self) -> None:
+        if not self._guarantee.claim():
+            return
+        self._has_started = True
+        self._control.when_cancelled(self._parts.producer.abandon)
+        with plugin_call(self._task, "initialize", self._health):
+            self._task.initialize(self._parts.context)
+        with plugin_call(self._task, "start", self._health):
+            self._task.start(self._parts.task_config)
 
     def run(self) -> None:
-        self._committer.begin(self._parts.flush_interval_s)
+        guarantee = self._guarantee
+        with guarantee.running():
+            try:
+                while not self._control.is_stopping:
+                    if self._control.should_pause:
+                        self._pause()
+                        continue
+                    guarantee.settle()  # what Kafka acknowledged or refused
+                    polled = self._poll()  # the connector
+                    for part in guarantee.parts(polled):
+                        if not self._deliver(part):  # transforms, converters, producer
+                            break
+                guarantee.settle()
+            except StoppedInRetryError as stopped:  # polled again after the next start
+                log.info("%s", stopped)
+
+    def close(self) -> None:
         try:
-            while not self._control.is_stopping:
-                if self._control.should_pause:
-                    self._pause()
-                    continue
-                self._settle()
-                polled = self._poll()
-                if polled:
-                    self._send(polled)
-            self._settle()
-        except StoppedInRetryError as stopped:  # polled again after the next start
-            log.info("%s", stopped)
+            if self._has_started:
+                with plugin_call(self._task, "stop", self._health):
+                    self._task.stop()
         finally:
-            self._finish()
+            self._parts.producer.close()
+            self._parts.topics.close()
+            self._parts.transforms.close()
+            self._parts.converters.close()
 
-    def _settle(self) -> None:
-        """Take in what the broker acknowledged or refused, and call the hooks that are due."""
-        self._producer.serve()
-        if self._refused is not None:
-            raise self._refused
-        self._call_due_hooks()
+    # --- the steps, in the order of run() ---
 
-    def _finish(self) -> None:
-        """Flush, then the last commit: within the stop's budget, and not at all once fenced off."""
-        if self._control.is_cancelled:
-            self._committer.abandon()
-            return
-        deadline = time.monotonic() + self._parts.stop_budget_s
-        if not self._producer.flush(self._parts.stop_budget_s * 0.8, lambda: self._control.is_cancelled):
-            log.warning(
-                "Task %s ends with %s not acknowledged; they will be sent again after its next start. %s",
-                self._control.spec.id,
-                counted(len(self._producer), "record"),
-                self._producer.last_error or "",
-            )
-        self._committer.finish(deadline - time.monotonic())
-        self._call_due_hooks()
+    def _pause(self) -> None:
+        self._guarantee.pausing()
+        self._control.report_paused()
+        if self._control.await_resume():
+            self._control.report_running()
 
-    def _begin_unit(self, positions: Sequence[SourcePosition], records: int) -> Callable[[], None]:
-        return self._inflight.submit(positions).ack
+    def _poll(self) -> Polled | None:
+        """What the task gives, None when there is nothing; waits a little for one that does not wait itself."""
+        began = time.monotonic()
+        polled = self._call_poll(began)
+        if polled is not None and (isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch)):
+            raise no_records_error(self._task, polled)
+        if polled:
+            self._empty_polls = 0
+            counters = self._control.counters
+            counters.poll_ms.note((time.monotonic() - began) * 1000)
+            counters.batch_size.note(len(polled))
+            counters.records_polled += len(polled)
+            counters.note_active(counters.records_polled - counters.records_written - counters.records_dropped)
+            return polled
+        if time.monotonic() - began < _QUICK_POLL_S:
+            self._empty_polls += 1
+            self._control.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
+        return None
 
-    def _send_before(self, polled: list[SourceRecord] | RecordBatch, failure: StageError) -> None:
+    def _call_poll(self, began_s: float) -> Polled | None:
+        with self._guarantee.polling():
+            self._health.call = (self._poll_name, began_s)
+            try:
+                polled = self._task.poll()
+            except RetriableError as error:
+                self._health.call = None
+                self._control.wait(self._retries.failed(error))
+                return None
+            except Exception as error:  # the plugin's: wrapped with its place
+                raise call_error(type(self._task).__name__, "poll", error) from error
+            finally:
+                self._health.call = None
+            if self._retries.is_on:
+                self._retries.went_well(moved=bool(polled))
+            return polled
+
+    def _deliver(self, polled: Polled) -> bool:
+        """Take records to the producer; False when the task is to stop before all of them are there."""
+        try:
+            if self._wants_each:
+                return all(self._deliver_one(record) for record in records_of(polled))
+            payloads = self._convert(polled)
+            return self._sender.send(positions_of(polled), len(polled), payloads)
+        except (AttributeError, TypeError):  # looked for only now: a check of each record would cost all tasks
+            odd = [item for item in records_of(polled) if not isinstance(item, SourceRecord)]
+            if not odd:
+                raise
+            raise no_records_error(self._task, odd[:1]) from None
+
+    def _deliver_one(self, record: SourceRecord) -> bool:
+        """The path of tasks that want commit_record(): one record at a time, as Java's."""
+        kept = self._parts.transforms.apply_record(record)
+        payload = None if kept is None else self._parts.converters.to_kafka_record(kept)
+        return self._sender.send_one(record, positions_of([record]), payload)
+
+    # --- transforms, converters ---
+
+    def _convert(self, polled: Polled) -> Payloads:
+        """What is left of the records, as bytes. Errors: StageError when a record fails the task."""
+        self._health.call = (CONVERSION, time.monotonic())
+        try:
+            given = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
+            if isinstance(given, RecordBatch):
+                kept = self._parts.transforms.apply_batch(given)
+            else:
+                kept = self._parts.transforms.apply_records(given)
+            if isinstance(kept, RecordBatch):
+                return self._parts.converters.to_kafka_batch(kept)
+            return self._parts.converters.to_kafka_list(kept) if kept is not None else []
+        except StageError as failure:
+            if self._guarantee.sends_before_failure:
+                self._send_before(polled, failure)
+            raise
+        finally:
+            self._health.call = None
+
+    def _send_before(self, polled: Polled, failure: StageError) -> None:
         """Deliver what came before the record that fails the task, so that a restart begins at that record."""
         records = records_of(polled)
         before = records[: index_of(records, failure.record)]
@@ -90,21 +205,4 @@ class SourceLoop(SourceSteps):
         elif failure.done:
             done = failure.done[0] if isinstance(failure.done[0], KafkaBatch) else failure.done
         if before:
-            self._produce(positions_of(before), len(before), done)
-
-    def _on_refused(self, failure: DeliveryFailure) -> bool:
-        """A record was refused for good: tolerated, or the task fails with the first such error."""
-        if self._parts.tolerates_all:
-            with self._control.in_stage("produce"):
-                log.warning("Skipped, as errors.tolerance=all says: %s", failure.error)
-            return True
-        with self._ended:
-            if self._refused is None:
-                self._refused = failure.error
-                failure.error.log_stage = "produce"
-        return False
-
-    def _call_due_hooks(self) -> None:
-        self._call_record_hooks(self._written)
-        if self._committer.take_committed():
-            self._call_hook("commit")
+            self._sender.send(positions_of(before), len(before), done)

@@ -10,7 +10,7 @@ from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.conversion import KafkaBatch, KafkaRecord
 from kconnect.pipeline.inflight import InFlight
-from kconnect.pipeline.source_steps import reports_each_record
+from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.testing.connector_run import TaskStages
 
 __all__ = ["SourceTaskRun", "batch_to_kafka", "checked_records", "positions"]
@@ -25,7 +25,7 @@ class SourceTaskRun:
         self.stages = stages
         self.inflight = InFlight()
         self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
-        self.reports_each = reports_each_record(type(task))
+        self.reports_each = wants_each_record(type(task))
 
 
 def checked_records(polled: Any, task_class: type) -> list[SourceRecord]:

@@ -1,0 +1,150 @@
+"""AtLeastOnce: source offsets are committed on a timer, once everything before them is acknowledged."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from kconnect.api import SourceRecord
+from kconnect.errors import ConnectError
+from kconnect.kafka import DeliveryFailure, WrittenRecord
+from kconnect.pipeline.guarantee import Polled
+from kconnect.pipeline.inflight import InFlight, SourcePosition, Unit
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.sending import UnitProducer
+from kconnect.pipeline.source_offsets import SourceOffsetCommitter
+from kconnect.pipeline.task_hooks import TaskHooks, WrittenRecords
+
+__all__ = ["AtLeastOnce"]
+
+log = logging.getLogger(__name__)
+
+# Of the time that a stop may take: for the acknowledgements; the rest is for the last commit.
+_SHARE_OF_FLUSH = 0.8
+
+
+class AtLeastOnce:
+    """Implements DeliveryGuarantee. Source: o.a.k.connect.runtime.WorkerSourceTask (Kafka 4.3)."""
+
+    sends_before_failure = True
+
+    def __init__(
+        self,
+        control: TaskControl,
+        producer: UnitProducer,
+        inflight: InFlight,
+        committer: SourceOffsetCommitter,
+        hooks: TaskHooks,
+        *,
+        flush_interval_s: float,
+        stop_budget_s: float,
+        tolerates_all: bool,
+    ) -> None:
+        self._control = control
+        self._producer = producer
+        self._inflight = inflight
+        self._committer = committer
+        self._hooks = hooks
+        self._flush_interval_s = flush_interval_s
+        self._stop_budget_s = stop_budget_s
+        self._tolerates_all = tolerates_all
+        self._written: WrittenRecords = deque()
+        self._lock = threading.Lock()  # guards _refused, which deliveries set from any thread
+        self._refused: ConnectError | None = None
+
+    @property
+    def has_refused(self) -> bool:
+        return self._refused is not None
+
+    def claim(self) -> bool:
+        return True
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._committer.begin(self._flush_interval_s)
+        try:
+            yield
+        finally:
+            self._finish()
+
+    def pausing(self) -> None:
+        """Commits go on by their timer."""
+
+    def settle(self) -> None:
+        self._producer.serve()
+        if self._refused is not None:
+            raise self._refused
+        self._call_due_hooks()
+
+    def polling(self) -> AbstractContextManager[None]:
+        return _NOTHING
+
+    def parts(self, polled: Polled | None) -> Sequence[Polled]:
+        return (polled,) if polled else ()
+
+    def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> _Unit:
+        return _Unit(self, self._inflight.submit(positions))
+
+    def _finish(self) -> None:
+        """Flush, then the last commit: within the stop's budget, and not at all once fenced off."""
+        if self._control.is_cancelled:
+            self._committer.abandon()
+            return
+        deadline = time.monotonic() + self._stop_budget_s
+        if not self._producer.flush(self._stop_budget_s * _SHARE_OF_FLUSH, lambda: self._control.is_cancelled):
+            log.warning(
+                "Task %s ends with %d unacknowledged records; they will be re-sent after a restart. %s",
+                self._control.spec.id,
+                len(self._producer),
+                self._producer.last_error or "",
+            )
+        self._committer.finish(deadline - time.monotonic())
+        self._call_due_hooks()
+
+    def _call_due_hooks(self) -> None:
+        self._hooks.call_commit_record(self._written)
+        if self._committer.take_committed():
+            self._hooks.call_commit()
+
+    # --- what units tell ---
+
+    def _note_refused(self, failure: DeliveryFailure) -> bool:
+        """Tolerated, or the task fails with the first such error."""
+        if self._tolerates_all:
+            with self._control.in_stage("produce"):
+                log.warning("Skipped, as errors.tolerance=all says: %s", failure.error)
+            return True
+        with self._lock:
+            if self._refused is None:
+                self._refused = failure.error
+                failure.error.log_stage = "produce"
+        return False
+
+    def _note_written(self, record: SourceRecord, place: WrittenRecord | None) -> None:
+        if place is not None or self._tolerates_all:
+            self._written.append((record, place))
+
+    def _note_filtered(self, record: SourceRecord) -> None:
+        self._written.append((record, None))
+
+
+class _Unit:
+    """Implements SourceUnit: its offsets may be committed once it and all before it are acknowledged."""
+
+    __slots__ = ("acknowledged", "filtered", "refused", "written")
+
+    def __init__(self, guarantee: AtLeastOnce, unit: Unit) -> None:
+        self.acknowledged = unit.ack
+        self.refused = guarantee._note_refused
+        self.written = guarantee._note_written
+        self.filtered = guarantee._note_filtered
+
+    def handed_over(self) -> None:
+        """Nothing hangs on it: a unit of which a part was not handed over is never acknowledged."""
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()

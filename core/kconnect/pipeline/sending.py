@@ -1,0 +1,181 @@
+"""UnitSender: the way of one unit from its payloads to the producer, and of its end back to the guarantee."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Protocol
+
+from kconnect.api import SourceRecord
+from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery
+from kconnect.pipeline.conversion import KafkaBatch, KafkaHeaders, KafkaRecord
+from kconnect.pipeline.guarantee import DeliveryGuarantee, SourceUnit
+from kconnect.pipeline.inflight import SourcePosition
+from kconnect.pipeline.ports import TaskControl
+
+__all__ = ["Payloads", "SourceTopics", "UnitProducer", "UnitSender"]
+
+Payloads = KafkaBatch | list[KafkaRecord | None]
+"""Bytes of records, None for those that were dropped while they were converted."""
+
+
+class UnitProducer(Protocol):
+    """What a source loop asks of its producer; RecordProducer is one, which says the rest."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def last_error(self) -> str | None: ...
+
+    def delivery(
+        self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = ...
+    ) -> Delivery: ...
+
+    def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool: ...
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: KafkaHeaders | None,
+        delivery: Delivery | RecordDelivery,
+        give_up: Callable[[], bool],
+    ) -> bool: ...
+
+    def serve(self, timeout_s: float = 0) -> None: ...
+
+    def flush(self, timeout_s: float, give_up: Callable[[], bool] = ...) -> bool: ...
+
+    def abandon(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SourceTopics(Protocol):
+    """Who makes missing topics, refuses some, or tells of those that are left to the broker."""
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        """Whether records may go there; False when the task is to stop before that is known. Errors: ConnectError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class UnitSender:
+    """Hands units to the producer. Threads: the task's; units end on whichever thread serves the producer.
+
+    Source: AbstractWorkerSourceTask.sendRecords (Kafka 4.3).
+    """
+
+    def __init__(
+        self,
+        control: TaskControl,
+        producer: UnitProducer,
+        topics: SourceTopics,
+        guarantee: DeliveryGuarantee,
+        stop_budget_s: float,
+    ) -> None:
+        self._control = control
+        self._health = control.health
+        self._producer = producer
+        self._topics = topics
+        self._guarantee = guarantee
+        self._stop_budget_s = stop_budget_s
+        self._stop_seen_at_s: float | None = None
+        self._lock = threading.Lock()  # guards the counters of what was written
+
+    def send(self, positions: Sequence[SourcePosition], polled: int, payloads: Payloads) -> bool:
+        """A unit of `polled` records. False when the task is to stop before all of it was taken."""
+        topics, kept = _topics(payloads), _count(payloads)
+        if self._control.is_cancelled or not self._topics.ensure(topics):
+            return False
+        unit = self._guarantee.begin_unit(positions, kept)
+        delivery = self._delivery(unit, polled, kept, topics)
+        if isinstance(payloads, KafkaBatch):
+            sent = self._producer.send_batch(payloads, delivery, self._gives_up)
+        else:
+            sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
+        return self._end(unit, delivery, sent)
+
+    def send_one(self, record: SourceRecord, positions: Sequence[SourcePosition], payload: KafkaRecord | None) -> bool:
+        """A unit of one record, of a task that is told what became of it; None when it was dropped."""
+        topics = () if payload is None else (payload.topic,)
+        if self._control.is_cancelled or not self._topics.ensure(topics):
+            return False
+        kept = 0 if payload is None else 1
+        unit = self._guarantee.begin_unit(positions, kept)
+        delivery = self._delivery(unit, 1, kept, topics)
+        if payload is None:
+            unit.filtered(record)
+            return self._end(unit, delivery, True)
+        reported = RecordDelivery(delivery, partial(unit.written, record))
+        return self._end(unit, delivery, self._send_record(payload, reported))
+
+    def _delivery(self, unit: SourceUnit, polled: int, kept: int, topics: Collection[str]) -> Delivery:
+        control, counters = self._control, self._control.counters
+        counters.records_dropped += polled - kept
+
+        def on_end(is_acked: bool) -> None:
+            if is_acked:
+                unit.acknowledged()
+                control.used_topics(topics)
+                with self._lock:
+                    counters.records_written += kept
+                    counters.records_active = (
+                        counters.records_polled - counters.records_written - counters.records_dropped
+                    )
+
+        return self._producer.delivery(on_end, unit.refused)
+
+    def _end(self, unit: SourceUnit, delivery: Delivery, sent: bool) -> bool:
+        if self._health.waiting_since_s is not None:
+            self._health.waited(time.monotonic())
+        if sent:
+            delivery.seal()
+            unit.handed_over()
+        return sent
+
+    def _send_record(self, record: KafkaRecord, delivery: Delivery | RecordDelivery) -> bool:
+        return self._producer.send(
+            record.topic,
+            record.partition,
+            record.key,
+            record.value,
+            record.timestamp,
+            record.headers,
+            delivery,
+            self._gives_up,
+        )
+
+    def _gives_up(self) -> bool:
+        """Whether to stop waiting for room: at once when fenced off, after half the budget when asked to stop.
+
+        The producer asks only when it has none, so this is also where a wait begins.
+        """
+        if self._health.waiting_since_s is None:
+            self._health.waiting_since_s = time.monotonic()
+        if self._control.is_cancelled or self._guarantee.has_refused:
+            return True
+        if not self._control.is_stopping:
+            return False
+        if self._stop_seen_at_s is None:
+            self._stop_seen_at_s = time.monotonic()
+        return time.monotonic() - self._stop_seen_at_s > self._stop_budget_s / 2
+
+
+def _count(payloads: Payloads) -> int:
+    if isinstance(payloads, KafkaBatch):
+        return len(payloads)
+    return len(payloads) - payloads.count(None)
+
+
+def _topics(payloads: Payloads) -> Collection[str]:
+    """Topics of one unit: known before it is sent, so that no record is kept for it. 10 ns for a record of a list."""
+    if isinstance(payloads, KafkaBatch):
+        return (payloads.topic,)
+    return {payload.topic for payload in payloads if payload is not None}

@@ -1,0 +1,58 @@
+"""The hooks of a source task, commit() and commit_record(): what they raise is logged, and the task goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from typing import Any
+
+from kconnect.api import RecordMetadata, SourceRecord, SourceTask
+from kconnect.kafka import WrittenRecord
+from kconnect.pipeline.ports import TaskControl
+
+__all__ = ["TaskHooks", "WrittenRecords", "wants_each_record"]
+
+log = logging.getLogger(__name__)
+
+WrittenRecords = deque[tuple[SourceRecord, WrittenRecord | None]]
+"""Records and where they were written: None for those that were left out or refused."""
+
+
+class TaskHooks:
+    """Calls the hooks. Threads: the task's.
+
+    Source: AbstractWorkerSourceTask, WorkerSourceTask (Kafka 4.3). Differs: called between polls, Java calls them from
+    other threads.
+    """
+
+    def __init__(self, control: TaskControl, task: SourceTask) -> None:
+        self._control = control
+        self._task = task
+
+    def call_commit_record(self, written: WrittenRecords) -> None:
+        """commit_record() for each of these, which are taken out."""
+        while written:
+            record, place = written.popleft()
+            metadata = None
+            if place is not None:
+                metadata = RecordMetadata(place.topic, place.partition, place.offset, place.timestamp)
+            self._call("commit_record", record, metadata)
+
+    def call_commit(self) -> None:
+        self._call("commit")
+
+    def _call(self, name: str, *args: Any) -> None:
+        self._control.health.call = (f"{type(self._task).__name__}.{name}()", time.monotonic())
+        try:
+            getattr(self._task, name)(*args)
+        except Exception:  # the plugin's; Java logs it and goes on
+            with self._control.in_stage(name):
+                log.exception("%s.%s() failed; the task goes on", type(self._task).__name__, name)
+        finally:
+            self._control.health.call = None
+
+
+def wants_each_record(task_class: type[SourceTask]) -> bool:
+    """Whether the class has a commit_record() of its own, which costs it the batches."""
+    return task_class.commit_record is not SourceTask.commit_record
