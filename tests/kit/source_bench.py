@@ -1,0 +1,188 @@
+"""A source loop on a producer and stores in memory, driven by a script that runs inside of the task's poll()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kconnect.api import RecordMetadata, SourceRecord, SourceTask
+from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
+from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.pipeline.at_least_once import AtLeastOnce
+from kconnect.pipeline.boundaries import Boundary
+from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
+from kconnect.pipeline.guarantee import DeliveryGuarantee
+from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.source import SourceLoop, SourceParts
+from kconnect.pipeline.source_context import SourceContext
+from kconnect.pipeline.source_offsets import SourceOffsetCommitter
+from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.task_hooks import TaskHooks
+from kconnect.storage.offset_topic import decode_value
+from kit.memory_producer import MemoryProducer
+from kit.pipeline_host import MemoryOffsets
+
+__all__ = ["OFFSETS_TOPIC", "PARTITION", "TOPIC", "Numbers", "ReportedNumbers", "SourceBench", "Timers"]
+
+TOPIC, OFFSETS_TOPIC = "numbers", "connect-offsets"
+PARTITION = {"from": "one"}
+
+
+class Timers:
+    """Housekeeping whose ticks a test makes."""
+
+    def __init__(self) -> None:
+        self._ticks: list[Callable[[], None]] = []
+
+    def every(self, interval_s: float, tick: Callable[[], None], name: str) -> Any:
+        self._ticks.append(tick)
+        return _Ticket(lambda: self._ticks.remove(tick) if tick in self._ticks else None)
+
+    def tick(self) -> None:
+        for tick in list(self._ticks):
+            tick()
+
+
+@dataclass
+class _Ticket:
+    cancel: Callable[[], None]
+
+
+class Numbers(SourceTask):
+    """Gives the numbers behind its offset; `script` says how many with each poll, after doing what it likes."""
+
+    def __init__(self, script: Callable[[], int]) -> None:
+        self._script = script
+        self.last = 0
+        self.told: list[tuple[int, bool]] = []
+
+    def start(self, props: Mapping[str, str]) -> None:
+        offset = self.context.offset_storage_reader().offset(PARTITION)
+        self.last = int(offset["last"]) if offset else 0
+
+    def poll(self) -> list[SourceRecord] | None:
+        count = self._script()
+        numbers = range(self.last + 1, self.last + count + 1)
+        self.last += count
+        return [SourceRecord(PARTITION, {"last": number}, TOPIC, value=str(number)) for number in numbers] or None
+
+    def stop(self) -> None: ...
+
+
+class ReportedNumbers(Numbers):
+    """The same, of a task that wants to hear of each record."""
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        self.told.append((int(str(record.value)), metadata is not None))
+
+
+@dataclass
+class SourceBench:
+    """What outlives a run of the task: what Kafka has, and the offsets."""
+
+    log: list[int] = field(default_factory=list)
+    offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
+
+    def at_least_once(self, task: Numbers, *, room: int | None = None, tolerates_all: bool = False) -> Run:
+        run = Run(self, task, room)
+        inflight = InFlight()
+        run.assemble(
+            AtLeastOnce(
+                run.control,
+                run.producer,
+                inflight,
+                SourceOffsetCommitter(run.control, run.ports, inflight, run.producer.serve),
+                TaskHooks(run.control, task),
+                flush_interval_s=1,
+                stop_budget_s=1,
+                tolerates_all=tolerates_all,
+            )
+        )
+        return run
+
+    def exactly_once(self, task: Numbers, boundary: Boundary, *, room: int | None = None) -> Run:
+        run = Run(self, task, room, stop_budget_s=0.01)
+        parts = ExactlyOnceParts(
+            producer=run.producer,
+            boundary=boundary,
+            offsets_topic=OFFSETS_TOPIC,
+            copies=None,
+            verify=lambda: None,
+            housekeeping=run.timers,
+            look_again_s=1,
+            stop_budget_s=1,
+        )
+        run.assemble(ExactlyOnce(run.control, parts, TaskHooks(run.control, task)))
+        return run
+
+    @property
+    def committed(self) -> int:
+        """The last number that a restart would not poll again."""
+        (offset,) = self.offsets.of("numbers") or [None]
+        return int(offset["last"]) if offset else 0
+
+
+class Run:
+    """One life of the task: run() moves until the script stops it, or something raises; then it is closed."""
+
+    def __init__(self, bench: SourceBench, task: Numbers, room: int | None, stop_budget_s: float = 1) -> None:
+        self._bench = bench
+        self._stop_budget_s = stop_budget_s
+        self.task = task
+        self.producer = MemoryProducer(room)
+        self.timers = Timers()
+        self.ports = TaskPorts(
+            report=lambda *told: None,
+            offsets=bench.offsets,
+            reconfigure=lambda name: None,
+            housekeeping=self.timers,
+            plugins=cast("Any", None),
+        )
+        self.control = TaskControl(TaskSpec(TaskId("numbers", 0), 1, ConnectorType.SOURCE, {}, {}, {}), self.ports)
+
+    def assemble(self, guarantee: DeliveryGuarantee) -> None:
+        converter = StringConverter()
+        converter.configure({}, is_key=False)
+        parts = SourceParts(
+            task=self.task,
+            task_config={},
+            context=SourceContext(self.control, self._bench.offsets, dict),
+            transforms=TransformChain([]),
+            converters=Converters(converter, converter, SimpleHeaderConverter()),
+            producer=self.producer,
+            topics=OtherTopics(_AnyTopic(), OFFSETS_TOPIC),
+            retry_delay_most_s=0.0,
+            stop_budget_s=self._stop_budget_s,
+        )
+        self.loop = SourceLoop(self.control, parts, guarantee)
+
+    def __call__(self) -> Exception | None:
+        """Live; gives what ended it, None when it was asked to stop."""
+        try:
+            self.loop.start()
+            self.loop.run()
+        except Exception as error:
+            return error
+        finally:
+            self.loop.close()
+            self._keep(self.producer.log)
+        return None
+
+    def _keep(self, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> None:
+        """What Kafka has outlives the run; offsets that were written in transactions are those of the store."""
+        for topic, _, value in written:
+            if topic == TOPIC:
+                self._bench.log.append(int(value or b"0"))
+            else:
+                self._bench.offsets.kept["numbers", frozenset(PARTITION.items())] = decode_value(value)
+
+
+class _AnyTopic:
+    def ensure(self, topics: Any) -> bool:
+        return True
+
+    def close(self) -> None: ...

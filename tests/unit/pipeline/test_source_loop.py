@@ -1,0 +1,190 @@
+"""The loop of a source with every order of acknowledgement, refusal, stop, cancel and crash, over several lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.errors import ConnectError, RetriableError
+from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
+from kit.source_bench import Numbers, ReportedNumbers, Run, SourceBench
+
+Action = tuple[str, int]
+Life = list[Action]
+LIVES = st.lists(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("give"), st.integers(1, 70)),  # from 64 on a list may become columns
+            st.tuples(st.just("acknowledge"), st.integers(1, 90)),
+            st.tuples(st.just("refuse"), st.integers(0, 5)),
+            st.tuples(
+                st.sampled_from(["tick", "break offsets", "mend offsets", "retry", "crash", "cancel"]), st.just(0)
+            ),
+            st.tuples(st.just("stop"), st.integers(0, 1)),
+        ),
+        max_size=14,
+    ),
+    max_size=4,
+)
+
+
+BOUNDARIES = (PollBoundary, lambda: IntervalBoundary(0), lambda: IntervalBoundary(1e9))
+
+
+class Crash(Exception):
+    """What the plugin raises."""
+
+
+class Script:
+    """Performs a life's actions, one poll after the other; behind the last one the task is asked to stop."""
+
+    def __init__(self, actions: Life, look: Callable[[Run], None]) -> None:
+        self._actions = list(actions)
+        self._look = look
+        self.run: Run | None = None
+        self.is_cancelled = False
+
+    def __call__(self) -> int:
+        run = self.run
+        assert run is not None
+        self._look(run)
+        if not self._actions:
+            run.control.stop()
+            return 0
+        what, number = self._actions.pop(0)
+        match what:
+            case "give":
+                return number
+            case "acknowledge":
+                run.producer.acknowledge(number)
+            case "refuse" if number < len(run.producer):
+                run.producer.refuse(number)
+            case "tick":
+                run.timers.tick()
+            case "break offsets":
+                run.ports.offsets.fail_with = ConnectError("away")  # type: ignore[attr-defined]
+            case "mend offsets":
+                run.ports.offsets.fail_with = None  # type: ignore[attr-defined]
+            case "retry":
+                raise RetriableError("later")
+            case "crash":
+                raise Crash("now")
+            case "cancel":
+                self.is_cancelled = True
+                run.control.cancel()
+            case "stop":
+                run.producer.is_stopped = bool(number)  # nothing is acknowledged any more
+                run.control.stop()
+        return 0
+
+
+def is_quiet(actions: Life) -> bool:
+    """Whether nothing went wrong in this life."""
+    return not {
+        what
+        for what, number in actions
+        if what not in ("give", "acknowledge", "tick") and (what, number) != ("stop", 0)
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(lives=LIVES, reports=st.booleans(), room=st.sampled_from([None, 1000]))
+def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports: bool, room: int | None) -> None:
+    bench = SourceBench()
+
+    def nothing_uncommitted_is_passed_over(run: Run) -> None:
+        there = {*bench.log, *(int(value or 0) for _, _, value in run.producer.log)}
+        assert set(range(1, bench.committed + 1)) <= there
+
+    furthest = 0
+    for actions in [*lives, [("give", 3)]]:
+        bench.offsets.fail_with = None
+        script = Script(actions, nothing_uncommitted_is_passed_over)
+        task = (ReportedNumbers if reports else Numbers)(script)
+        script.run = run = bench.at_least_once(task, room=room)
+        before = bench.committed
+        ended = run()
+        furthest = max(furthest, task.last)
+        nothing_uncommitted_is_passed_over(run)
+        assert all(first < second for first, second in pairwise(int(value or 0) for _, _, value in run.producer.log))
+        if is_quiet(actions):
+            assert ended is None
+            assert (bench.committed, len(run.producer)) == (task.last, 0)
+            if reports:
+                assert task.told == [(number, True) for number in range(before + 1, task.last + 1)]
+        assert run.producer.is_closed
+    assert set(range(1, bench.committed + 1)) <= set(bench.log)
+    assert 3 <= bench.committed <= furthest
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    lives=LIVES,
+    reports=st.booleans(),
+    boundary=st.sampled_from(BOUNDARIES),
+)
+def test_exactly_once_repeats_and_loses_nothing_whatever_happens(
+    lives: list[Life], reports: bool, boundary: Callable[[], Boundary]
+) -> None:
+    bench = SourceBench()
+    for actions in [*lives, [("give", 3)]]:
+        script = Script(actions, lambda run: None)
+        task = (ReportedNumbers if reports else Numbers)(script)
+        script.run = run = bench.exactly_once(task, boundary())
+        run()
+        assert bench.log == list(range(1, bench.committed + 1)), "records and offsets count together"
+        if is_quiet(actions):
+            assert bench.committed == task.last
+        if reports:
+            assert {number for number, there in task.told if there} <= set(bench.log)
+    assert len(bench.log) >= 3
+
+
+def test_a_refused_record_fails_the_task_and_its_offset_is_not_committed() -> None:
+    bench = SourceBench()
+    script = Script([("give", 5), ("refuse", 2), ("acknowledge", 4)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script))
+    ended = run()
+    assert "topic 'numbers', partition 0" in str(ended)
+    assert (bench.committed, bench.log) == (0, [1, 2, 4, 5])
+
+
+def test_a_tolerated_refusal_is_passed_over() -> None:
+    bench = SourceBench()
+    script = Script([("give", 5), ("refuse", 2), ("acknowledge", 4)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script), tolerates_all=True)
+    assert run() is None
+    assert (bench.committed, bench.log) == (5, [1, 2, 4, 5])
+
+
+def test_nothing_is_committed_once_the_task_is_fenced_off() -> None:
+    bench = SourceBench()
+    script = Script([("give", 5), ("acknowledge", 5), ("cancel", 0)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script))
+    assert run() is None
+    assert (bench.committed, bench.log) == (0, [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_wait_for_room_ends_with_a_refusal_or_goes_on_with_an_acknowledgement(is_refused: bool) -> None:
+    bench = SourceBench()
+    script = Script([("give", 5)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script), room=2)
+    producer = run.producer
+    producer.when_full = (lambda: producer.refuse(0)) if is_refused else (lambda: producer.acknowledge(1))
+    ended = run()
+    assert (ended is not None) == is_refused
+    assert bench.committed == (0 if is_refused else 5)
+
+
+def test_a_transaction_with_half_of_a_poll_is_never_committed() -> None:
+    bench = SourceBench()
+    script = Script([("give", 2), ("give", 5)], lambda run: None)
+    script.run = run = bench.exactly_once(Numbers(script), IntervalBoundary(1e9), room=4)
+    run.producer.when_full = run.control.stop
+    assert run() is None
+    assert (bench.committed, bench.log) == (0, [])
