@@ -49,6 +49,7 @@ Force = Annotated[
 def with_direct(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the session as its first argument, --direct, and the options that say which cluster is meant.
 
+    One with a parameter `cluster` gets these options, and they count without --direct as well.
     Takes the place of @with_session. With --direct `session.direct` is set before the command, and what chooses
     connectors for it, runs.
     """
@@ -56,14 +57,18 @@ def with_direct(command: Callable[..., None]) -> Callable[..., None]:
     def call(session: CliSession, cluster: ClusterOptions, *, direct: bool, **given: Any) -> None:
         if direct:
             session.direct = direct_client(session, cluster)
-        elif cluster.is_on_line:
+        elif cluster.is_on_line and not wants_cluster:
             raise UsageProblem(
                 "Options that say where the cluster's topics are count with --direct only",
                 hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
             )
+        if wants_cluster:
+            given["cluster"] = cluster
         command(session, **given)
 
     first, *own = parameters_of(command)
+    wants_cluster = any(parameter.name == "cluster" for parameter in own)
+    own = [parameter for parameter in own if parameter.name != "cluster"]
     cluster = inspect.Parameter("cluster", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ClusterOptions)
     return with_cluster(as_command(call, command, [first, cluster, *own, keyword("direct", Direct, False)]))
 

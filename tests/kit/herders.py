@@ -11,6 +11,7 @@ from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfos
 from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.log_ranges import LogRanges
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.standalone import StandaloneHerder
 from kconnect.model import TargetState, TopicPartition
@@ -32,6 +33,8 @@ class MemoryGroups:
         self.topics = {"t"}
         self.partitions = 1_000
         """How many each topic has."""
+        self.log = (0, 10**9)
+        """Where each begins and ends."""
 
     def list_offsets(self, group: str) -> dict[TopicPartition, int]:
         self._check()
@@ -50,6 +53,10 @@ class MemoryGroups:
         if self.has_members:
             raise ConflictError("the group has members")
         self.offsets.pop(group, None)
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> LogRanges:
+        there = [at for at in partitions if at.topic in self.topics and 0 <= at.partition < self.partitions]
+        return LogRanges(dict.fromkeys(self.topics, self.partitions), dict.fromkeys(there, self.log))
 
     def _check(self, partitions: Collection[TopicPartition] = ()) -> None:
         if self.broken:

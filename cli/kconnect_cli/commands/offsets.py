@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kconnect.errors import BadRequestError, ConnectError
 from kconnect.wording import counted
+from kconnect_cli.cluster import ClusterOptions
 from kconnect_cli.command_group import command_group
 from kconnect_cli.commands import offsets_move
 from kconnect_cli.direct import (
@@ -25,11 +27,14 @@ from kconnect_cli.selection import Selection, with_selection
 from kconnect_cli.session import CliSession, Yes
 
 if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
     from kconnect.direct.direct_client import DirectClient
     from kconnect.model import ConnectorOffset
 
 app = command_group("Show, alter, reset offsets of connectors; move them between files and topics.")
 
+_FORCE_HELP = "Also offsets at which nothing can be read; with --direct also while live workers have the connector."
+_Force = Annotated[bool, typer.Option("--force", help=_FORCE_HELP)]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
 
 _PARTITION = (
@@ -71,6 +76,7 @@ def show(session: CliSession, names: list[str], selection: Selection) -> None:
 @with_direct
 def alter(
     session: CliSession,
+    cluster: ClusterOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", metavar="FILE", help="JSON as `show -o json` prints it; - reads stdin.")
     ],
@@ -80,10 +86,13 @@ def alter(
     ] = None,
     dry_run: _DryRun = False,
     yes: Yes = False,
-    force: Force = False,
+    force: _Force = False,
 ) -> None:
     """Set offsets of stopped connectors; a null offset resets that partition. Others stay as they are.
 
+    Offsets of a sink at which nothing can be read are refused: beyond the end, before the first record, of partitions
+    that do not exist. The tasks would start over there. --force writes them all the same. Without --direct that takes a
+    worker's file or --bootstrap-servers, too; where none is given, the worker warns when it has written them.
     With --direct, --force also writes partitions that a source has no offset of.
     """
     from kconnect_cli.offset_files import read_offsets
@@ -92,8 +101,10 @@ def alter(
     if session.direct is not None:
         _change_directly(session, session.direct, dict(new), "Alter", dry_run=dry_run, yes=yes, force=force)
         return
-    refuse_without_direct(dry_run=False, force=force)
     old = {name: session.on_connector(name, session.client.connector_offsets) for name in new}
+    if cluster.is_given and not force:
+        for name in new:
+            _refuse_unreadable(session, cluster.access(), name, new[name])
     if not _is_agreed(session, "Alter these offsets of", old, new, dry_run=dry_run, yes=yes):
         return
     session.each(
@@ -124,6 +135,27 @@ def reset(
 
 for _name, _command in offsets_move.COMMANDS.items():
     app.command(_name)(_command)
+
+
+def _refuse_unreadable(
+    session: CliSession, access: ClusterAccess, name: str, wanted: Sequence[ConnectorOffset]
+) -> None:
+    """Errors: BadRequestError for a sink's offsets at which nothing can be read; says so when nobody can tell."""
+    from kconnect.direct.sink_check import check_readable
+    from kconnect.model import ConnectorType
+
+    info = session.client.connector(name)
+    if info.type is not ConnectorType.SINK:
+        return
+    cluster_id = session.client.server_info().get("kafka_cluster_id")
+    try:
+        not_looked_at = check_readable(access, info, wanted, cluster_id)
+    except BadRequestError:
+        raise
+    except ConnectError as err:  # the worker warns in its answer
+        not_looked_at = str(err)
+    if not_looked_at:
+        session.say(f"Not checked whether these offsets of {name} can be read: {not_looked_at}.")
 
 
 def _change_directly(

@@ -123,7 +123,10 @@ def restore(
     from kconnect_cli.moments import milliseconds_of
 
     if (at is None) == (until is None):
-        raise UsageProblem("Say as of when: --at OFFSET or --until TIME")
+        raise UsageProblem(
+            "Say as of when: --at OFFSET or --until TIME",
+            hint=f"connect topics config history {name} lists the versions with offset and time.",
+        )
     until_ms = None if until is None else milliseconds_of(until, "--until", time.time())
     bounds = Bounds(at={} if at is None else {0: at}, until_ms=until_ms)
     access = cluster.access()

@@ -93,7 +93,7 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
     if wanted is None:
         raise NotFoundError(
             f"There was no connector {connector} at that point, or compaction has removed its record since",
-            hint="`connect topics config history NAME` lists the versions that are still there.",
+            hint=f"connect topics config history {connector} lists the versions that are still there.",
         )
     notes = []
     if connector in then.snapshot.inconsistent:

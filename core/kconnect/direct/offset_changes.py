@@ -91,14 +91,13 @@ def plan_offsets(
     Errors: NotFoundError, BadRequestError, ConflictError as the plans; ConnectError of the reading.
     """
     info = client.connector(name)
-    topics: set[str] = set()
-    if wanted and info.type is ConnectorType.SINK:
-        topics = {at.topic for at in parse_sink_offsets(wanted)}
-    now = read_offsets_now(client.access, client.reader, info, topics=topics)
+    is_sink = info.type is ConnectorType.SINK
+    partitions = [at for at in parse_sink_offsets(wanted) if at.partition >= 0] if wanted and is_sink else []
+    now = read_offsets_now(client.access, client.reader, info, partitions=partitions)
     if wanted is None:
         plans = reset_plans(client.access, now, name)
     elif isinstance(now, GroupNow):
-        plans = sink_plans(now, name, wanted)
+        plans = sink_plans(now, name, wanted, force=force)
     else:
         plans = source_plans(client.access, now, wanted, force=force)
     if wanted is None:

@@ -15,7 +15,8 @@ from kconnect.direct.edits import Edit, EditPlan, GroupEdit, NoLiveOwner, NoRunn
 from kconnect.direct.reading import ClusterReader, OffsetView
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, DataError, NotFoundError
 from kconnect.herder.kafka_groups import kafka_group_offsets
-from kconnect.herder.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of, parse_sink_offsets
+from kconnect.herder.log_ranges import LogRanges, not_in_log
+from kconnect.herder.offsets_admin import OFFSET, PARTITION, STARTS_OVER, TOPIC, consumer_group_of, parse_sink_offsets
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TopicPartition
 from kconnect.storage.config_topic import encode_task_count
 from kconnect.storage.java_order import grown_map_order
@@ -80,8 +81,8 @@ class GroupNow:
     offsets: Mapping[TopicPartition, int]
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
     members: int = 0
-    partitions: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions the topics have that are there."""
+    log: LogRanges = field(default_factory=LogRanges)
+    """What there is of the topics."""
 
     def listed(self) -> list[ConnectorOffset]:
         return [
@@ -99,11 +100,15 @@ def read_offsets(access: ClusterAccess, reader: ClusterReader, info: ConnectorIn
 
 
 def read_offsets_now(
-    access: ClusterAccess, reader: ClusterReader, info: ConnectorInfo, *, topics: Collection[str] | None = None
+    access: ClusterAccess,
+    reader: ClusterReader,
+    info: ConnectorInfo,
+    *,
+    partitions: Collection[TopicPartition] | None = None,
 ) -> OffsetsNow:
     """A connector's offsets where they are kept.
 
-    With `topics`, so for a change, a sink's also with its group's members and how many partitions these topics have.
+    With `partitions`, so for a change, a sink's also with its group's members and what there is of these partitions.
 
     Errors: as ClusterReader; ConnectError when they are kept in another cluster.
     """
@@ -117,11 +122,11 @@ def read_offsets_now(
     group = consumer_group_of(info.name, config)
     with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(config) as groups:
         offsets = groups.list_offsets(group)
-    if topics is None:
+        log = groups.log_ranges(partitions) if partitions else LogRanges()
+    if partitions is None:
         return GroupNow(group, offsets, config)
     members = len(describe_group(access.clients().admin, group, access.timeout_s).members)
-    found = reader.admin.describe_topics(topics, access.timeout_s) if topics else {}
-    return GroupNow(group, offsets, config, members, {name: topic.partitions for name, topic in found.items()})
+    return GroupNow(group, offsets, config, members, log)
 
 
 def resolved_config(access: ClusterAccess, info: ConnectorInfo, *, is_whole: bool = False) -> Mapping[str, str]:
@@ -161,6 +166,8 @@ def offset_topics(access: ClusterAccess, connector: str, config: Mapping[str, st
 
 # --- plans ---
 
+FORCE_IT = "--force writes it all the same."
+
 
 def source_plans(
     access: ClusterAccess,
@@ -197,11 +204,13 @@ def source_plans(
     )
 
 
-def sink_plans(now: GroupNow, connector: str, wanted: Sequence[ConnectorOffset]) -> list[EditPlan]:
+def sink_plans(
+    now: GroupNow, connector: str, wanted: Sequence[ConnectorOffset], *, force: bool = False
+) -> list[EditPlan]:
     """How to set the offsets of a sink's consumer group (None: remove).
 
-    Errors: BadRequestError for what can be no offset or is of no partition there is; ConflictError while the group has
-    members: tasks still run.
+    Errors: BadRequestError for what cannot be an offset, and without `force` for one at which nothing can be read;
+    NotFoundError for a partition that does not exist; ConflictError while the group has members: tasks still run.
     """
     new = parse_sink_offsets(wanted)
     if len(new) < len(wanted):
@@ -209,9 +218,9 @@ def sink_plans(now: GroupNow, connector: str, wanted: Sequence[ConnectorOffset])
     for at, offset in new.items():
         if offset is not None and offset < 0:
             raise BadRequestError(f"Connector {connector}, {at}: offset {offset} is below 0")
-        count = now.partitions.get(at.topic)
+        count = now.log.partitions.get(at.topic)
         if count is None and offset is not None:
-            raise NotFoundError(f"Connector {connector}: there is no topic {at.topic}")
+            raise NotFoundError(f"Connector {connector}: topic {at.topic} does not exist")
         if count is not None and not 0 <= at.partition < count:
             raise NotFoundError(
                 f"Connector {connector}: topic {at.topic} has no partition {at.partition}",
@@ -219,6 +228,9 @@ def sink_plans(now: GroupNow, connector: str, wanted: Sequence[ConnectorOffset])
             )
         if offset is None and at not in now.offsets and (count is None or at.partition < 0):
             raise NotFoundError(f"Connector {connector}: {at} has no offset in group {now.group}")
+    unreadable = not_in_log(new, now.log)
+    if unreadable and not force:
+        raise BadRequestError(f"Connector {connector}: {'; '.join(unreadable)}", hint=f"{STARTS_OVER} {FORCE_IT}")
     changed = {at: offset for at, offset in new.items() if now.offsets.get(at) != offset}
     old = {at: now.offsets[at] for at in changed if at in now.offsets}
     return _group_plans(now, connector, GroupEdit(now.group, changed, old, config=now.config), "Alter")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from kconnect.config.client_config import admin_config, admin_settings
+from kconnect.herder.log_ranges import LogRanges
 from kconnect.herder.offsets_admin import GroupOffsetsFactory
 from kconnect.model import TopicPartition
 
@@ -44,6 +45,14 @@ class _KafkaGroups:
 
     def delete_group(self, group: str) -> None:
         self._admin.delete_group(group, self._timeout_s)
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> LogRanges:
+        found = self._admin.describe_topics({at.topic for at in partitions}, self._timeout_s)
+        counts = {name: topic.partitions for name, topic in found.items()}
+        there = [at for at in partitions if 0 <= at.partition < counts.get(at.topic, 0)]
+        begin = self._admin.log_offsets(there, "begin", self._timeout_s)
+        end = self._admin.log_offsets(there, "end", self._timeout_s)
+        return LogRanges(counts, {at: (begin[at], end[at]) for at in there})
 
 
 def kafka_group_offsets(

@@ -2,7 +2,8 @@
 
 Source: Worker#connectorOffsets, Worker#modifyConnectorOffsets, SinkUtils (Kafka 4.3).
 Differs: offsets that cannot be (nested, negative, of no topic, refused by the connector as wrong) are BadRequestError,
-so 400 in REST; Java answers 500, which it has for the connector's own failures.
+so 400 in REST; Java answers 500, which it has for the connector's own failures. The message about a sink's offsets at
+which nothing can be read has a warning at its end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kconnect.errors import (
     java_text,
 )
 from kconnect.herder.connector_runner import call_once
+from kconnect.herder.log_ranges import LogRanges, not_in_log
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage import OffsetStore, commit_source_offsets, list_source_offsets
 from kconnect.storage.offset_topic import check_format
@@ -31,10 +33,18 @@ from kconnect.storage.offset_topic import check_format
 if TYPE_CHECKING:
     from kconnect.api import Connector
 
-__all__ = ["GroupOffsets", "GroupOffsetsFactory", "OffsetsAdmin", "consumer_group_of", "parse_sink_offsets"]
+__all__ = [
+    "STARTS_OVER",
+    "GroupOffsets",
+    "GroupOffsetsFactory",
+    "OffsetsAdmin",
+    "consumer_group_of",
+    "parse_sink_offsets",
+]
 
 log = logging.getLogger(__name__)
 
+STARTS_OVER = "The tasks start there where auto.offset.reset says: by default at the beginning of the partition."
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 # What brokers accept. Source: o.a.k.common.internals.Topic
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -57,6 +67,10 @@ class GroupOffsets(Protocol):
 
     def delete_group(self, group: str) -> None:
         """Delete the group; one that does not exist is fine."""
+        ...
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> LogRanges:
+        """What the cluster has of the topics of these partitions, and where these begin and end."""
         ...
 
 
@@ -156,6 +170,7 @@ class OffsetsAdmin:
                     groups.alter_offsets(group, wanted)
                 if removed:
                     groups.delete_offsets(group, removed)
+                warning = _warning_of(groups, wanted)
         except ConflictError as err:
             raise ConnectError(_tasks_alive(subject.name, "alter")) from err
         except NotFoundError as err:  # a topic or partition that is not there
@@ -166,7 +181,7 @@ class OffsetsAdmin:
             raise ConnectError(
                 f"Failed to alter consumer group offsets for connector {subject.name}", hint=str(err)
             ) from err
-        return _message(handled, reset=False)
+        return _message(handled, reset=False).rstrip(".") + warning if warning else _message(handled, reset=False)
 
     def _reset_sink(self, subject: _Subject) -> str:
         group = consumer_group_of(subject.name, subject.config)
@@ -234,6 +249,16 @@ def _message(handled: bool, *, reset: bool) -> str:
         f"connector manages offsets externally, they will need to be manually {done} in the system that the connector "
         "uses."
     )
+
+
+def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> str:
+    """A sentence behind the answer's own where tasks would find nothing at these offsets. They are written already."""
+    try:
+        problems = not_in_log(wanted, groups.log_ranges(wanted))
+    except ConnectError as err:  # what was asked for is done; only the warning is missing
+        log.warning("It was not checked whether altered offsets can be read: %s", err)
+        return ""
+    return f". WARNING: {'; '.join(problems)}. {STARTS_OVER}" if problems else ""
 
 
 def _tasks_alive(name: str, verb: str) -> str:

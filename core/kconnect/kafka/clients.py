@@ -149,8 +149,9 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
     text = f"{doing}: {error.str()}"
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
+        kerberos = "Kerberos, " if mechanism == "GSSAPI" else ""
         return ConnectError(
-            f"{doing}: the installed librdkafka cannot do SASL mechanism {mechanism} (sasl.mechanism).",
+            f"{doing}: the installed librdkafka was built without {kerberos}sasl.mechanism={mechanism}",
             hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or install a confluent-kafka built with "
             "libsasl2 (pip install --no-binary confluent-kafka confluent-kafka).",
         )

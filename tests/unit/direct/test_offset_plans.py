@@ -20,6 +20,7 @@ from kconnect.direct.offsets import (
     source_plans,
 )
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
+from kconnect.herder.log_ranges import LogRanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition
 from kconnect.storage import config_topic
 from kconnect.storage.offset_topic import encode_key, encode_value
@@ -158,7 +159,8 @@ def test_references_in_settings_that_say_where_offsets_are_are_resolved(monkeypa
     assert found == {"name": "c", "consumer.override.group.id": "mine"}
 
 
-GROUP = GroupNow("connect-c", {TopicPartition("t", 0): 5}, partitions={"t": 2})
+LOG = LogRanges({"t": 2}, {TopicPartition("t", 0): (3, 20), TopicPartition("t", 1): (0, 7)})
+GROUP = GroupNow("connect-c", {TopicPartition("t", 0): 5}, log=LOG)
 
 
 def sink_item(topic, partition, offset):
@@ -186,7 +188,7 @@ def test_a_reset_deletes_the_group():
     [
         ([sink_item("t", 2, 1)], NotFoundError, "no partition 2"),
         ([sink_item("t", -1, 1)], NotFoundError, "no partition -1"),
-        ([sink_item("u", 0, 1)], NotFoundError, "no topic u"),
+        ([sink_item("u", 0, 1)], NotFoundError, "topic u does not exist"),
         ([sink_item("u", 0, None)], NotFoundError, "no offset"),
         ([sink_item("t", 0, -1)], BadRequestError, "below 0"),
         ([sink_item("t", "x", 1)], BadRequestError, "integers"),
@@ -199,9 +201,22 @@ def test_sink_offsets_that_can_not_be_are_refused(wanted, kind, told):
         sink_plans(GROUP, "c", wanted)
 
 
+def test_sink_offsets_at_which_nothing_can_be_read_are_refused_unless_forced():
+    wanted = [sink_item("t", 0, 2), sink_item("t", 1, 8)]
+    with pytest.raises(BadRequestError) as refused:
+        sink_plans(GROUP, "c", wanted)
+    assert str(refused.value) == (
+        "Connector c: offset 2 of t-0 is before its first record, 3; offset 8 of t-1 is beyond its end, 7"
+    )
+    assert "--force" in (refused.value.hint or "")
+    (plan,) = sink_plans(GROUP, "c", wanted, force=True)
+    assert plan.groups[0].new == {TopicPartition("t", 0): 2, TopicPartition("t", 1): 8}
+    assert sink_plans(GROUP, "c", [sink_item("t", 0, 3), sink_item("t", 1, 7)]), "the first record, and the end"
+
+
 def test_a_group_with_members_is_refused():
     with pytest.raises(ConflictError, match="2 members"):
-        sink_plans(GroupNow("connect-c", {}, members=2, partitions={"t": 1}), "c", [sink_item("t", 0, 1)])
+        sink_plans(GroupNow("connect-c", {}, members=2, log=LOG), "c", [sink_item("t", 0, 5)])
 
 
 def test_zombies_are_fenced_once_for_each_set_of_tasks():

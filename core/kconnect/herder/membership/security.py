@@ -129,8 +129,9 @@ def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], 
     if mechanism == "OAUTHBEARER":
         return _oauth(settings, token_timeout_s)
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        why = ": there is no Kerberos library" if mechanism == "GSSAPI" else ""
         raise ConfigError(
-            f"sasl.mechanism={mechanism} is not built in for the worker's group.",
+            f"sasl.mechanism={mechanism} does not work here{why}.",
             hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
         )
     if "sasl.username" not in settings or "sasl.password" not in settings:
