@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 _TASK_FAILURES = 1
 # Spark does not start with fewer when it is to exclude executors: they must not run out before those of a node do.
 _TASK_FAILURES_EXCLUDING = 4
+# Classes and settings of a scheduler are 15 MB and stay; what it throws away fills the young generation before it is
+# looked at, 103 MB by default and never given back. With 24 MB the worker takes 90 MB less.
+_SMALL_HEAP = ("-Xmn24m",)
 # A stop that meets a start kills its JVM, and looks again this soon whether the start had one by then.
 _KILL_AGAIN_S = 0.05
 
@@ -214,7 +217,13 @@ class SparkApplication:
         self._jvm = Jvm(self._folder)
         conf = spark_conf(self._settings, self._folder)
         use = [RECORDING] if self._records_classes else self.archive.flags()
-        own = [*FAST_FLAGS, *use, f"-XX:ErrorFile={self._folder}/hs_err_%p.log", f"-Djava.io.tmpdir={self._folder}"]
+        own = [
+            *FAST_FLAGS,
+            *_SMALL_HEAP,
+            *use,
+            f"-XX:ErrorFile={self._folder}/hs_err_%p.log",
+            f"-Djava.io.tmpdir={self._folder}",
+        ]
         users = conf.get("spark.driver.extraJavaOptions", "")
         if "log4j" not in users and not _has_own_log4j():
             own.append(f"-Dlog4j2.configurationFile=file:{log4j_properties(self._folder)}")
@@ -278,6 +287,8 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.task.maxFailures": str(failures),
         "spark.excludeOnFailure.enabled": "false",
+        # A thread that looks ten times a second for what jobs left behind; slots are few jobs and leave 10 kB each
+        "spark.cleaner.referenceTracking": "false",
         # Where the above is on: a slot that was killed would wait for another executor, and all of them are busy
         "spark.excludeOnFailure.taskAndStage.enabled": "false",
     }

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, ExactlyOnceSupport, Schema
-from kconnect.builtin.connectors import file_tail
+from kconnect.builtin.connectors import file_source, file_tail
 from kconnect.builtin.connectors.file_source import FileStreamSourceConnector, FileStreamSourceTask
+from kconnect.builtin.connectors.file_watch import FileWatch
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.model import CONNECT_VERSION
 
@@ -220,16 +221,33 @@ def test_rotated_file_is_read_to_its_end_before_the_one_that_replaces_it(
     assert "had no end" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("file_system", "longest_s"),
+    [("of this machine", 5.0), ("shared with others", 0.5), ("without events", 0.1)],
+)
+def test_an_idle_source_looks_as_seldom_as_its_file_system_allows(
+    file_system: str, longest_s: float, tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = None if file_system == "without events" else FileWatch(lambda: None, hears_all=longest_s == 5.0)
+    monkeypatch.setattr(file_source, "watch_file", lambda path, changed: watch)
+    task, context = start(tmp_path / "quiet.txt")
+
+    for _ in range(30):
+        assert task.poll() is None
+
+    assert context.waits[-1] == max(context.waits) == longest_s
+
+
 def test_file_that_does_not_exist_yet_is_waited_for(
     tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "later.txt"
     task, context = start(file)
-    for _ in range(12):
+    for _ in range(14):
         assert task.poll() is None
     assert caplog.text.count("Couldn't find file") == 1
     assert context.waits[:3] == [0.002, 0.004, 0.008]
-    assert max(context.waits) == 0.5  # the system tells of changes; without that it would be 0.1
+    assert max(context.waits) == 5.0  # the system tells of all changes
     file.write_bytes(b"here\n")
     assert lines_of(task) == [("here", 5)]
     assert task.poll() is None

@@ -88,3 +88,19 @@ def test_a_process_with_more_than_a_thousand_open_files_hears_of_changes(tmp_pat
         for descriptor in held:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_only_of_a_file_system_of_this_machine_alone_is_everything_heard(tmp_path: Path) -> None:
+    for file, hears_all in ((tmp_path / "in.txt", True), (Path("/proc/self/in.txt"), False)):
+        watch = watch_file(str(file), lambda: None)
+        assert watch is not None
+        assert watch.hears_all is hears_all
+        watch.close()
+
+
+def test_a_link_to_another_file_system_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").symlink_to("/proc/self/status")
+    watch = watch_file(str(tmp_path / "in.txt"), lambda: None)
+    assert watch is not None
+    assert not watch.hears_all
+    watch.close()

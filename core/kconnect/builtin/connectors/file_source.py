@@ -57,8 +57,10 @@ CONFIG = (
 # costs 4 us of CPU (measured), so at 100 ms what counts is the wake-up of the thread.
 IDLE_FIRST_S = 0.002
 IDLE_LAST_S = 0.1
-# The longest wait where the system tells of changes: only writes over a network file system come unheard.
+# The longest wait where the system tells of changes, but not of those that other machines make over a network.
 IDLE_WATCHED_S = 0.5
+# The longest where it tells of all: looks that find nothing are most of what an idle source costs.
+IDLE_LOCAL_S = 5.0
 
 
 class FileStreamSourceConnector(SourceConnector):
@@ -186,7 +188,12 @@ class FileStreamSourceTask(SourceTask):
             if self._watch is not None:
                 return  # what came since the last look is not told any more: look once again
         self.context.wait(self._idle_s)
-        self._idle_s = min(self._idle_s * 2, IDLE_LAST_S if self._watch is None else IDLE_WATCHED_S)
+        self._idle_s = min(self._idle_s * 2, self._longest_wait_s())
+
+    def _longest_wait_s(self) -> float:
+        if self._watch is None:
+            return IDLE_LAST_S
+        return IDLE_LOCAL_S if self._watch.hears_all else IDLE_WATCHED_S
 
     def _read(self) -> RecordBatch | None:
         tail = self._tail
