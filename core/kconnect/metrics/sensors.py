@@ -95,6 +95,11 @@ class TaskCounters:
         self.transaction_size.note(records)
         self.transaction_least = min(records, self.transaction_least or records)
 
+    @property
+    def has_new_maxima(self) -> bool:
+        """Whether a copy would begin any of the maxima anew."""
+        return self.records_active_most != self.records_active or bool(self.transaction_least)
+
     def snapshot(self) -> TaskCounters:
         """A copy; the maxima begin anew, so each value is in the maximum of exactly one copy."""
         copy = replace(self, **{name: replace(getattr(self, name)) for name in _SPREADS})

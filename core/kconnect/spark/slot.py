@@ -208,7 +208,9 @@ class _Slot:
         """Counters of tasks that have moved something since the last time; nothing while all are idle."""
         counters = self._host.counters_by_run()
         told, self._told_counters = self._told_counters, counters
-        changed = tuple((key[0], key[1], now) for key, now in counters.items() if now != told.get(key))
+        # One that has moved nothing gives the very same counters; comparing them would cost more than all else here
+        new = {key: now for key, now in counters.items() if now is not told.get(key)}
+        changed = tuple((key[0], key[1], now) for key, now in new.items() if now != told.get(key))
         if changed:
             self._send(TaskMetrics(changed))
 
