@@ -282,6 +282,15 @@ def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_p
     assert "c" not in herder.known
 
 
+def test_a_connectors_own_kconnect_setting_is_known_when_it_is_misspelt(connect, tmp_path):
+    path = tmp_path / "c.properties"
+    path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after=5\n")
+    told = "Unknown setting: kconnect.task.stuck.after. Did you mean kconnect.task.stuck.after.ms?"
+    assert told in connect("plugins", "validate", str(path))[2]
+    path.write_text("name=c\nconnector.class=FileStreamSource\ntopic=t\nkconnect.task.stuck.after.ms=5\n")
+    assert "Unknown setting" not in connect("plugins", "validate", str(path))[2]
+
+
 def test_loggers_are_listed_and_set(connect, herder):
     assert connect("loggers", "list")[1] == "LOGGER   LEVEL   CHANGED\nroot     INFO    -\n"
     assert json.loads(connect("loggers", "get", "root", "-o", "json")[1]) == {

@@ -120,7 +120,9 @@ def _unknown(config: Mapping[str, str], answer: Row) -> Iterator[str]:
     """Settings that no table of the worker has and that look like one that has: typing errors, most likely."""
     from difflib import get_close_matches
 
-    known = [info["value"]["name"] for info in answer["configs"] if info.get("value")]
+    from kconnect.config.worker_keys import OWN_OF_CONNECTORS
+
+    known = [*OWN_OF_CONNECTORS, *(info["value"]["name"] for info in answer["configs"] if info.get("value"))]
     for key in config:
         if key not in known and (near := get_close_matches(key, known, n=1, cutoff=0.8)):
             yield f"Unknown setting: {key}. Did you mean {near[0]}?"

@@ -18,6 +18,7 @@ from kconnect.model import (
 )
 
 __all__ = [
+    "as_conditions",
     "as_info",
     "as_infos",
     "as_list",
@@ -97,6 +98,13 @@ def as_task_state(body: Json) -> TaskState:
         body.get("version"),
         None if condition is None else TaskCondition.from_json(condition),
     )
+
+
+def as_conditions(body: Json) -> dict[TaskId, TaskCondition]:
+    return {
+        TaskId(str(item["connector"]), int(item["task"])): TaskCondition.from_json(item["condition"])
+        for item in as_list(body)
+    }
 
 
 def _type(body: Mapping[str, Any]) -> ConnectorType:

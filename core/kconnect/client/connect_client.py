@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from kconnect.client.access import ClientAccess
 from kconnect.client.answers import (
+    as_conditions,
     as_info,
     as_infos,
     as_message,
@@ -28,6 +29,7 @@ from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
+    TaskCondition,
     TaskId,
     TaskInfo,
     TaskState,
@@ -225,6 +227,10 @@ class ConnectClient:
         return self._exchange.read(
             "PUT", f"/connector-plugins/{_segment(plugin)}/config/validate", as_object, dict(config)
         )
+
+    def conditions(self) -> dict[TaskId, TaskCondition]:
+        """How the tasks fare that this worker runs; NotFoundError from a worker that does not tell, such as Java's."""
+        return self._exchange.read("GET", "/conditions", as_conditions)
 
     def slots(self) -> list[dict[str, Any]]:
         """Where tasks run; NotFoundError from a worker that has no slots, such as Java's."""

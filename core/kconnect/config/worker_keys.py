@@ -13,7 +13,7 @@ from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.errors import ConfigError
 
-__all__ = ["KCONNECT", "REST", "STANDALONE", "TOPIC_TRACKING", "WORKER"]
+__all__ = ["KCONNECT", "OWN_OF_CONNECTORS", "REST", "STANDALONE", "TOPIC_TRACKING", "WORKER"]
 
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
 STRING: Final = ConfigDef.Type.STRING
@@ -329,6 +329,9 @@ STANDALONE: Final[Rows] = (
         "File that source offsets are kept in; of the same format as Java's.",
     ),
 )
+
+OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms")
+"""Settings of the worker that a connector may have its own of."""
 
 KCONNECT: Final[Rows] = (
     (

@@ -9,6 +9,7 @@ from typing import Any
 from kconnect.direct.doctor_configs import config_findings
 from kconnect.direct.doctor_facts import Facts, Finding, Severity
 from kconnect.direct.doctor_states import offset_findings, status_findings
+from kconnect.direct.doctor_tasks import task_findings
 from kconnect.direct.doctor_topics import topic_findings
 
 __all__ = ["command_text", "diagnose", "finding_to_json", "is_sick", "severity_counts"]
@@ -20,6 +21,7 @@ _CLIENT = "--command-config"  # as Kafka's own tools call it, too
 def diagnose(facts: Facts) -> list[Finding]:
     """All findings, the worst first. Never raises, whatever the records hold."""
     found = [*topic_findings(facts), *config_findings(facts), *status_findings(facts), *offset_findings(facts)]
+    found += task_findings(facts)
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 

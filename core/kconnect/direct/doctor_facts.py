@@ -10,7 +10,7 @@ from enum import StrEnum
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.live_group import LiveGroup
 from kconnect.direct.raw import shown_bytes
-from kconnect.model import LogRecord
+from kconnect.model import LogRecord, TaskCondition, TaskId
 from kconnect.storage.config_topic import TARGET_STATE, read_key
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
@@ -200,6 +200,8 @@ class Facts:
     group: LiveGroup | None = None
     neighbours: tuple[LiveGroup, ...] = ()
     """Other groups of Connect workers on the same brokers."""
+    conditions: Mapping[TaskId, tuple[str, TaskCondition]] = field(default_factory=dict)
+    """The URL of the worker that runs a task, and how it fares, as that worker says."""
     not_checked: tuple[tuple[str, str], ...] = ()
     """What could not be looked at, and why."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from kconnect.direct.doctor_facts import (
     TopicFacts,
 )
 from kconnect.direct.live_group import LiveGroup, live_group, neighbour_groups
+from kconnect.direct.task_conditions import ask_conditions
 from kconnect.errors import ConfigError, ConnectError, TimedOutError, UnreachableError
-from kconnect.model import TopicPartition
+from kconnect.model import TaskCondition, TaskId, TopicPartition
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.status_topic import decode_record
@@ -54,6 +56,7 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> F
     statuses = gathering.statuses() if InternalTopic.STATUS in there else None
     offsets = gathering.offsets() if InternalTopic.OFFSET in there else None
     group, neighbours = gathering.groups()
+    conditions = gathering.conditions(group)
     return Facts(
         now_ms=now_ms,
         worker=access.worker,
@@ -64,6 +67,7 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> F
         offsets=offsets,
         group=group,
         neighbours=neighbours,
+        conditions=conditions,
         not_checked=tuple(gathering.not_checked),
     )
 
@@ -115,6 +119,11 @@ class _Gathering:
                 cache.apply(record.key, record.value, record.timestamp_ms)
             live.apply(record)
         return OffsetFacts(cache, live)
+
+    def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
+        found, not_answered = ask_conditions(() if group is None else group.workers)
+        self.not_checked.extend(not_answered)
+        return found
 
     def groups(self) -> tuple[LiveGroup | None, tuple[LiveGroup, ...]]:
         if not self.access.has_group:

@@ -191,7 +191,7 @@ class RecordConsumer:
     def behind(self, positions: Mapping[TopicPartition, int]) -> int:
         """Records between these positions and the ends of their partitions, as the last fetches told them.
 
-        Asks no broker: 2 us for each partition. A partition whose end is not known yet counts nothing.
+        Asks no broker: 1 us for each partition. A partition whose end is not known yet counts nothing.
         """
         found = 0
         for partition, offset in positions.items():

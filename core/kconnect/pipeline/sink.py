@@ -35,7 +35,7 @@ _FETCH_WAIT_S = 0.1
 # The first pause after a put() that raised RetriableError, unless the task named a time; each next one is twice as
 # long. Java's RETRIES_DELAY_MIN_MS.
 _RETRY_FIRST_S = 0.3
-# How often the distance to the ends of the partitions is noted; it costs 2 us for each partition.
+# How often the distance to the ends of the partitions is noted; it costs 1 us for each partition.
 _LAG_EVERY_S = 1.0
 
 

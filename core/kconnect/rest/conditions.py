@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
+from kconnect.client.answers import as_conditions
 from kconnect.client.peers import Peers
 from kconnect.client.transport import Request
 from kconnect.errors import ConnectError
@@ -119,7 +120,7 @@ class OtherWorkers:
         try:
             answer = self._peers.send(url, request)
             if answer.status == 200:
-                return _read(orjson.loads(answer.body))
+                return as_conditions(orjson.loads(answer.body))
             self._leave_alone(worker, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
         except (ConnectError, KeyError, TypeError, ValueError) as err:
             self._leave_alone(worker, _AWAY_S, err)
@@ -135,13 +136,6 @@ def list_conditions(call: Call) -> Answer:
     """Of the tasks that this worker runs."""
     found = call.herder.task_conditions()
     return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in sorted(found)])
-
-
-def _read(body: Any) -> dict[TaskId, TaskCondition]:
-    """Errors: KeyError, TypeError, ValueError for another shape."""
-    return {
-        TaskId(str(item["connector"]), int(item["task"])): TaskCondition.from_json(item["condition"]) for item in body
-    }
 
 
 _CONDITION: Final[Schema] = ref("Condition")

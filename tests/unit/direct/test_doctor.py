@@ -23,7 +23,7 @@ from kconnect.direct.doctor_facts import (
 )
 from kconnect.direct.live_group import LiveGroup, LiveWorker
 from kconnect.herder.assignment.protocol import Work
-from kconnect.model import LogRecord, RunState, TargetState, TaskId
+from kconnect.model import Condition, LogRecord, RunState, TargetState, TaskCondition, TaskId
 from kconnect.storage.config_topic import (
     encode_commit,
     encode_connector,
@@ -457,3 +457,26 @@ def test_arbitrary_records_are_diagnosed(entries, worker, is_live):
     for finding in diagnose(sick):
         assert json.dumps(finding_to_json(finding))
         assert finding.repair or finding.hint
+
+
+def test_tasks_that_do_not_get_on_are_found_as_their_workers_say():
+    def of(condition):
+        return TaskCondition(condition, NOW_MS - 90_000, 12, "the cause")
+
+    told = {
+        TaskId("src", 0): ("http://w1:8083/", of(Condition.RETRYING)),
+        TaskId("src", 1): ("http://w2:8083/", of(Condition.STUCK)),
+        TaskId("src", 2): ("http://w2:8083/", of(Condition.NOT_COMMITTING)),
+        TaskId("src", 3): ("http://w2:8083/", of(Condition.LAGGING)),
+        TaskId("src", 4): ("http://w2:8083/", of(Condition.HEALTHY)),
+    }
+    seen = {finding.code: finding for finding in diagnose(facts(conditions=told))}
+    assert {code: str(finding.severity) for code, finding in seen.items()} == {
+        "task-retrying": "warning",
+        "task-stuck": "warning",
+        "task-not-committing": "warning",
+        "task-lagging": "info",
+    }
+    stuck = seen["task-stuck"]
+    assert stuck.sentence == "Task src-1 on http://w2:8083/ has been stuck for 90 s: the cause"
+    assert command_text(stuck.repair, ["--worker", "w.properties"]) == "connect tasks restart src 1"
