@@ -134,7 +134,7 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, n
     ward.await_condition(name, Condition.HEALTHY)
     ward.mood(name, "hang")
     found = ward.await_condition(name, Condition.STUCK)
-    assert found["cause"].startswith(f"{call} has not returned for 3 s, at ")
+    assert found["cause"].startswith(f"{call} has not returned: it is at ")
     assert "moody_connectors.py" in found["cause"]
     assert "the line that is to be named" in found["cause"]
     assert "self._mood.suffer()" in found["stack"]

@@ -271,7 +271,8 @@ def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What of a row is worth a line of its own: a count that grows is not."""
     if row is None:
         return None
-    return {**row, "condition": condition_name(row.get("condition"))}
+    condition = row.get("condition")
+    return {**row, "condition": condition_name(condition) if is_sick(condition) else ""}
 
 
 def _await_worker(session: CliSession, deadline: float, failed: str) -> None:

@@ -56,9 +56,7 @@ class TaskWatch:
         if place is None or self._control.health.call is not call:
             return
         name, began_s = call
-        cause = redact(
-            f"{name} has not returned for {self._control.health.settings.stuck_after_s:g} s, at {place.line}"
-        )
+        cause = redact(f"{name} has not returned: it is at {place.line}")
         self._control.health.named(call, cause, redact(place.stack))
         if self._named is call:
             return
