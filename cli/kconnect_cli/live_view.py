@@ -27,6 +27,7 @@ from kconnect_cli.conditions import condition_why
 from kconnect_cli.output import STATE_STYLES, state_counts
 
 if TYPE_CHECKING:
+    from kconnect.herder.health import Health
     from kconnect.metrics import TaskCounters
     from kconnect.model import ConnectorStatus, TaskId, TaskState
     from kconnect.outage import Outage
@@ -53,6 +54,8 @@ class ShownWorker(Protocol):
 
     @property
     def rest_url(self) -> str: ...
+    @property
+    def health(self) -> Health: ...
     def statuses(self) -> Sequence[ConnectorStatus]: ...
     def task_counters(self) -> Mapping[TaskId, TaskCounters]: ...
     def outage(self) -> Outage | None:
@@ -72,6 +75,8 @@ class Facts:
     log_lines: Sequence[str] = ()
     outage: Outage | None = None
     """Kafka does not answer the worker."""
+    waits_for: str = ""
+    """What a worker that starts waits for, in sentences."""
 
 
 class Rates:
@@ -106,6 +111,8 @@ def page(facts: Facts, height: int) -> RenderableType:
     )
     rows = [row for status in facts.statuses for row in _rows(status, facts)]
     banner = [] if facts.outage is None else [_banner(facts.outage)]
+    if facts.waits_for:
+        banner.append(Text(f"Starting: {facts.waits_for}", style="yellow", no_wrap=True, overflow="ellipsis"))
     other_lines = _OTHER_LINES + len(banner)
     room = max(1, height - other_lines - _LEAST_LOG_LINES)
     left_out = len(rows) - room
@@ -118,7 +125,7 @@ def page(facts: Facts, height: int) -> RenderableType:
     for row in _worst_first(rows)[:room]:
         table.add_row(*row)
     parts: list[RenderableType] = [title, *banner, Text(""), table]
-    if not rows:
+    if not rows and not facts.waits_for:
         parts.append(Text("No connectors yet: connect connectors create FILE", style="dim"))
     if left_out > 0:
         parts.append(Text(f".. and {left_out} more: connect connectors status", style="dim"))
@@ -137,8 +144,8 @@ class LiveView:
     On leaving, the last lines of the log are written plainly, so that they stay when the view is gone.
     """
 
-    def __init__(self, worker: ShownWorker, handler: logging.Handler, stream: TextIO, where: str) -> None:
-        self._worker = worker
+    def __init__(self, handler: logging.Handler, stream: TextIO, where: str) -> None:
+        self._worker: ShownWorker | None = None
         self._handler = handler
         self._stream = stream
         self._where = where
@@ -147,6 +154,10 @@ class LiveView:
         self._began_s = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
+
+    def show(self, worker: ShownWorker) -> None:
+        """Show this worker from now on; until then its code is loading, which takes a busy machine seconds."""
+        self._worker = worker
 
     def __enter__(self) -> Self:
         root = logging.getLogger()
@@ -172,28 +183,45 @@ class LiveView:
         console = Console(file=self._stream)
         try:
             with Live(console=console, screen=True, auto_refresh=False) as live:
-                while not self._over.wait(_REDRAW_S):
-                    live.update(page(self._facts(), console.height), refresh=True)
+                while not self._over.is_set():
+                    live.update(page(self.facts(), console.height), refresh=True)
+                    self._over.wait(_REDRAW_S)
         except Exception:
             log.exception("The live view ended; the worker goes on")
 
-    def _facts(self) -> Facts:
-        now_s = time.monotonic()
+    def facts(self) -> Facts:
+        """What the page shows now."""
+        now_s, worker = time.monotonic(), self._worker
+        up_s = now_s - self._began_s
+        loading = Facts(f"{self._where} starting", up_s, waits_for=f"The worker is loading ({up_s:.0f} s).")
+        if worker is None:
+            return loading
+        waits_for = _waits_for(worker)
         try:
-            statuses: Sequence[ConnectorStatus] = self._worker.statuses()
-            where = self._worker.rest_url
+            statuses: Sequence[ConnectorStatus] = worker.statuses()
+            where = worker.rest_url
         except ConnectError:  # not started yet, or a connector went away between two looks
+            if not waits_for:
+                return loading
             statuses, where = (), f"{self._where} starting"
-        counters = self._worker.task_counters()
+        counters = worker.task_counters()
         return Facts(
             where=where,
-            up_s=now_s - self._began_s,
+            up_s=up_s,
             statuses=statuses,
             counters=counters,
             rates=self._rates.add(now_s, counters),
             log_lines=self._lines.heads(),
-            outage=self._worker.outage(),
+            outage=worker.outage(),
+            waits_for=waits_for,
         )
+
+
+def _waits_for(worker: ShownWorker) -> str:
+    from kconnect.herder.health import reasons_text
+
+    starting = [reason for reason in worker.health.reasons() if reason.is_starting]
+    return reasons_text(starting, time.time_ns() // 1_000_000)
 
 
 class _LastLines(logging.Handler):

@@ -21,7 +21,7 @@ from kconnect_cli.signatures import as_command, keyword, parameters_of
 from kconnect_cli.target import DEFAULT_URL, Target, find_target
 
 if TYPE_CHECKING:
-    from kconnect.client import ConnectClient
+    from kconnect.client import ClientAccess, ConnectClient
     from kconnect.direct.direct_client import DirectClient
     from kconnect.outage import Outage
 
@@ -95,6 +95,7 @@ class CliSession:
         self._options = Profile()
         self._target: Target | None = None
         self._client: ConnectClient | None = None
+        self._access: ClientAccess | None = None
         self.direct: DirectClient | None = None
         """Set when the command works on the cluster's topics, not over a worker's REST API."""
 
@@ -165,6 +166,7 @@ class CliSession:
             access = self.target.access(os.environ)
             if access is not None and access.user is not None and access.password is None:
                 access = replace(access, password=self.ask_password(f"Password of {access.user} at {self.url}"))
+            self._access = access
             self._client = ConnectClient(self.target.urls, retry_conflicts_s=self.retry_s, access=access)
         return self._client
 
@@ -177,6 +179,10 @@ class CliSession:
         """Say what the states are worth that were shown; once, behind them."""
         if self.outage is not None:
             self.say(self.outage.banner())
+
+    def another_client(self) -> ConnectClient:
+        """One for another thread, as the client belongs to one; whoever asks closes it. Ask once there is a client."""
+        return type(self.client)([self.url], retry_conflicts_s=self.retry_s, access=self._access)
 
     def close(self) -> None:
         if self._client is not None:

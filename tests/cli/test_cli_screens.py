@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import tomli
 
+from kconnect.herder.health import Reason
 from kconnect.model import TargetState
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source
@@ -66,6 +69,48 @@ def test_watch_draws_over_itself_keeps_to_the_screen_and_gives_it_back(terminal,
     screen.interrupt()
     assert screen.wait() == 130
     assert screen.text.endswith("\x1b[?25h\x1b[?1049l")
+
+
+def test_watch_says_what_a_starting_worker_waits_for_with_its_seconds(terminal, herder):
+    herder.ready = herder.opened = False
+    herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 4_000, is_starting=True)]
+    screen = terminal("connectors", "status", "--watch", "--interval", "100ms")
+    screen.until("The worker is starting: Spark is starting (4 s).")
+    screen.until("Spark is starting (5 s).")
+    herder.opened = True
+    screen.until("RUNNING")
+    herder.ready, herder.reasons = True, []
+    screen.forget()
+    screen.until("\x1b[J")
+    assert "Spark is starting" not in screen.until("\x1b[J").rpartition("\x1b[H")[2]
+    screen.interrupt()
+    assert screen.wait() == 130
+
+
+@pytest.mark.parametrize("command", ["list", "status"])
+def test_a_command_that_waits_for_a_worker_to_start_says_so(home, url, herder, command):
+    herder.ready = herder.opened = False
+    herder.reasons = [Reason("Waiting for Kafka at b:1", time.time_ns() // 1_000_000, is_starting=True)]
+    line = [*connect_command(), "connectors", command, "--url", url]
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=cli_env(home)
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        herder.opened = True
+        out, _ = process.communicate(timeout=20)
+    assert re.fullmatch(re.escape(url) + r" is starting: Waiting for Kafka at b:1 \(\d s\)\. Waiting for it\.\n", said)
+    assert "orders" in out
+
+
+def test_unassigned_tasks_of_a_worker_that_starts_are_explained(connect, herder):
+    herder.traces["orders"] = "x"
+    herder.unassigned.add("lines")
+    herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 4_100, is_starting=True)]
+    for command in ("list", "status"):
+        assert "is starting: Spark is starting (4 s).\n" in connect("connectors", command)[2]
+    herder.unassigned.clear()
+    assert "starting" not in connect("connectors", "list")[2]
 
 
 def test_watch_without_a_terminal_prints_what_changed(home, url, herder):

@@ -77,6 +77,8 @@ class MemoryHerder:
         self.conditions = {}
         self.traces = {}
         """Connector -> trace with which its task is FAILED; a restart takes it away."""
+        self.unassigned = set()
+        """Connectors whose task waits for its slot."""
         self.topics = {}
         self.levels = {"root": LoggerLevel("INFO", None)}
 
@@ -149,7 +151,8 @@ class MemoryHerder:
             connector.state, RunState.STOPPED
         )
         trace = self.traces.get(name)
-        task = TaskState(0, RunState.FAILED if trace else state, self.worker_id, trace, self.version)
+        of_task = RunState.UNASSIGNED if name in self.unassigned else RunState.FAILED if trace else state
+        task = TaskState(0, of_task, self.worker_id, trace, self.version)
         tasks = (task,) if connector.has_tasks else ()
         return ConnectorStatus(
             name, ConnectorState(state, self.worker_id, version=self.version), tasks, _type(connector)

@@ -17,6 +17,7 @@ from kconnect_cli.output import Column, Format, Row, state_counts, write_object,
 from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.selection import Selection, select_names, with_selection
 from kconnect_cli.session import CliSession, Name, Yes, with_session
+from kconnect_cli.starting import start_told, tell_unassigned
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorInfo, ConnectorStatus
@@ -48,11 +49,13 @@ def list_(
 ) -> None:
     """List connectors with their type, state and tasks."""
     selection = Selection.of(names, regexp, False, failed, state)
-    statuses = session.reader.connector_statuses()
+    with start_told(session):
+        statuses = session.reader.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
     write_rows(as_known([_row(found) for found in chosen], session.outage), _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
+    tell_unassigned(session, chosen)
     tell_who_lives(session, [found.name for found in chosen])
 
 

@@ -21,6 +21,7 @@ from kconnect_cli.output import Column, Format, Row, table_text, write_object, w
 from kconnect_cli.selection import STATES, Selection, chosen_names, select_names
 from kconnect_cli.session import CliSession, with_session
 from kconnect_cli.signals import signals_raise
+from kconnect_cli.starting import has_unassigned, start_of, start_text, start_told, tell_unassigned
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
@@ -42,6 +43,7 @@ _PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
 _GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 # Title, blank, head, and the line that says how many are left out
 _SCREEN_HEAD_LINES = 4
+_SECONDS = re.compile(r" \([0-9]+ s\)")
 # While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
@@ -68,14 +70,16 @@ def status(
     if watch and pause_s <= 0:
         raise UsageProblem(f"--interval {interval} must be above zero")
     if not watch:
-        seen = _look(session, selection)
+        with start_told(session):
+            seen = _look(session, selection)
         write_rows(as_known(status_rows(seen), session.outage), _COLUMNS, session.output)
+        tell_unassigned(session, seen)
         tell_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
     with signals_raise(), screen:
-        for found in _looks(session, selection, pause_s):
-            screen.show(found)
+        for found, note in _looks(session, selection, pause_s):
+            screen.show(found, note)
 
 
 @with_session
@@ -181,17 +185,28 @@ def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
     return [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
 
 
-def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[list[ConnectorStatus]]:
-    """One look after the other, for ever. A worker that goes away is told and looked for again."""
+def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[tuple[list[ConnectorStatus], str]]:
+    """One look after the other, for ever, each with what a worker that starts waits for.
+
+    A worker that goes away is told and looked for again.
+    """
     pause, answers = threading.Event(), True
+    found: list[ConnectorStatus] = []
+    has_started = session.direct is not None
     while True:
         try:
-            yield _look(session, selection)
+            start = None if has_started else start_of(session.client)
+            if start is None or start.get("answers_requests", True):
+                found = _look(session, selection)
+            if start is None and session.direct is None and has_unassigned(found):
+                start = start_of(session.client)
+            has_started = start is None
+            yield found, start_text(start)
             answers = True
         except ConnectError as err:
             if answers:
                 session.complain(err)
-            answers = False
+            answers, has_started = False, session.direct is not None
         pause.wait(pause_s)
 
 
@@ -202,6 +217,7 @@ class _Screen:
         self._session = session
         self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
         self._is_away = False
+        self._told = ""
         self._draws = session.output is Format.TABLE and sys.stdout.isatty()
 
     def __enter__(self) -> Self:
@@ -214,25 +230,36 @@ class _Screen:
             write_text("\x1b[?25h\x1b[?1049l")
             sys.stdout.flush()
 
-    def show(self, statuses: Sequence[ConnectorStatus]) -> None:
+    def show(self, statuses: Sequence[ConnectorStatus], note: str = "") -> None:
+        """`note`: what a worker that starts waits for."""
         outage = self._session.outage
         rows = status_rows(statuses)
         if self._draws:
-            self._draw(rows)
+            self._draw(rows, note)
         else:
             self._tell_change(outage)
             self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage))
+            self._tell(note)
         sys.stdout.flush()
 
-    def _draw(self, rows: Sequence[Row]) -> None:
+    def _tell(self, note: str) -> None:
+        """Once, though its seconds grow."""
+        what = _SECONDS.sub("", note)
+        if what and what != self._told:
+            self._session.say(f"{self._session.url} is {note}")
+        self._told = what
+
+    def _draw(self, rows: Sequence[Row], note: str) -> None:
         """Over what was there, a line each, no more than the screen has: the worst first."""
         size = shutil.get_terminal_size()
         worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
-        room = max(1, size.lines - _SCREEN_HEAD_LINES)
         outage = self._session.outage
-        banner = "" if outage is None else outage.banner()[: size.columns]
-        text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else "No connectors."
-        lines = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends", banner, *text.splitlines()]
+        head = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends"]
+        head += [f"The worker is {note}"[: size.columns]] if note else []
+        head.append("" if outage is None else outage.banner()[: size.columns])
+        room = max(1, size.lines - _SCREEN_HEAD_LINES - bool(note))
+        text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else ""
+        lines = [*head, *(text or ("" if note else "No connectors.")).splitlines()]
         if len(rows) > room:
             lines.append(f".. and {len(rows) - room} more")
         # Home, each line to its end, then everything below

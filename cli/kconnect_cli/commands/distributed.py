@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +27,9 @@ from kconnect_cli.commands.worker_command import (
     start_broker,
 )
 from kconnect_cli.session import Verbose, session_of
+
+if TYPE_CHECKING:
+    from kconnect.worker import DistributedWorker
 
 _EXIT_HERDER = 1
 
@@ -77,7 +80,9 @@ def worker_properties(file: Path) -> dict[str, str]:
 
 
 def _run(file: Path, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
-    from kconnect.worker import DistributedWorker
+    def make() -> DistributedWorker:
+        from kconnect.worker import DistributedWorker
 
-    worker = DistributedWorker(properties, file=file)
-    run_worker(worker, signals, live_view(worker, properties, live), exit_code=_EXIT_HERDER)
+        return DistributedWorker(properties, file=file)
+
+    run_worker(make, signals, live_view(properties, live), exit_code=_EXIT_HERDER)

@@ -90,11 +90,19 @@ class _Plan(NamedTuple):
 
 def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, live: logging.Handler | None) -> None:
     """`watched`: files to follow, none for connectors.d, None to follow nothing."""
-    from kconnect.worker import StandaloneWorker
 
-    worker = StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
-    view = live_view(worker, plan.properties, live)
-    run_worker(worker, signals, view, exit_code=EXIT_WORKER, beside=lambda: _beside(worker, plan, watched))
+    def make() -> StandaloneWorker:
+        from kconnect.worker import StandaloneWorker
+
+        return StandaloneWorker(plan.properties, plan.connectors, file=plan.file)
+
+    run_worker(
+        make,
+        signals,
+        live_view(plan.properties, live),
+        exit_code=EXIT_WORKER,
+        beside=lambda worker: _beside(worker, plan, watched),
+    )
 
 
 def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None) -> AbstractContextManager[object]:

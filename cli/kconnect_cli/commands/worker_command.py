@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -19,6 +19,7 @@ from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
     from kconnect.worker import DistributedWorker, StandaloneWorker
+    from kconnect_cli.live_view import LiveView
 
     Worker = DistributedWorker | StandaloneWorker
 
@@ -43,6 +44,7 @@ _STOPPING = {
 }
 
 log = logging.getLogger(__name__)
+Made = TypeVar("Made", bound="Worker")
 
 
 def checked_level(text: str) -> str:
@@ -58,25 +60,29 @@ def shows_live(no_live: bool) -> bool:
 
 
 def run_worker(
-    worker: Worker,
+    make: Callable[[], Made],
     signals: StopSignals,
-    view: AbstractContextManager[object],
+    view: AbstractContextManager[LiveView | None],
     *,
     exit_code: int,
-    beside: Callable[[], AbstractContextManager[object]] = nullcontext,
+    beside: Callable[[Made], AbstractContextManager[object]] = lambda _worker: nullcontext(),
 ) -> None:
-    """Start the worker, wait for a signal, stop it. Errors: Failure with Java's code, `exit_code` once it has started.
+    """Make the worker, start it, wait for a signal, stop it.
 
-    `beside`: what goes on while it runs.
+    `make` is called inside of the view: a worker's code takes a busy machine seconds to load. `beside`: what goes on
+    while it runs. Errors: Failure with Java's code, `exit_code` once it has started.
     """
-    from kconnect.worker import StartupError
+    with view as shown:
+        from kconnect.worker import StartupError
 
-    signals.stop_on_signal(worker)
-    with view:
+        worker = make()
+        signals.stop_on_signal(worker)
+        if shown is not None:
+            shown.show(worker)
         try:
             worker.start()
             log.info("REST answers at %s; Ctrl-C stops the worker", worker.rest_url)
-            with beside():
+            with beside(worker):
                 worker.wait()
         except StartupError as err:
             if not signals.received:
@@ -88,14 +94,14 @@ def run_worker(
 
 
 def live_view(
-    worker: Worker, properties: Mapping[str, str], handler: logging.Handler | None
-) -> AbstractContextManager[object]:
+    properties: Mapping[str, str], handler: logging.Handler | None
+) -> AbstractContextManager[LiveView | None]:
     """The live view in place of the lines of `handler`; None: plain lines."""
     if handler is None:
         return nullcontext()
     from kconnect_cli.live_view import LiveView
 
-    return LiveView(worker, handler, sys.stderr, properties.get("bootstrap.servers", ""))
+    return LiveView(handler, sys.stderr, properties.get("bootstrap.servers", ""))
 
 
 def start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:

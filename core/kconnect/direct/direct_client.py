@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Any
 
 from kconnect.api import Connector
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.connectors import delete_plan, target_state_plan
+from kconnect.direct.doctor_late import owners_of
 from kconnect.direct.edits import EditPlan
 from kconnect.direct.installed import InstalledConnectors
 from kconnect.direct.listing import (
@@ -21,10 +23,12 @@ from kconnect.direct.live_group import live_group
 from kconnect.direct.masks import Masks
 from kconnect.direct.offsets import read_offsets
 from kconnect.direct.reading import ClusterReader, ConfigView, StatusView
-from kconnect.errors import NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState
+from kconnect.errors import ConnectError, NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
 
 __all__ = ["DirectClient"]
+
+log = logging.getLogger(__name__)
 
 _TARGET_STATES = {"pause": TargetState.PAUSED, "resume": TargetState.STARTED, "stop": TargetState.STOPPED}
 
@@ -59,6 +63,8 @@ class DirectClient:
     def statuses(self) -> StatusView:
         if self._statuses is None:
             self._statuses = self.reader.statuses()
+            if self._statuses.statuses.is_doubtful:  # a question more, and only then
+                self._statuses.statuses.set_owners(self._assigned())
         return self._statuses
 
     def forget(self) -> None:
@@ -100,6 +106,16 @@ class DirectClient:
             return delete_plan(view, name, left)
         plan = target_state_plan(view, name, _TARGET_STATES[verb])
         return plan if left is None else with_task_statuses_removed(plan, name, left)
+
+    def _assigned(self) -> dict[str | TaskId, str]:
+        """Who has what assigned now; empty where the group is not known, or the broker does not tell."""
+        if not self.access.has_group:
+            return {}
+        try:
+            return owners_of(live_group(self.access))
+        except ConnectError as err:
+            log.info("Which worker runs what is not known: %s", err)
+            return {}
 
     def _has_workers(self) -> bool:
         """Whether a worker is there to clean up; where that is not known one may be."""

@@ -17,6 +17,7 @@ from kconnect.direct.doctor_facts import (
     evidence_of,
     key_text,
 )
+from kconnect.direct.doctor_late import late_findings
 from kconnect.direct.live_group import LiveGroup
 from kconnect.direct.neighbours import id_of
 from kconnect.errors import DataError
@@ -37,6 +38,7 @@ def status_findings(facts: Facts) -> Iterator[Finding]:
     yield from _unreadable_statuses(facts, facts.statuses)
     yield from _orphan_statuses(facts, facts.statuses)
     yield from _of_gone_workers(facts, facts.statuses)
+    yield from late_findings(facts, facts.statuses)
     yield from _of_neighbours(facts, facts.statuses)
     yield from _scattered(InternalTopic.STATUS, facts.statuses.live)
 

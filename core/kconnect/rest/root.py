@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
+from kconnect.errors import ConflictError
 from kconnect.herder.health import Reason, reasons_text
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.operation import Operation, array_of, integer, object_of, text
+from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
 
 __all__ = ["ENDPOINTS"]
 
 _INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type": ["string", "null"]}})
 _STATUS = {"enum": ["healthy", "starting", "unhealthy"]}
 _REASON = object_of({"reason": text, "status": _STATUS, "since_ms": integer})
-_HEALTH = object_of({"status": _STATUS, "message": text, "reasons": array_of(_REASON)}, required=["status", "message"])
+_HEALTH = object_of(
+    {"status": _STATUS, "message": text, "reasons": array_of(_REASON), "answers_requests": boolean},
+    required=["status", "message"],
+)
 
 
 def server_info(call: Call) -> Answer:
@@ -35,7 +40,7 @@ def health(call: Call) -> Answer:
         return _health(status, "unhealthy", reasons_text(wrong, _now_ms()), reasons)
     if reasons or not call.herder.is_ready():
         told = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
-        return _health(503, "starting", told, reasons)
+        return _health(503, "starting", told, reasons, answers_requests=_is_open(call))
     return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
 
 
@@ -45,9 +50,20 @@ def unhealthy(_call: Call) -> Answer:
     )
 
 
-def _health(status: int, word: str, message: str, reasons: Sequence[Reason] = ()) -> Answer:
-    told = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
+def _health(
+    status: int, word: str, message: str, reasons: Sequence[Reason] = (), *, answers_requests: bool = True
+) -> Answer:
+    told: dict[str, Any] = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
+    if not answers_requests:
+        told["answers_requests"] = False
     return Answer({"status": word, "message": message, **told}, status)
+
+
+def _is_open(call: Call) -> bool:
+    try:
+        return call.herder.is_open()
+    except ConflictError:
+        return False
 
 
 def _now_ms() -> int:

@@ -112,6 +112,11 @@ class StatusCache:
         entry = self._find(subject)
         return None if entry is None else entry.records.last
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether of anything a record of an older generation stands behind one of a newer generation."""
+        return any(entry.records.is_doubtful for entry in self._entries())
+
     def is_beyond(self, subject: Subject, generation: int) -> bool:
         """Whether something was written in a newer generation than this one, in this life of the group."""
         entry = self._find(subject)

@@ -70,6 +70,11 @@ class StatusRecords:
                 return of_owner[-1]
         return next((kept.status for kept in self._kept if not kept.is_former), self._kept[0].status)
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a record of an older generation stands behind one of a newer generation."""
+        return len(self._kept) > 1
+
     def is_beyond(self, generation: int) -> bool:
         """Whether something was written in a newer generation than this one, in this life of the group."""
         return any(kept.status.generation > generation and not kept.is_former for kept in self._kept)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import logging
 import time
 
 import pytest
 from rich.console import Console
 
+from kconnect.errors import ConnectError
+from kconnect.herder.health import Health
 from kconnect.metrics import TaskCounters
 from kconnect.model import (
     Condition,
@@ -19,7 +22,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect_cli.live_view import Facts, Rates, page
+from kconnect_cli.live_view import Facts, LiveView, Rates, page
 
 TASK = TaskId("lines", 0)
 
@@ -44,6 +47,44 @@ def test_a_row_has_state_rate_sum_and_errors():
     lines = drawn(facts)
     assert lines[0].startswith("http://w:1  up 1:02:05  1 connector, tasks: 1 RUNNING")
     assert lines[3].split() == ["lines", "0", "RUNNING", "98,765", "1,234,567", "2"]
+
+
+def test_a_worker_that_starts_says_what_it_waits_for_before_it_has_any_connector():
+    lines = drawn(
+        Facts("localhost:9092 starting", 3, waits_for="Spark is starting (3 s). Waiting for Kafka at b:1 (2 s).")
+    )
+    assert lines[1] == "Starting: Spark is starting (3 s). Waiting for Kafka at b:1 (2 s)."
+    assert not any("No connectors yet" in line for line in lines)
+    lines = drawn(Facts("w", 3, [status("lines", RunState.UNASSIGNED)], waits_for="Spark is starting (9 s)."))
+    assert lines[1] == "Starting: Spark is starting (9 s)."
+    assert lines[4].split()[:3] == ["lines", "0", "UNASSIGNED"]
+
+
+def test_a_view_has_something_to_show_before_the_workers_code_is_loaded_and_at_every_step_of_its_start():
+    handler, worker = logging.StreamHandler(io.StringIO()), StartingWorker()
+    view = LiveView(handler, io.StringIO(), "localhost:9092")
+    assert view.facts().waits_for == "The worker is loading (0 s)."
+    view.show(worker)
+    assert view.facts().waits_for == "The worker is loading (0 s)."
+    with worker.health.starting("Spark is starting"):
+        assert view.facts().waits_for == "Spark is starting (0 s)."
+        assert view.facts().where == "localhost:9092 starting"
+
+
+class StartingWorker:
+    """One that has no herder yet."""
+
+    def __init__(self):
+        self.health = Health()
+
+    def statuses(self):
+        raise ConnectError("The worker is not started")
+
+    def task_counters(self):
+        return {}
+
+    def outage(self):
+        return None
 
 
 def test_a_task_that_has_not_reported_has_dashes():

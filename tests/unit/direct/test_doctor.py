@@ -130,6 +130,70 @@ def found(code, sick: Facts):
     return [finding for finding in diagnose(sick) if finding.code == code]
 
 
+LATE = StoredStatus(RunState.UNASSIGNED, "w2:8083", 2)
+
+
+def owning(*work, state="Stable"):
+    """The group of which worker w1 has this work."""
+    first, second = group().workers
+    connectors = tuple(part for part in work if isinstance(part, str))
+    tasks = tuple(part for part in work if not isinstance(part, str))
+    return LiveGroup("c", state, "sessioned", (replace(first, work=Work(connectors, tasks)), second))
+
+
+@pytest.mark.parametrize(
+    ("subject", "named"), [("src", "connector src"), (TaskId("src", 0), "task src-0")], ids=["connector", "task"]
+)
+def test_a_late_status_that_covers_a_newer_one_is_found_with_the_command_that_writes_the_newer_one_again(
+    subject, named
+):
+    sick = facts(statuses=[(status_key(subject), encode_status(LATE))], group=owning("src", TaskId("src", 0)))
+    [finding] = found("status-covered", sick)
+    assert finding.sentence.startswith(
+        f"The last status of {named} is UNASSIGNED of worker w2:8083 in generation 2, written late: before it stands "
+        "RUNNING of worker w1:8083 in generation 3"
+    )
+    put = (
+        "connect",
+        "topics",
+        "status",
+        "put",
+        "--force",
+        status_key(subject).decode(),
+        encode_status(RUNNING).decode(),
+    )
+    assert (finding.repair, finding.connector) == (put, "src")
+    assert [evidence.offset for evidence in finding.evidence] == [3]
+
+
+@pytest.mark.parametrize(
+    ("subject", "repair"),
+    [
+        ("src", ("connect", "connectors", "restart", "src")),
+        (TaskId("src", 0), ("connect", "tasks", "restart", "src", "0")),
+    ],
+    ids=["connector", "task"],
+)
+def test_what_is_unassigned_although_a_live_worker_has_it_is_found_with_the_command_that_restarts_it(subject, repair):
+    late = StoredStatus(RunState.UNASSIGNED, "w2:8083", 4)
+    sick = facts(statuses=[(status_key(subject), encode_status(late))], group=owning(subject))
+    [finding] = found("unassigned-but-owned", sick)
+    assert "is UNASSIGNED, says worker w2:8083 in generation 4, but the group has assigned it to worker w1:8083" in (
+        finding.sentence
+    )
+    assert finding.repair == repair
+    assert not found("unassigned-but-owned", replace(sick, group=owning(subject, state="PreparingRebalance")))
+    assert not found("unassigned-but-owned", replace(sick, group=group()))
+
+
+def test_after_a_group_began_to_count_anew_the_worker_that_has_it_is_believed():
+    anew = StoredStatus(RunState.RUNNING, "w2:8083", 1)
+    records = [(status_key("src"), encode_status(anew))]
+    first, second = group().workers
+    of_second = LiveGroup("c", "Stable", "sessioned", (first, replace(second, work=Work(("src",), ()))))
+    assert not found("status-covered", facts(statuses=records, group=of_second))
+
+
 def topics(which, **changed):
     return {**TOPICS, which: replace(TOPICS[which], **changed)}
 
