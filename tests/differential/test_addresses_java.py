@@ -12,6 +12,7 @@ import pytest
 from kconnect.config.addresses import parse_servers
 from kconnect.devbroker import JarSet, find_java
 from kconnect.errors import ConfigError
+from kit.pace import ample_s
 
 PROGRAM = Path(__file__).parent / "java" / "Addresses.java"
 # Hosts that no name server is asked for
@@ -48,7 +49,7 @@ def test_thousands_of_random_addresses_are_taken_and_refused_as_by_java() -> Non
     command = [str(java.executable), "-Dstdout.encoding=UTF-8", "-cp", jars, str(PROGRAM)]
 
     told = subprocess.run(
-        command, input=given, capture_output=True, text=True, timeout=120, check=True, encoding="utf-8"
+        command, input=given, capture_output=True, text=True, timeout=ample_s(120), check=True, encoding="utf-8"
     )
 
     lines = told.stdout.split("\n")[:-1]

@@ -27,6 +27,7 @@ from kconnect.storage.config_topic import encode_session_key
 from kconnect.storage.session_key import SessionKey
 from kconnect.testing.thread_launcher import ThreadLauncher
 from kconnect.worker import EXIT_HERDER, DistributedWorker
+from kit.brokers import PatientBroker
 from kit.cli import cli_run
 from kit.distributed_worker import cluster_settings, tasks_of, workers
 from kit.memory_launcher import MemoryLauncher
@@ -62,7 +63,7 @@ def cut_broker(way: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "advertised.listeners": f"PLAINTEXT://{at}:{plain},BEHIND://{at}:{way.port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT,CONTROLLER:PLAINTEXT",
     }
-    with DevBroker(plain, tmp_path_factory.mktemp("cut") / "data", settings=settings) as running:
+    with PatientBroker(plain, tmp_path_factory.mktemp("cut") / "data", settings=settings) as running:
         yield running
 
 

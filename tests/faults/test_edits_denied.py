@@ -8,10 +8,10 @@ import sys
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from kconnect.devbroker import DevBroker
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.reading import ClusterReader
 from kconnect_cli.app import run
+from kit.brokers import PatientBroker
 from kit.guarded_broker import AUTHORIZER, add_rules
 from kit.ports import free_port
 from kit.written_cluster import WrittenCluster
@@ -24,7 +24,7 @@ PAUSED = '{"state":"PAUSED","state.v2":"PAUSED"}'
 @pytest.fixture
 def guarded(tmp_path):
     settings = {**AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
-    with DevBroker(free_port(), tmp_path / "guarded", settings=settings) as broker:
+    with PatientBroker(free_port(), tmp_path / "guarded", settings=settings) as broker:
         yield broker
 
 

@@ -15,6 +15,7 @@ import pytest
 from kconnect.devbroker import DevBroker
 from kconnect.model import Condition, TaskId
 from kit.cli import CliResult, cli_run
+from kit.pace import ample_s
 from kit.postgres import Database, database
 from kit.standalone import Standalone
 from kit.topics import create_topic, produce_lines
@@ -76,7 +77,7 @@ class Ward:
         return eventually(reached, within_s, f"{name} is {wanted}")
 
     def metrics(self) -> dict[str, float]:
-        with urllib.request.urlopen(f"{self.worker.url}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.worker.url}/metrics", timeout=ample_s(10)) as answer:
             lines = answer.read().decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
@@ -183,10 +184,10 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
 
 
 def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:
-    with urllib.request.urlopen(f"{ward.worker.url}/connectors/{SOURCE}/status", timeout=10) as answer:
+    with urllib.request.urlopen(f"{ward.worker.url}/connectors/{SOURCE}/status", timeout=ample_s(10)) as answer:
         (task,) = json.load(answer)["tasks"]
     assert list(task) == ["id", "state", "worker_id", "version"]
-    with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=10) as answer:
+    with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=ample_s(10)) as answer:
         found = {TaskId(each["connector"], each["task"]) for each in json.load(answer)}
     assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS)}
 

@@ -15,6 +15,7 @@ from kconnect.api import SourceRecord
 from kconnect.devbroker import DevBroker
 from kconnect.kafka import KafkaAdmin, TopicInfo
 from kconnect.model import RunState
+from kit.brokers import PatientBroker
 from kit.guarded_broker import AUTHORIZER, add_rules
 from kit.pipeline_host import RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.ports import free_port
@@ -144,7 +145,7 @@ def test_where_topics_may_not_be_created_a_missing_or_deleted_one_fails_the_task
         "auto.create.topics.enable": "false",
     }
     there, missing = topic_for(request, "-there"), topic_for(request, "-missing")
-    with DevBroker(free_port(), tmp_path / "broker", settings=settings) as guarded:
+    with PatientBroker(free_port(), tmp_path / "broker", settings=settings) as guarded:
         create_topic(guarded.bootstrap, there)
         deny_creation(guarded.bootstrap)
         Behaviour.poll = polled_once(there)

@@ -17,6 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from kconnect.devbroker import DevBroker
+from kit.brokers import PatientBroker
 from kit.ports import free_port
 from kit.waiting import eventually
 
@@ -35,7 +36,7 @@ def guarded_broker(folder: Path, user: str, password: str) -> Iterator[tuple[Dev
         f"{listener}sasl.enabled.mechanisms": "PLAIN",
         f"{listener}plain.sasl.jaas.config": f'{_PLAIN} required user_{user}="{password}";',
     }
-    with DevBroker(free_port(), folder, settings=settings, listeners={"SASL_PLAINTEXT": port}) as broker:
+    with PatientBroker(free_port(), folder, settings=settings, listeners={"SASL_PLAINTEXT": port}) as broker:
         yield broker, port
 
 

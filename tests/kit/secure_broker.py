@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kconnect.devbroker import DevBroker
 from kconnect.java import find_java
+from kit.brokers import PatientBroker
 from kit.pace import ample_s
 from kit.ports import free_port
 
@@ -167,7 +167,7 @@ def secure_broker(
         f"{listener}plain.sasl.jaas.config": f'{plain} required user_{USER}="{PASSWORD}";',
         **(more or {}),
     }
-    broker = DevBroker(
+    broker = PatientBroker(
         free_port(), folder / "data", settings=settings, listeners={"SASL_SSL": scram_port, "SSL": mutual_port}
     )
     with broker:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.class_archive import ClassArchive
+from kit.pace import ample_s
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +160,9 @@ def test_a_maker_that_hangs_ends_itself_at_its_deadline(tmp_path):
         "maker.FOREGROUND_TIMEOUT_S = 0.2\n"
         "maker.run_maker(Hanging(), background=False)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=ample_s(60)
+    )
 
     assert done.returncode == 1
     assert done.stdout == "aborted\n"

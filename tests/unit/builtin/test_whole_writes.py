@@ -12,6 +12,7 @@ import pytest
 
 from kconnect.api import ConnectError
 from kconnect.builtin.connectors.whole_writes import write_whole
+from kit.pace import ample_s
 
 _PROGRAM = """
 import json, os, resource, sys
@@ -36,7 +37,7 @@ print(json.dumps([told, during]))
 def test_a_write_that_does_not_fit_leaves_no_torn_line_and_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "out.txt"
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(file)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _PROGRAM, str(file)], capture_output=True, text=True, timeout=ample_s(60), check=True
     )
     (message, hint, cause), during = json.loads(done.stdout)
     assert message == f"Cannot write to {file}: File too large"
