@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from kconnect.herder.connector_plugins import ConnectorPlugins
@@ -11,7 +12,7 @@ from kconnect.herder.interface import Launcher
 from kconnect.herder.memory_config import ConnectorEntry
 from kconnect.herder.plugin_keys import PluginLike
 from kconnect.metrics import PluginUse, Reading, Startups, WorkerView, readings_of
-from kconnect.model import ConnectorStatus, ConnectorType
+from kconnect.model import ConnectorStatus, ConnectorType, TaskId
 
 __all__ = ["plugins_in_use", "worker_readings"]
 
@@ -35,21 +36,34 @@ def worker_readings(
     launcher: Launcher,
     plugins: ConnectorPlugins,
     worker_config: Mapping[str, str],
+    hosted: Collection[str] | None = None,
+    running: Collection[TaskId] = (),
 ) -> list[Reading]:
-    """All readings of now. A connector that goes away meanwhile is left out."""
+    """All readings of now. A connector that goes away meanwhile is left out.
+
+    `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
+    has tasks, and `running` are the tasks that run here.
+    """
     known = list(plugins.describe())
     statuses: list[ConnectorStatus] = []
+    guests: list[ConnectorStatus] = []
     used: dict[str, Sequence[PluginUse]] = {}
     for entry in entries:
         found = status.find_connector(entry.name, kinds[entry.name])
         if found is None:
             continue
-        statuses.append(found)
+        if hosted is None or entry.name in hosted:
+            statuses.append(found)
+        else:
+            own = tuple(task for task in found.tasks if TaskId(entry.name, task.id) in running)
+            guests.append(replace(found, tasks=own))
         used[entry.name] = plugins_in_use(entry, found, known, worker_config)
     view = WorkerView(
         now_s=time.monotonic(),
         statuses=statuses,
         plugins=used,
+        guests=guests,
+        task_count=None if hosted is None else len(running),
         meters=launcher.task_meters(),
         connector_starts=status.connector_starts.count(),
         task_starts=status.task_starts.count(),

@@ -51,6 +51,10 @@ class WorkerView:
     plugins: Mapping[str, Sequence[PluginUse]]
     """By connector."""
     meters: Mapping[TaskId, TaskMeter]
+    guests: Sequence[ConnectorStatus] = ()
+    """Connectors of other workers, each with those of its tasks that run here."""
+    task_count: int | None = None
+    """Tasks that run here, where those of `statuses` may run elsewhere."""
     connector_starts: StartupCount = field(default_factory=StartupCount)
     task_starts: StartupCount = field(default_factory=StartupCount)
 
@@ -60,6 +64,7 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
     yield from _worker(view)
     for status in view.statuses:
         yield from _connector(status, view.plugins.get(status.name, ()))
+    for status in (*view.statuses, *view.guests):
         for task in status.tasks:
             labels = (status.name, str(task.id))
             yield from _task_state(labels, task, view.plugins.get(status.name, ()), status)
@@ -72,7 +77,8 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
 def _worker(view: WorkerView) -> Iterator[Reading]:
     group = "connect-worker-metrics"
     yield _reading(group, "connector-count", (), len(view.statuses))
-    yield _reading(group, "task-count", (), sum(len(status.tasks) for status in view.statuses))
+    tasks = sum(len(status.tasks) for status in view.statuses)
+    yield _reading(group, "task-count", (), tasks if view.task_count is None else view.task_count)
     for what, starts in (("connector", view.connector_starts), ("task", view.task_starts)):
         yield _reading(group, f"{what}-startup-attempts-total", (), starts.attempts)
         yield _reading(group, f"{what}-startup-success-total", (), starts.successes)

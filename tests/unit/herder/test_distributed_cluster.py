@@ -240,6 +240,24 @@ def test_tasks_restart_on_every_worker_when_the_secret_that_their_config_refers_
         assert again == starts
 
 
+def test_a_task_is_measured_where_it_runs_though_its_connector_runs_elsewhere():
+    with memory_cluster(2) as cluster:
+        cluster.create("fsrc", tasks="3", tasks_max="3")
+        cluster.await_running("fsrc", tasks=3)
+        cluster.await_settled()
+        for node in cluster.nodes:
+            found = list(node.herder.metrics())
+            states = {one.labels for one in found if one.metric.name == "status" and len(one.labels) == 2}
+            here = {(str(task.connector), str(task.task)) for task in node.launcher.tasks}
+            assert here
+            assert states >= here
+            by_name = {one.metric.name: one.value for one in found}
+            assert by_name["task-count"] == len(here)
+            is_host = "fsrc" in node.herder._host.names()
+            assert by_name["connector-count"] == int(is_host)
+            assert ("connector-running-task-count" in by_name) == is_host
+
+
 def test_metrics_of_the_group_are_those_of_each_worker():
     with memory_cluster(2) as cluster:
         cluster.create("fsrc", tasks="3", tasks_max="3")

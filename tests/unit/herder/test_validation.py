@@ -147,6 +147,25 @@ def test_an_unknown_class_is_a_bad_request_in_javas_words(validator: ConnectorVa
         validator.validate({"name": "v", "connector.class": "no.Such"})
 
 
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("FileStreamSource", "producer.override.bootstrap.servers"),
+        ("FileStreamSource", "admin.override.bootstrap.servers"),
+        ("FileStreamSink", "consumer.override.bootstrap.servers"),
+    ],
+)
+def test_brokers_of_an_override_that_are_malformed_are_refused_in_java_s_words(kind: str, key: str) -> None:
+    validator = ConnectorValidator(PluginRegistry.load(), WORKER)
+    topics = {"topic": "t", "topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+    config = {"connector.class": kind, "name": "v", "file": "f", key: "localhost:abc"}
+
+    with pytest.raises(InvalidConnectorError) as refused:
+        validator.raise_if_invalid(config | ({"topics": "t"} if kind.endswith("Sink") else topics))
+
+    assert f"Invalid url in {key}: localhost:abc" in str(refused.value)
+
+
 def test_an_override_that_the_policy_forbids_is_an_error() -> None:
     worker = {**WORKER, "connector.client.config.override.policy": "None"}
     validator = ConnectorValidator(PluginRegistry.load(), worker)

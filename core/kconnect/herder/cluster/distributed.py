@@ -294,15 +294,25 @@ class DistributedHerder(HerderQuestions):
         return sorted(self._config.names())
 
     def metrics(self) -> Sequence[Reading]:
-        """Of the connectors that run here, or did when the group was lost, and of the group.
+        """Of the connectors and tasks that run here, or did when the group was lost, and of the group.
 
         Differs: Java's metrics of what a worker has given up are gone, so that no alert fires.
         """
-        here = {*self._host.names(), *self._status.left_here()}
+        hosted, running = {*self._host.names(), *self._status.left_here()}, set(self._status.running())
+        here = hosted | {task_id.connector for task_id in running}
         entries = [entry for entry in self._config.all() if entry.name in here]
         kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
         parts = self._parts
-        of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        of_work = worker_readings(
+            kinds,
+            entries,
+            self._status,
+            parts.launcher,
+            parts.plugins,
+            parts.worker_config,
+            hosted=hosted,
+            running=running,
+        )
         return [*of_work, *self._group_readings(), *parts.kafka.readings()]
 
     def _group_readings(self) -> Iterable[Reading]:
