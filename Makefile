@@ -80,9 +80,10 @@ outages: $(DEV) install  ## thirty outages in a row, and what everybody says hel
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
 	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
 
-docs: $(DEV)  ## make docs/cli.md, docs/configuration.md and docs/metrics.md anew
+docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
 	$(BIN)/python -m kconnect_cli.reference --configuration > docs/configuration.md
+	$(BIN)/python -m kconnect_cli.reference --connectors > docs/connectors.md
 	$(BIN)/python -m kconnect.metrics.document > docs/metrics.md
 
 lock: $(DEV)  ## resolve the dependencies anew into requirements.lock and requirements-dev.lock

@@ -97,7 +97,7 @@ class ClusterOptions:
 
         if not self.is_given:
             raise ConfigError(
-                "It is not known which cluster is meant",
+                "No cluster was named",
                 hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers and the topics.",
             )
         found = _read(self.worker) if self.worker else {}

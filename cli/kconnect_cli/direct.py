@@ -59,7 +59,7 @@ def with_direct(command: Callable[..., None]) -> Callable[..., None]:
             session.direct = direct_client(session, cluster)
         elif cluster.is_on_line and not wants_cluster:
             raise UsageProblem(
-                "Options that say where the cluster's topics are count with --direct only",
+                "Options that name the cluster's topics work only with --direct",
                 hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
             )
         if wants_cluster:
@@ -85,7 +85,7 @@ def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
 def refuse_without_direct(*, dry_run: bool, force: bool) -> None:
     """Errors: UsageProblem: a worker would do it, whatever they say."""
     if dry_run or force:
-        raise UsageProblem(f"{'--dry-run' if dry_run else '--force'} counts with --direct only")
+        raise UsageProblem(f"{'--dry-run' if dry_run else '--force'} works only with --direct")
 
 
 def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[[str], None]) -> None:
@@ -113,7 +113,7 @@ def tell_who_lives(session: CliSession, names: Collection[str]) -> None:
     try:
         live = live_group(client.access)
     except ConnectError as err:  # what was read stands; only the note is missing
-        session.say(f"Whether workers run cannot be told: {err}")
+        session.say(f"Cannot tell whether workers are running: {err}")
         return
     if not live.is_live:
         session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")

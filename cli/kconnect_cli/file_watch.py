@@ -101,13 +101,13 @@ class FileWatch:
             file = load_connector_file(path)
         except ConnectError as err:
             stays = f"; connector {known.name} stays as it is" if known else ""
-            log.error("%s is left alone%s: %s", path, stays, err)
+            log.error("%s is ignored%s: %s", path, stays, err)
             return
         if known is not None and known.name == file.name and dict(known.config) == dict(file.config):
             return
         other = next((each.path for each in self._known.values() if each.name == file.name and each.path != path), None)
         if other is not None:
-            log.error("%s is left alone: connector %s is already defined by %s", path, file.name, other)
+            log.error("%s is ignored: connector %s is already defined by %s", path, file.name, other)
             return
         try:
             is_new, _ = self._herder.put_connector(

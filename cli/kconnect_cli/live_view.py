@@ -187,7 +187,7 @@ class LiveView:
                     live.update(page(self.facts(), console.height), refresh=True)
                     self._over.wait(_REDRAW_S)
         except Exception:
-            log.exception("The live view ended; the worker goes on")
+            log.exception("The live view failed; the worker keeps running")
 
     def facts(self) -> Facts:
         """What the page shows now."""

@@ -26,7 +26,7 @@ def milliseconds_of(text: str, option: str, now_s: float) -> int:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as err:
         raise UsageProblem(
-            f"{option} {text} is no time",
+            f"{option} {text} is not a time",
             hint="It looks like 2026-05-01T12:00:00Z, 2026-05-01T14:00 (in this computer's zone), or -10m.",
         ) from err
 

@@ -1,7 +1,8 @@
-"""Prints the reference in Markdown: docs/cli.md from the commands, docs/configuration.md from the settings' tables.
+"""Prints the reference in Markdown: docs/cli.md from the commands, two more from the settings' tables.
 
 python -m kconnect_cli.reference > docs/cli.md
 python -m kconnect_cli.reference --configuration > docs/configuration.md
+python -m kconnect_cli.reference --connectors > docs/connectors.md
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kconnect_cli.cluster import CLUSTER_OPTIONS
 from kconnect_cli.output import write_text
 from kconnect_cli.target import VARIABLES
 
-__all__ = ["cli_reference", "configuration_reference"]
+__all__ = ["cli_reference", "configuration_reference", "connectors_reference"]
 
 _EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "output", "verbose")
 _CLUSTER = frozenset(CLUSTER_OPTIONS)
@@ -40,6 +41,27 @@ Made from the tables that parse the settings, by `make docs`; do not edit it. Na
 Apache Kafka Connect 4.3; settings that begin with `kconnect.` are ours. Times are in milliseconds, sizes in bytes.
 """
 
+
+_CONNECTORS_HEAD = """# Connectors that come with it
+
+Made from the connectors' tables, by `make docs`; do not edit it. `connect plugins show NAME` shows the same, with the
+settings that every connector has (`name`, `tasks.max`, converters, transforms, `errors.*`), for which see
+[configuration.md](configuration.md).
+"""
+_CONNECTORS = {
+    "HttpJsonSource": "Asks a URL for JSON again and again; each item of the answer becomes a record. "
+    "`header.NAME=VALUE` sends a header. The last cursor is the offset: after a restart it asks for what is newer.",
+    "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
+    "handed to the driver's `connect()`. With `insert.mode=upsert` a record that comes twice is there once.",
+    "FileStreamSource": "Reads the lines of a file, as Java's; also `org.apache.kafka.connect.file."
+    "FileStreamSourceConnector`.",
+    "FileStreamSink": "Appends values to a file, as Java's; also "
+    "`org.apache.kafka.connect.file.FileStreamSinkConnector`.",
+    "VerifiableSource": "Counts, for tests of a cluster; also "
+    "`org.apache.kafka.connect.tools.VerifiableSourceConnector`.",
+    "VerifiableSink": "Writes down what it got, for tests; also "
+    "`org.apache.kafka.connect.tools.VerifiableSinkConnector`.",
+}
 
 _WHICH_WORKER = """
 They stand before the noun or behind the verb. Options come before the environment, the environment before a context, a
@@ -114,6 +136,18 @@ def configuration_reference() -> str:
         parts += [f"## {title}\n", *([f"{lead}\n"] if lead else []), _settings_table(keys)]
     parts += ["## Accepted without effect\n", "These settings of Java's worker mean nothing here:\n"]
     parts.append("".join(f"- `{name}`\n" for name in sorted(WITHOUT_EFFECT)))
+    return "\n".join(parts)
+
+
+def connectors_reference() -> str:
+    """docs/connectors.md."""
+    from kconnect.plugins import PluginRegistry
+
+    registry = PluginRegistry.load(tells_skipped=False)
+    parts = [_CONNECTORS_HEAD]
+    for name, lead in _CONNECTORS.items():
+        table = registry.connector_class(name)().config()
+        parts += [f"## {name}\n", f"{lead}\n", _settings_table(_keys(table, table.names()))]
     return "\n".join(parts)
 
 
@@ -241,7 +275,8 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    write_text(configuration_reference() if "--configuration" in arguments else cli_reference())
+    made = {"--configuration": configuration_reference, "--connectors": connectors_reference}
+    write_text(next((made[option] for option in arguments if option in made), cli_reference)())
 
 
 if __name__ == "__main__":

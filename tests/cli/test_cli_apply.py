@@ -270,7 +270,7 @@ def test_an_edit_of_what_changed_meanwhile_is_a_conflict(connect, herder, editor
     editor(f"sed -i s/topic=t/topic=x/ \"$2\"; {sys.executable} -c '{program}' config set orders file=/y --url {url}")
     code, _, err = connect("config", "edit", "orders")
     assert code == 4
-    assert "was changed by somebody else meanwhile" in err
+    assert "was changed by someone else in the meantime" in err
     assert herder.known["orders"].config["topic"] == "t"
     for kept in tmp_path.glob("kconnect-orders-*"):
         kept.unlink()

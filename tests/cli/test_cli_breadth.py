@@ -360,6 +360,23 @@ def test_an_error_says_where_the_url_comes_from_that_it_is_about(connect, monkey
     connect("contexts", "remove", "prod")
 
 
+def test_plugins_are_shown_as_installed_here_when_no_worker_answers(connect, monkeypatch):
+    away = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("KCONNECT_URL", away)
+    code, out, err = connect("plugins", "show", "SqlSink")
+    assert code == 0
+    assert err == f"Nobody answers at {away} (connection refused): this is what is installed here.\n"
+    rows = {line.split()[0]: line for line in out.splitlines()}
+    assert "required" in rows["connection.driver"]
+    assert "tasks.max" in rows
+    assert {"name", "type", "required", "default_value", "documentation"} <= set(
+        json.loads(connect("plugins", "show", "HttpJsonSource", "-o", "json")[1])[0]
+    )
+    assert "SqlSinkConnector" in connect("plugins", "list", "-o", "name")[1]
+    code, _, err = connect("plugins", "show", "SqlSnk")
+    assert (code, "Did you mean" in err) == (3, True)
+
+
 def test_both_passwords_of_a_context_are_read_from_stdin(connect, url, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret\n0pen\n"))
     both = ("--user", "ann", "--password-stdin", "--cert", "/etc/hosts", "--key-password-stdin")

@@ -1,4 +1,4 @@
-"""docs/cli.md and docs/configuration.md are what the commands and tables say now."""
+"""docs/cli.md, docs/configuration.md and docs/connectors.md are what the commands and tables say now."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typer.main import get_command
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect_cli.app import app
 from kconnect_cli.cluster import CLUSTER_OPTIONS
-from kconnect_cli.reference import cli_reference, configuration_reference
+from kconnect_cli.reference import cli_reference, configuration_reference, connectors_reference
 
 _DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
     ("name", "made", "option"),
-    [("cli.md", cli_reference, ""), ("configuration.md", configuration_reference, " --configuration")],
+    [
+        ("cli.md", cli_reference, ""),
+        ("configuration.md", configuration_reference, " --configuration"),
+        ("connectors.md", connectors_reference, " --connectors"),
+    ],
 )
 def test_the_reference_is_not_stale(name, made, option):
     assert (_DOCS / name).read_text(encoding="utf-8") == made(), (

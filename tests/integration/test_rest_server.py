@@ -57,7 +57,7 @@ def test_a_taken_port_is_one_sentence_with_host_port_and_setting(herder):
 
 def test_when_one_listener_fails_none_stays_bound(herder):
     port = free_port()
-    with pytest.raises(EnvironmentProblemError, match=r"192\.0\.2\.1 is no address of this machine"):
+    with pytest.raises(EnvironmentProblemError, match=r"192\.0\.2\.1 is not an address of this machine"):
         RestServer(herder, [f"http://127.0.0.1:{port}", "http://192.0.2.1:0"]).start()
     with socket.create_server(("127.0.0.1", port)):
         pass

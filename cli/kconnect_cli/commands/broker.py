@@ -62,7 +62,7 @@ def start(
         tell_preparation(session, broker)
         if detach:
             broker.detach()
-            session.say(f"It runs on; stop it with: connect broker stop{f' --data {data}' if data else ''}")
+            session.say(f"It keeps running; stop it with: connect broker stop{f' --data {data}' if data else ''}")
             return
         session.say("Ctrl-C stops it.")
         _run(session, broker)
@@ -135,10 +135,10 @@ def _run(session: CliSession, broker: DevBroker) -> None:
     if code not in (0, _STOPPED_BY_SIGTERM):
         tail = "\n".join(f"  {line}" for line in broker.folder.log_tail())
         raise EnvironmentProblemError(
-            f"The broker ended by itself (exit code {code}); its last words:\n{tail}",
+            f"The broker exited unexpectedly (exit code {code}); its last lines of output:\n{tail}",
             hint=f"The whole log is in {broker.folder.log}.",
         )
-    session.say("The broker was stopped from elsewhere.")
+    session.say("The broker was stopped by another command.")
 
 
 def _show(session: CliSession, found: BrokerStatus) -> None:

@@ -117,7 +117,7 @@ def _replace(session: CliSession, change: Change) -> None:
         session.say("Nothing was changed.")
         return
     if dict(session.client.connector_config(change.name)) != dict(change.old or {}):
-        raise ConflictError(f"{change.name} was changed by somebody else meanwhile", hint="Edit it again.")
+        raise ConflictError(f"{change.name} was changed by someone else in the meantime", hint="Edit it again.")
     session.client.put_connector_config(change.name, change.new or {})
     session.say(f"updated {change.name}: {', '.join(change.keys)}")
 
@@ -125,7 +125,7 @@ def _replace(session: CliSession, change: Change) -> None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageProblem(f"{text} is no KEY=VALUE", hint="To take a setting away: connect config unset NAME KEY")
+        raise UsageProblem(f"{text} is not KEY=VALUE", hint="To take a setting away: connect config unset NAME KEY")
     return key.strip(), value
 
 

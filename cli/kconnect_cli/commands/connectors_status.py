@@ -103,7 +103,7 @@ def wait(
     """
     wished = state.upper()
     if wished not in (*STATES, "GONE"):
-        raise UsageProblem(f"--state {state} is no state", hint=f"It is one of {', '.join(STATES[:5])}, GONE.")
+        raise UsageProblem(f"Unknown state: {state}", hint=f"Valid values: {', '.join(STATES[:5])}, GONE.")
     selection = Selection.of(names, regexp, all_, False, None)
     deadline = time.monotonic() + seconds_of(timeout, "--timeout")
     if selection.names or selection.all:

@@ -62,7 +62,7 @@ def set_(
 ) -> None:
     """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
     if level.upper() not in _LEVELS:
-        raise UsageProblem(f"Unknown log level: {level}", hint=f"It is one of {', '.join(_LEVELS)}.")
+        raise UsageProblem(f"Unknown log level: {level}", hint=f"Valid values: {', '.join(_LEVELS)}.")
     if scope not in ("worker", "cluster"):
         raise UsageProblem(f"Unknown scope: {scope}. --scope takes worker or cluster")
     changed = session.client.set_logger(logger, level.upper(), scope=scope)

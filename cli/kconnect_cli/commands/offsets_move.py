@@ -122,7 +122,7 @@ def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> P
         return given
     if not cluster.is_given:
         raise UsageProblem(
-            "It is not said whose offsets are meant",
+            "No owner of the offsets was named",
             hint=f"Give {option} connect.offsets of a standalone worker, or --worker WORKER.properties of a cluster.",
         )
     return standalone_file(cluster.access())

@@ -33,7 +33,7 @@ def new(
     session.choose(None, None, verbose)
     if not _NAME.fullmatch(name):
         raise UsageProblem(
-            f"{name!r} is no name for a project.",
+            f"{name!r} is not a valid name for a project.",
             hint="Letters, digits and single dashes; a letter first: my-connector.",
         )
     target = folder or Path(name)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import NotFoundError, UnreachableError
 from kconnect.logs import HIDDEN, mask
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_rows, write_text
@@ -42,10 +42,14 @@ def list_(
     kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help=", ".join(_TYPES))] = None,
     all_: Annotated[bool, typer.Option("--all", help="Converters, transformations and predicates too.")] = False,
 ) -> None:
-    """List connectors, or all plugins, that the worker has."""
+    """List connectors, or all plugins, that the worker has; without a worker, those that are installed here."""
     if kind is not None and kind not in _TYPES:
-        raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"It is one of {', '.join(_TYPES)}.")
-    found = session.client.plugins(connectors_only=not all_ and kind in (None, "source", "sink"))
+        raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"Valid values: {', '.join(_TYPES)}.")
+    connectors_only = not all_ and kind in (None, "source", "sink")
+    try:
+        found = session.client.plugins(connectors_only=connectors_only)
+    except UnreachableError as err:
+        found = _told_local(session, err, all_types=not connectors_only)
     rows = [row for row in found if kind in (None, row["type"])]
     write_rows(rows, _PLUGINS, session.output, name="class")
 
@@ -58,12 +62,8 @@ def show(
         str | None, typer.Option("--version", metavar="VERSION", help="A version, or a range of versions.")
     ] = None,
 ) -> None:
-    """Show the settings of a plugin: type, default, importance, what each does."""
-    try:
-        table = session.client.plugin_config(plugin, version)
-    except NotFoundError as err:
-        err.hint = _alike(plugin, session.client.plugins(connectors_only=False)) or err.hint
-        raise
+    """Show the settings of a plugin: type, default, importance, what each does; without a worker, as installed here."""
+    table = _settings_of(session, plugin, version)
     if session.output is Format.TABLE:
         write_text(table_text(_SETTINGS, table))
     else:
@@ -102,6 +102,31 @@ def validate(
         _write(problems, session.output)
     if problems:
         raise typer.Exit(FAILED)
+
+
+def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
+    try:
+        return session.client.plugin_config(plugin, version)
+    except NotFoundError as err:
+        err.hint = _alike(plugin, session.client.plugins(connectors_only=False)) or err.hint
+        raise
+    except UnreachableError as err:
+        known = _told_local(session, err, all_types=True)
+    from kconnect_cli.local_plugins import local_settings
+
+    try:
+        return local_settings(plugin, version)
+    except NotFoundError as err:
+        err.hint = _alike(plugin, known) or err.hint
+        raise
+
+
+def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
+    """What is installed here, and the word that it is that."""
+    from kconnect_cli.local_plugins import local_plugins
+
+    session.say(f"{why}: this is what is installed here.")
+    return [row for row in local_plugins() if all_types or row["type"] in ("source", "sink")]
 
 
 def _write(problems: Sequence[Row], form: Format) -> None:

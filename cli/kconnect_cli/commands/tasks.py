@@ -137,6 +137,6 @@ def _page(row: Row) -> str:
 def _whole(text: str) -> int:
     if not text.isdecimal():
         raise UsageProblem(
-            f"{text} is no number of a task", hint="connect tasks restart NAME 0 1; names go with --regexp."
+            f"{text} is not a task number", hint="connect tasks restart NAME 0 1; names go with --regexp."
         )
     return int(text)

@@ -69,7 +69,7 @@ def _get(
     try:
         wanted = bytes_of(key)
     except ValueError as err:
-        raise UsageProblem(f"{key} is no Base64: {err}") from err
+        raise UsageProblem(f"{key} is not Base64: {err}") from err
     access = cluster.access()
     topic = access.topic(which)
     with signals_raise(), ClusterReader(access) as reader:

@@ -228,7 +228,7 @@ def _records(raw: bytes, where: str) -> Iterator[InputRecord]:
     """Objects, one a line or in one array; what `connect try SOURCE -o json` prints is taken too."""
     for number, item in enumerate(_objects(raw, where), 1):
         if not isinstance(item, dict):
-            raise ConfigError(f"Record {number} of {where} is no JSON object")
+            raise ConfigError(f"Record {number} of {where} is not a JSON object")
         stages = item.get("stages")
         if isinstance(stages, list):
             item = next((view["record"] for view in stages if view.get("stage") == "bytes"), None)

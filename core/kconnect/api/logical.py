@@ -60,7 +60,7 @@ class Decimal:
         """Digits behind the point of a value. Errors: DataError for NaN and infinities."""
         exponent = value.as_tuple().exponent
         if not isinstance(exponent, int):
-            raise DataError(f"{value} is no decimal number: NaN and infinities have no Decimal schema")
+            raise DataError(f"{value} is not a decimal number: NaN and infinities have no Decimal schema")
         return -exponent
 
     @staticmethod

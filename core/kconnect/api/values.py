@@ -142,7 +142,7 @@ def convert_to_double(schema: Schema | None, value: Any) -> float | None:
 def convert_to_string(schema: Schema | None, value: Any) -> str | None:
     """The value as text that `parse_string` reads back: lists and maps JSON-like, bytes as base64.
 
-    `schema` tells single from double precision. Errors: DataError for an object that is no Connect value.
+    `schema` tells single from double precision. Errors: DataError for an object that is not a Connect value.
     """
     return None if value is None else text_of(value, schema)
 
@@ -276,7 +276,7 @@ def _decimal(text: str) -> decimal.Decimal:
     from kconnect.api.values_parser import NUMBER
 
     if NUMBER.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no decimal number")
+        raise ValueError(f"{text!r} is not a decimal number")
     return decimal.Decimal(text)
 
 

@@ -22,7 +22,7 @@ _MILLIS_PER_DAY = 24 * 60 * 60 * 1000
 def text_of(value: Any, schema: Schema | None = None, *, embedded: bool = False) -> str:
     """The text of a value; text and bytes inside lists and maps are quoted. The schema tells FLOAT32 from FLOAT64.
 
-    Errors: DataError for an object that is no Connect value. Source: Values.append.
+    Errors: DataError for an object that is not a Connect value. Source: Values.append.
     """
     if value is None:
         return "null"

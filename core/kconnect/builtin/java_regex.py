@@ -53,7 +53,7 @@ def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
 
 
 class RegexValidator:
-    """Refuses what is no Java regular expression, or one we cannot run.
+    """Refuses what is not a Java regular expression, or one we cannot run.
 
     Source: o.a.k.connect.transforms.util.RegexValidator.
     """

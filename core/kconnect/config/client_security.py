@@ -157,7 +157,7 @@ def _login(entry: str) -> dict[str, Any]:
     }.get(kind)
     if names is None:
         raise ConfigError(
-            f"sasl.jaas.config names the login module {module}, which is not known here.",
+            f"sasl.jaas.config names the login module {module}, which is unknown here.",
             hint="use PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or Krb5LoginModule",
         )
     found = {names[option]: value for option, value in options.items() if option in names}

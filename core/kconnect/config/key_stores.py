@@ -124,7 +124,7 @@ def _read(location: str, password: str | None, key_password: str | None, group: 
             hint=f"Correct {setting}; `keytool -list -keystore {location}` tries a password.",
         ) from None
     raise ConfigError(
-        f"{group}location={location} is no key store: neither PEM, PKCS12 nor JKS.",
+        f"{group}location={location} is not a key store: neither PEM, PKCS12 nor JKS.",
         hint="Is it a certificate in DER form? Make PEM of it: openssl x509 -inform der -in FILE -out FILE.pem",
     )
 
@@ -138,7 +138,7 @@ def _read_pem(data: bytes, password: str | None, source: _Source) -> KeyStore:
         key = _pem_key(data, password)
     except (ValueError, TypeError) as err:
         why = f"; {source.key_password} may be wrong or missing" if b"PRIVATE KEY" in data else ""
-        raise ConfigError(f"{source.setting}: {source.text} is no PEM that can be read{why}.") from err
+        raise ConfigError(f"{source.setting}: {source.text} is not readable PEM{why}.") from err
     if key is None:
         return KeyStore(None, (), tuple(_pem(certificate) for certificate in certificates))
     return _with_chain(key, certificates, source)

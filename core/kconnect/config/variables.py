@@ -118,7 +118,7 @@ class Variables:
         if provider is None:
             if name in _USUAL_NAMES:
                 log.warning(
-                    "%s in %s of %s is left as it is: config.providers of the worker does not name %s",
+                    "%s in %s of %s stays as it is: config.providers of the worker does not name %s",
                     reference,
                     key,
                     of,
@@ -194,7 +194,7 @@ def _python_class(class_name: str, prefix: str) -> type[ConfigProvider]:
         why = ""
     if not (isinstance(found, type) and issubclass(found, ConfigProvider)):
         raise ConfigError(
-            f"{prefix}.class={class_name} is no config provider{why}",
+            f"{prefix}.class={class_name} is not a config provider{why}",
             hint="There are FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider; a Python class is "
             "named as package.module.Class and extends kconnect.api.ConfigProvider.",
         )

@@ -244,7 +244,7 @@ class DevBroker:
                 probe.bind((_HOST, self.port))
                 return
             except OverflowError as err:
-                raise EnvironmentProblemError(f"{self.port} is no port: use 1 to 65535.") from err
+                raise EnvironmentProblemError(f"{self.port} is not a port: use 1 to 65535.") from err
             except PermissionError as err:
                 raise EnvironmentProblemError(
                     f"Port {self.port} may not be used by this user.", hint="Choose a port above 1023 with --port."
@@ -352,7 +352,8 @@ class DevBroker:
             if process.poll() is not None:
                 tail = "\n".join(f"  {line}" for line in self.folder.log_tail())
                 raise EnvironmentProblemError(
-                    f"The broker ended while it started (exit code {process.returncode}); its last words:\n{tail}",
+                    f"The broker exited while it started (exit code {process.returncode}); "
+                    f"its last lines of output:\n{tail}",
                     hint=f"The whole log is in {self.folder.log}.",
                 )
             answer = ask_broker(_HOST, self.port, timeout_s=1.0)

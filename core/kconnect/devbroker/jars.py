@@ -277,7 +277,7 @@ def _make_lock(target: Path) -> None:
                 inputs, transitive = context.resolver.resolve([context.create_dependency(root) for root in group])
                 for dependency in [*inputs, *transitive]:
                     if dependency.type != "jar" or dependency.classifier:
-                        raise ConnectError(f"{dependency} is no plain jar: the lock has no form for it")
+                        raise ConnectError(f"{dependency} is not a plain jar: the lock has no form for it")
                     key = f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}"
                     if key not in artifacts and dependency.artifactId in {known.split(":")[1] for known in artifacts}:
                         continue  # the log binding wants another version: Kafka's own choice stands

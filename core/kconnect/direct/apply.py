@@ -134,7 +134,7 @@ def apply_plan(
         except ConnectError as error:
             if count:
                 error.args = (f"{error}; {count} of {counted(len(plan.edits), 'record')} written before it",)
-                error.hint = error.hint or "Run the command again: it goes on from what stands."
+                error.hint = error.hint or "Run the command again: it continues from what has been written."
             raise
         written = writers.read_back()
     return Applied(tuple(written), tuple(group.group for group in plan.groups), overridden, tuple(writers.meanwhile))

@@ -156,7 +156,7 @@ def read_archive(document: object) -> Archive:
     """What a document says. Errors: BadRequestError that names the place; another format or version is refused."""
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise BadRequestError(
-            f'This is no export of a cluster: "format" is not "{FORMAT}"',
+            f'This is not an export of a cluster: "format" is not "{FORMAT}"',
             hint="`connect topics export FILE` writes what is taken.",
         )
     version = document.get("version")

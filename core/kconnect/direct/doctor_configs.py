@@ -75,7 +75,7 @@ def _unreadable(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
 def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Finding:
     name = connector_of(InternalTopic.CONFIG, record.key)
     repair = delete_command(InternalTopic.CONFIG, [record])
-    hint = "Workers go on as if it were not there."
+    hint = "Workers ignore it."
     if name is not None and name in configs.snapshot.configs and (record.key or b"").startswith(_RESTORED):
         as_it_is = max(configs.snapshot.offset - 1, record.offset)
         repair = ("connect", "topics", "config", "restore", name, "--at", str(as_it_is))

@@ -247,8 +247,8 @@ class ClusterReader:
         other = kind_of(key)
         looks = f"; it looks like a topic of Connect's, with setting {other.setting}" if other is not None else ""
         raise DataError(
-            f"Topic {name!r} is no {which} topic of a Connect cluster: none of its {seen.records} records has a key "
-            f"that stands there, the first one is {(key or b'')[:100]!r}{looks}",
+            f"Topic {name!r} is not the {which} topic of a Connect cluster: none of its {seen.records} records has a "
+            f"key that is found there, the first one is {(key or b'')[:100]!r}{looks}",
             hint=hint_of_topics(self._access, which, self.admin, name),
         )
 

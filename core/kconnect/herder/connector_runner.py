@@ -54,7 +54,7 @@ class ConnectorRunner:
             if self._closed:
                 raise ConnectError(f"Connector {self._name} is shut down")
             if self._overdue is not None and not self._overdue[1].done():
-                raise TimedOutError(f"{self._overdue[0]} has still not returned: {what} cannot be done")
+                raise TimedOutError(f"{self._overdue[0]} has still not returned, so {what} is impossible")
             self._overdue = None
             if self._thread is None:
                 context = contextvars.copy_context()

@@ -89,7 +89,7 @@ class RequestSignature:
     def of(cls, headers: Mapping[str, str], body: bytes) -> RequestSignature | None:
         """The signature in these headers, named in lower case; None when one of the two is missing.
 
-        Errors: BadRequestError for an algorithm that nobody knows, and for what is no base64.
+        Errors: BadRequestError for an algorithm that nobody knows, and for what is not base64.
         """
         algorithm, encoded = headers.get(ALGORITHM_HEADER.lower()), headers.get(SIGNATURE_HEADER.lower())
         if algorithm is None or encoded is None:
@@ -136,4 +136,4 @@ def _decoded(encoded: str) -> bytes:
     try:
         return base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)
     except binascii.Error as err:
-        raise BadRequestError(f"{SIGNATURE_HEADER} is no base64: {err}") from None
+        raise BadRequestError(f"{SIGNATURE_HEADER} is not base64: {err}") from None

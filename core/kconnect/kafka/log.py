@@ -229,7 +229,7 @@ class CompactedLog:
                 self._read_batch(reader, on_record)
             except Exception as error:  # the thread's top: rights may be given back, a broker repaired
                 trace = None if isinstance(error, ConnectError) else error
-                log.error("Topic %s cannot be tailed, trying again: %s", self.topic, error, exc_info=trace)
+                log.error("Topic %s cannot be tailed, will be retried: %s", self.topic, error, exc_info=trace)
                 self._stop.wait(_AFTER_ERROR_S)
 
     def _replace(self, stalled: LogReader) -> LogReader:

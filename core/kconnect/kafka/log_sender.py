@@ -108,7 +108,7 @@ class LogSender:
             try:
                 self._client.poll(_SERVE_S)
             except Exception:  # the thread's top; an idempotent producer can break down for good
-                log.exception("Acknowledgements of topic %s cannot be had, trying again", self._topic)
+                log.exception("Acknowledgements of topic %s cannot be read, retrying", self._topic)
                 self._stop.wait(1.0)
 
     def _refusal(self, error: KafkaError) -> ConnectError:

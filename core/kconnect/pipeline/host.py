@@ -67,7 +67,7 @@ class TaskHost:
         """
         with self._lock:
             if self._closed:
-                raise ConnectError(f"Task {spec.id} cannot start: this host is closed")
+                raise ConnectError(f"Task {spec.id} cannot start: the slot is shutting down")
             earlier = self._tasks.get(spec.id)
             task = self._tasks[spec.id] = TaskThread(spec, self._ports)
             if earlier is not None and not earlier.join(0):

@@ -48,7 +48,7 @@ class TaskHooks:
             getattr(self._task, name)(*args)
         except Exception:  # the plugin's; Java logs it and goes on
             with self._control.in_stage(name):
-                log.exception("%s.%s() failed; the task goes on", type(self._task).__name__, name)
+                log.exception("%s.%s() failed; the task continues", type(self._task).__name__, name)
         finally:
             self._control.health.call = None
 

@@ -79,7 +79,7 @@ class TopicCreation:
             except (TimedOutError, UnreachableError, RetriableError) as error:
                 if not is_told:
                     with self._control.in_stage("topics"):
-                        log.warning("Topic '%s' cannot be looked for yet, it is tried again: %s", topic, error)
+                        log.warning("Topic '%s' cannot be looked for yet, it will be retried: %s", topic, error)
                 is_told = True
                 self._control.wait(_RETRY_S)
             else:

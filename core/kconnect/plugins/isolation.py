@@ -96,14 +96,14 @@ def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
         if element.suffix in (".jar", ".zip"):
             log.log(info, "plugin.path: %s is a Java archive and is skipped; Python plugins are folders.", element)
         else:
-            log.log(warning, "plugin.path: %s is no folder and is skipped.", element)
+            log.log(warning, "plugin.path: %s is not a folder; skipped.", element)
         return []
     try:
         children = sorted(child for child in element.iterdir() if not child.name.startswith((".", "__pycache__")))
         roots = [root for child in children if child.is_dir() and (root := _root_of(child)) is not None]
         archives = list(element.rglob("*.jar")) if tells_skipped else []
     except OSError as err:
-        log.log(warning, "plugin.path: %s cannot be read and is skipped: %s", element, err)
+        log.log(warning, "plugin.path: %s cannot be read, skipped: %s", element, err)
         return []
     loose = tuple(child.stem for child in children if child.is_file() and _is_module(child))
     if loose:
@@ -162,7 +162,7 @@ def _imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
-        log.warning("plugin.path: module %s cannot be imported and is skipped: %r", name, err)
+        log.warning("plugin.path: module %s cannot be imported, skipped: %r", name, err)
         return None
 
 

@@ -150,7 +150,7 @@ class Endpoint:
 
 
 def _refuse_constant(text: str) -> None:
-    raise BadRequestError(f"The body is not JSON: {text} is no JSON value")
+    raise BadRequestError(f"The body is not JSON: {text} is not a JSON value")
 
 
 def _kind(value: object) -> str:

@@ -77,7 +77,7 @@ def load_login(file: str, setting: str) -> Login:
     except (OSError, UnicodeDecodeError) as err:
         raise ConfigError(f"{setting}={file} cannot be read: {err}.") from err
     except ValueError as err:
-        raise ConfigError(f"{setting}={file} is no JAAS file: {err}.", hint=_EXAMPLE) from None
+        raise ConfigError(f"{setting}={file} is not a JAAS file: {err}.", hint=_EXAMPLE) from None
     modules = entries.get(ENTRY) or entries.get(_FALLBACK)
     if not modules:
         raise ConfigError(f"{setting}={file} has no entry {ENTRY}, which REST needs.", hint=_EXAMPLE)

@@ -112,7 +112,7 @@ def _advertised(scheme: str | None, bound: Sequence[BoundListener]) -> BoundList
     for listener in bound:
         if listener.scheme == scheme.strip().lower():
             return listener
-    raise ConfigError.invalid("rest.advertised.listener", scheme, "there is no such listener in `listeners`")
+    raise ConfigError.invalid("rest.advertised.listener", scheme, "`listeners` has no such listener")
 
 
 def _parse(listener: str, setting: str) -> tuple[str, str, int]:
@@ -152,7 +152,7 @@ def _explained(setting: str, listener: str, host: str, port: int) -> Iterator[No
         elif err.errno == errno.EACCES:
             why, hint = "this user may not use it", "Choose a port above 1023"
         elif isinstance(err, socket.gaierror) or err.errno == errno.EADDRNOTAVAIL:
-            why, hint = f"{host} is no address of this machine", "Name one that is, or none for all: http://:8083"
+            why, hint = f"{host} is not an address of this machine", "Name one that is, or none for all: http://:8083"
         else:
             why, hint = os.strerror(err.errno) if err.errno else str(err), "Choose another address"
         raise EnvironmentProblemError(

@@ -209,9 +209,9 @@ class SlotPool:
             if has_failed:
                 self._failed_starts[slot] = (times + 1, problem or "")
         if has_failed and times + 1 == _HOPELESS_AFTER:
-            log.error("Slot %d cannot start, it is tried again and again: %s", slot, problem)
+            log.error("Slot %d cannot start and will be retried: %s", slot, problem)
         elif has_failed and problem != told:
-            log.warning("Slot %d did not start, it is tried again: %s", slot, problem)
+            log.warning("Slot %d did not start, it will be retried: %s", slot, problem)
         pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
         return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
 

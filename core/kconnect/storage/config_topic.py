@@ -304,7 +304,7 @@ def _target_state(name: str, value: dict[str, Any] | None) -> ConfigRecord:
     if not isinstance(found, str):
         raise _WrongError(f"'state' is {_kind_of(found)}, not text")
     if found not in TargetState.__members__:
-        raise _WrongError(f"there is no state {found!r}")
+        raise _WrongError(f"unknown state {found!r}")
     return TargetStateSet(name, TargetState(found))
 
 

@@ -60,7 +60,7 @@ def offset_entries(document: object) -> dict[bytes, bytes | None]:
     seen: dict[str | bytes, str] = {}
     for connector, body in document.items():
         if not isinstance(connector, str) or not connector:
-            raise BadRequestError(f"{connector!r} is no name of a connector")
+            raise BadRequestError(f"{connector!r} is not a name of a connector")
         try:
             offsets = offsets_from_json(body)
         except BadRequestError as err:

@@ -46,7 +46,7 @@ def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
 
 
 def decode_value(value: bytes | None) -> dict[str, Any] | None:
-    """The offset of a value, None for a tombstone. Errors: DataError when it is no JSON object."""
+    """The offset of a value, None for a tombstone. Errors: DataError when it is not a JSON object."""
     if value is None:
         return None
     try:

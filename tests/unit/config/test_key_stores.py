@@ -78,7 +78,7 @@ def test_key_and_chain_may_stand_in_the_settings_themselves(authority):
         ("server.p12", None, None, r"^listeners\.https\.ssl\.keystore\.password does not open"),
         ("server.jceks", "wr0ng", None, "JCEKS"),
         ("trust.jks", "store-pass", None, "holds no private key"),
-        ("README.md", None, None, "is no key store"),
+        ("README.md", None, None, "is not a key store"),
         ("none", None, None, "No such file"),
     ],
 )

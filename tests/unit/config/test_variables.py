@@ -66,7 +66,7 @@ def test_a_usual_provider_that_the_worker_does_not_name_is_warned_about(caplog: 
     assert Variables().resolve({"password": "${file:/x:y}"}, "connector c").values == {"password": "${file:/x:y}"}
 
     assert caplog.messages == [
-        "${file:/x:y} in password of connector c is left as it is: config.providers of the worker does not name file"
+        "${file:/x:y} in password of connector c stays as it is: config.providers of the worker does not name file"
     ]
 
 
@@ -127,7 +127,8 @@ def test_the_shortest_ttl_counts(folder: Path) -> None:
         ({"config.providers": "x"}, "config.providers names x, but config.providers.x.class is missing."),
         (
             {"config.providers": "x", "config.providers.x.class": "no.such.Provider"},
-            "The config provider x cannot be set up: config.providers.x.class=no.such.Provider is no config provider",
+            "The config provider x cannot be set up: config.providers.x.class=no.such.Provider is not a config "
+            "provider",
         ),
         (
             {"config.providers": "x", "config.providers.x.class": "kconnect.errors.ConfigError"},

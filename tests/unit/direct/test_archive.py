@@ -80,7 +80,7 @@ def test_a_file_that_says_nothing_of_offsets_leaves_those_that_are_there(has_off
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"format": "other"}, "no export"),
+        ({"format": "other"}, "not an export"),
         ({"version": 2}, "version 2"),
         ({"version": True}, "version True"),
         ({"more": 1}, 'unknown field "more"'),

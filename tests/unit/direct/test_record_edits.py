@@ -32,7 +32,7 @@ C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # no
         (C, "connector-a", b"{", "not JSON"),
         (C, "connector-a", b"NaN", "not JSON"),
         (C, "task-a", b'{"properties":{}}', "number of a task"),
-        (C, "target-state-a", b'{"state":"GONE"}', "no state"),
+        (C, "target-state-a", b'{"state":"GONE"}', "unknown state"),
         (C, "nonsense", b"{}", "none of a config topic"),
         (S, "status-task-a", b"{}", "number of a task"),
         (S, "status-connector-a", b'{"state":"RUNNING"}', "generation"),

@@ -98,7 +98,7 @@ def test_without_a_key_nothing_can_be_checked_yet():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("***", "Illegal base64 character 2a"), ("AA AA", "Illegal base64 character 20"), ("A", "is no base64")],
+    [("***", "Illegal base64 character 2a"), ("AA AA", "Illegal base64 character 20"), ("A", "is not base64")],
 )
 def test_a_signature_that_is_no_base64_is_a_bad_request(text, said):
     with pytest.raises(BadRequestError, match=said):

@@ -275,7 +275,7 @@ def test_a_module_that_raises_does_not_hide_the_others(tmp_path: Path, caplog: p
     (tmp_path / "p" / "kc_bad.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "p" / "kc_good.py").write_text(CONNECTOR.format(name="Good"))
     assert PluginRegistry.load(str(tmp_path)).connector_class("Good").__name__ == "Good"
-    assert "module kc_bad cannot be imported and is skipped: SystemExit(3)" in caplog.text
+    assert "module kc_bad cannot be imported, skipped: SystemExit(3)" in caplog.text
 
 
 @pytest.mark.usefixtures("clean_imports")
@@ -304,7 +304,7 @@ def test_java_folders_are_skipped_with_one_line_each(tmp_path: Path, caplog: pyt
     assert [record.getMessage() for record in caplog.records] == [
         f"plugin.path: {tmp_path} holds 2 Java archives, which are skipped.",
         f"plugin.path: {jars / 'a.jar'} is a Java archive and is skipped; Python plugins are folders.",
-        f"plugin.path: {tmp_path / 'missing'} is no folder and is skipped.",
+        f"plugin.path: {tmp_path / 'missing'} is not a folder; skipped.",
     ]
 
 

@@ -76,7 +76,7 @@ def test_initial_state_is_taken(rest, state, expected):
         (b'"x"', "The body is a text; expected"),
         (b'{"name": "a",', "The body is not JSON: "),
         (b"not json", "The body is not JSON: Expecting value at line 1, column 1"),
-        (b'{"name": NaN}', "The body is not JSON: NaN is no JSON value"),
+        (b'{"name": NaN}', "The body is not JSON: NaN is not a JSON value"),
         (b"\xff\xfe", "The body is not UTF-8 text"),
         (b"[" * 2000, "The body is nested too deeply"),
         (b"{}", '"config" is missing'),

@@ -47,7 +47,7 @@ def test_https_is_advertised_when_asked_for_or_when_there_is_nothing_else():
     assert advertised_address({}, [https]) == ("b", 2)
 
 
-@pytest.mark.parametrize(("scheme", "why"), [("ftp", "must be either"), ("https", "there is no such listener")])
+@pytest.mark.parametrize(("scheme", "why"), [("ftp", "must be either"), ("https", "`listeners` has no such listener")])
 def test_an_advertised_listener_that_is_not_there_is_refused(scheme, why):
     with pytest.raises(ConfigError, match=rf"rest\.advertised\.listener: .*{why}"):
         advertised_address({"rest.advertised.listener": scheme}, [BoundListener("http", "a", 1)])

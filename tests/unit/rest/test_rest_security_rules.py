@@ -87,7 +87,7 @@ def test_users_are_read_from_the_file_that_the_entry_names(tmp_path):
         (f"KafkaConnect {{ {MODULE} required; }};", "has no option `file`"),
         ("KafkaConnect { com.sun.LdapLoginModule required; };", "a Java class that cannot run here"),
         ('KafkaClient { x.PlainLoginModule required password="s3cret"; };', "has no entry KafkaConnect"),
-        ('KafkaConnect { x.Y required password="s3cret"', "is no JAAS file: it ends too early"),
+        ('KafkaConnect { x.Y required password="s3cret"', "is not a JAAS file: it ends too early"),
     ],
 )
 def test_a_login_that_would_admit_all_or_none_is_refused_without_its_passwords(tmp_path, jaas, message):

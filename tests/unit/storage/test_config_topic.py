@@ -181,7 +181,7 @@ def test_a_target_state_without_a_usable_v2_is_the_old_one(value, state):
         ("commit-c", '{"tasks":-1}', "'tasks' is -1, not a number of tasks"),
         ("tasks-fencing-c", '{"tasks":1}', "'task-count' is missing or null, not a whole number"),
         ("target-state-c", "{}", "'state' is missing or null, not text"),
-        ("target-state-c", '{"state":"PAUSED","state.v2":"FROZEN"}', "there is no state 'FROZEN'"),
+        ("target-state-c", '{"state":"PAUSED","state.v2":"FROZEN"}', "unknown state 'FROZEN'"),
         ("restart-connector-c", "7", "the value is a number, not an object"),
         ("session-key", "{}", "'key' is missing or null, not text"),
         ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}', "'key' is not Base64"),

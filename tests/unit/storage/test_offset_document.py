@@ -80,7 +80,7 @@ def test_what_can_not_stand_in_a_document_is_named(key, value, sentence):
         ([], "Expected a JSON object"),
         (None, "Expected a JSON object"),
         ({"c": []}, "Connector c: Expected a JSON object"),
-        ({"": {"offsets": []}}, "'' is no name of a connector"),
+        ({"": {"offsets": []}}, "'' is not a name of a connector"),
         ({"c": {"offsets": [1]}}, r"Connector c: offsets\[0\] must be an object"),
         ({"c": {"offsets": [{"offset": {}}]}}, r"Connector c: offsets\[0\]: the partition"),
         (

@@ -149,7 +149,10 @@ class _Watcher:
                 try:
                     changed()
                 except Exception:  # one task's trouble, such as its end meanwhile; the others are told all the same
-                    log.warning("A source was not told that its file changed; it looks by itself soon", exc_info=True)
+                    log.warning(
+                        "A source missed the notification that its file changed; it will check again soon",
+                        exc_info=True,
+                    )
             time.sleep(_REST_S)
 
     def _called_for(self, events: bytes) -> set[Callable[[], None]]:

@@ -276,7 +276,7 @@ def _headers(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, s
     }
     for name, value in found.items():
         if not name or any(sign in name + value for sign in "\r\n"):
-            raise ConfigError(f"{HEADER_PREFIX}{name} is no header: a name and a value of one line are needed")
+            raise ConfigError(f"{HEADER_PREFIX}{name} is not a header: a name and a value of one line are needed")
     if config["auth.type"] == "bearer":
         if config["auth.token"] is None:
             raise ConfigError("auth.type=bearer needs auth.token")

@@ -98,7 +98,7 @@ def _cells(value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any,
         return {field.name: (_plain(value.get(field)), kind_of_schema(field.schema)) for field in fields}
     if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
         return {str(name): (_plain(item), kind_of_value(item)) for name, item in value.items()}
-    raise DataError(f"The {part} is no Struct and no map, but {type(value).__name__}: it has no columns")
+    raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
 
 def _plain(value: Any) -> Any:

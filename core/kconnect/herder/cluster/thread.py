@@ -92,10 +92,10 @@ class HerderThread:
                 self._take_all(performer)
             self._take_all(performer)
         except ConnectError as err:  # the group refuses this worker for good: no fault of ours to be traced
-            log.error("The worker cannot go on: %s", err)
+            log.error("The worker cannot continue: %s", err)
             self._on_crash(err)
         except Exception as err:  # top of the thread
-            log.exception("The herder's thread has ended: the worker cannot go on")
+            log.exception("The herder's thread has ended: the worker cannot continue")
             self._on_crash(err)
         finally:
             performer.close()

@@ -144,7 +144,7 @@ class BrokerConnection:
         self._socket.sendall(frame_of(request, version, self._correlation_id, self._client_id))
         (size,) = struct.unpack(">i", self._received(4, deadline))
         if not 4 <= size <= _MAX_ANSWER_BYTES:
-            raise Unanswered(f"{self._name}: what answers there is no Kafka broker, or its listener speaks TLS")
+            raise Unanswered(f"{self._name}: what answers there is not a Kafka broker, or its listener speaks TLS")
         correlation_id, answer = opened(request, version, self._received(size, deadline))
         if correlation_id != self._correlation_id:
             raise Unanswered(f"{self._name}: the answer is to another request")

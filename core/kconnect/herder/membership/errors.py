@@ -50,7 +50,7 @@ _NAMES: Final = {
 # Which errors end a herder: with none of these does the same request succeed later by itself.
 _FINAL: Final = {
     23: (
-        "group.id={group} is in use by a group that is none of Connect workers, such as a consumer group, or whose "
+        "group.id={group} is in use by a group of another kind, such as a consumer group, or whose "
         "workers share no protocol with this one.",
         "Choose another group.id for this Connect cluster, or give all its workers one connect.protocol.",
     ),

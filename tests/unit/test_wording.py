@@ -1,0 +1,59 @@
+"""What is said to people: one way to say each thing, wherever it is said."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import kconnect
+import kconnect_cli
+from kconnect.wording import counted
+
+# What stopped readers -> what is said instead; Java's own messages are as they are
+_INSTEAD = {
+    r"\bcan not\b(?! be supplied as the configuration value)": "cannot",
+    r"\b(is|are) not there\b": "does not exist",
+    r"\bis no (setting|level|type|state)\b": "Unknown setting: ..",
+    r"\bstands? in no\b": "does not record ..",
+    r"\bso already\b": "already up to date",
+    r"\b(is|are|was|were) left behind\b": "was abandoned",
+    r"\bmore like it\b": "repeated 2 times",
+    r"\bThere are the\b": "Available ..",
+    r"\{[^}]*\} (tasks|connectors|records)\b(?! of \{)": "counted(..)",
+}
+# Where a number before a word is no count of it, or is Java's own message
+_NOT_COUNTED = {"memory_config.py", "quickstart.py", "history.py", "reading.py", "health.py"}
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Place and text of every string but docstrings."""
+    for package in (kconnect, kconnect_cli):
+        root = Path(next(iter(package.__path__)))
+        for path in sorted(root.rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if id(node) in docs:
+                    continue
+                if isinstance(node, ast.JoinedStr):
+                    parts = (part.value if isinstance(part, ast.Constant) else "{..}" for part in node.values)
+                    yield f"{path.relative_to(root)}:{node.lineno}", "".join(str(part) for part in parts)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield f"{path.relative_to(root)}:{node.lineno}", node.value
+
+
+def test_no_message_has_words_that_made_readers_stop() -> None:
+    found = [
+        f"{place}: {text!r}: say {better!r}"
+        for place, text in messages()
+        for words, better in _INSTEAD.items()
+        if re.search(words, text) and Path(place.partition(":")[0]).name not in _NOT_COUNTED
+    ]
+    assert found == []
+
+
+def test_one_is_one_and_thousands_are_read_at_a_glance() -> None:
+    assert [counted(number, "task") for number in (0, 1, 2, 1006)] == ["0 tasks", "1 task", "2 tasks", "1,006 tasks"]
+    assert counted(2, "status", "statuses") == "2 statuses"
