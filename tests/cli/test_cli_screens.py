@@ -14,11 +14,12 @@ import pytest
 import tomli
 
 from kconnect.herder.health import Reason
-from kconnect.model import TargetState
+from kconnect.model import Condition, TargetState, TaskCondition, TaskId
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source
 from kit.pace import ended
 from kit.screen import Terminal
+from kit.waiting import eventually
 
 
 @pytest.fixture
@@ -123,6 +124,34 @@ def test_watch_without_a_terminal_prints_what_changed(home, url, herder):
         ]
         herder.set_target_state("lines", TargetState.PAUSED)
         assert process.stdout.readline().split(" ", 1)[1] == "lines PAUSED\n"
+        process.terminate()
+        assert ended(process, 10) == 143
+
+
+def test_watch_tells_when_a_task_does_not_get_on_and_not_each_attempt(home, url, herder):
+    def retrying(count):
+        since_ms = int(time.time() * 1000)
+        herder.conditions[TaskId("lines", 0)] = TaskCondition(Condition.RETRYING, since_ms, count, "no route")
+
+    command = [*connect_command(), "connectors", "status", "lines", "--watch", "--interval", "50ms", "--url", url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cli_env(home)) as process:
+        assert process.stdout is not None
+
+        def line() -> str:
+            return process.stdout.readline().split(" ", 1)[1]
+
+        assert [line(), line()] == ["lines RUNNING\n", "lines task 0 RUNNING\n"]
+        herder.conditions[TaskId("lines", 0)] = TaskCondition(Condition.HEALTHY, 0)  # no news
+        herder.calls.clear()
+        eventually(lambda: len([call for call in herder.calls if call[0] == "task_conditions"]) > 2, 10)
+        retrying(1)
+        assert line().startswith("lines task 0 RUNNING retrying: for ")
+        for count in range(2, 5):
+            retrying(count)
+            herder.calls.clear()
+            eventually(lambda: len([call for call in herder.calls if call[0] == "task_conditions"]) > 2, 10)
+        del herder.conditions[TaskId("lines", 0)]
+        assert line() == "lines task 0 RUNNING\n"
         process.terminate()
         assert ended(process, 10) == 143
 

@@ -26,11 +26,12 @@ _GROUP = "sick-pair"
 
 
 def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker: DevBroker, tmp_path: Path) -> None:
-    create_topic(broker.bootstrap, "moods")
+    create_topic(broker.bootstrap, _GROUP)
     mood = tmp_path / "mood"
     config = {
         "connector.class": "moody_connectors.MoodySource",
         "mood.file": str(mood),
+        "topic": _GROUP,
         "errors.retry.delay.max.ms": "300",
     }
     launcher = partial(ThreadLauncher, PluginRegistry.load(_PLUGINS))
