@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from kconnect.plain_words import log_words
 from kconnect.redaction import HIDDEN, redact
 
 __all__ = [
@@ -99,7 +100,7 @@ class LineFormatter(logging.Formatter):
             line += "\n" + self.formatException(record.exc_info)
         if record.stack_info:
             line += "\n" + self.formatStack(record.stack_info)
-        return redact(line)
+        return redact(log_words(line))
 
 
 def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:

@@ -245,7 +245,7 @@ def test_reset_of_several_goes_on_past_one_that_is_not_stopped(connect, two_with
 def test_reset_of_a_running_connector_says_how_to_stop_it(connect):
     code, _, err = connect("offsets", "reset", "orders", "--yes")
     assert code == 1
-    assert err.endswith("Hint: Stop it first: connect connectors stop NAME\n")
+    assert err.endswith("Hint: Stop it first: connect connectors stop orders\n")
 
 
 def test_reset_forgets_all_offsets(connect, herder):

@@ -169,7 +169,7 @@ def test_a_damaged_offsets_file_has_exit_code_3_and_stays_as_it_is(tmp_path, bro
     ("change", "told"),
     [
         ({"topic": None}, 'Missing required configuration "topic"'),
-        ({"connector.class": "no.Such"}, "Failed to find any class that implements Connector"),
+        ({"connector.class": "no.Such"}, "Unknown connector class: no.Such"),
         ({"tasks.max": "many"}, "Invalid value many for configuration tasks.max: Not a number of type INT"),
     ],
 )

@@ -16,9 +16,11 @@ from kconnect_cli.changes import Change, config_change
 from kconnect_cli.command_group import command_group
 from kconnect_cli.commands.connectors_apply import say_changes
 from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.failed_starts import cause_of_failed_start
 from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.session import CliSession, Name, with_session
+from kconnect_cli.setting_checks import Strict, check_settings
 
 app = command_group("Get, set, unset, edit settings of connectors.")
 
@@ -54,9 +56,9 @@ def get(
 
 @app.command("set")
 @with_session
-def set_(session: CliSession, name: Name, pairs: _Pairs, dry_run: _DryRun = False) -> None:
+def set_(session: CliSession, name: Name, pairs: _Pairs, dry_run: _DryRun = False, strict: Strict = False) -> None:
     """Set settings of a connector and leave the others: connect config set NAME topic=lines tasks.max=2."""
-    _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run)
+    _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run, strict)
 
 
 @app.command()
@@ -71,7 +73,7 @@ def unset(session: CliSession, name: Name, keys: _Keys, dry_run: _DryRun = False
 
 @app.command()
 @with_session
-def edit(session: CliSession, name: Name) -> None:
+def edit(session: CliSession, name: Name, strict: Strict = False) -> None:
     """Edit the settings of a connector in $VISUAL or $EDITOR, as a properties file.
 
     Secrets read [hidden] and stay what they are. When the worker refuses the new settings, your text is kept.
@@ -91,6 +93,7 @@ def edit(session: CliSession, name: Name) -> None:
     try:
         wished = unmasked(name, parse_properties(text, str(path)), config, str(path))
         change = Change(name, config, wished)
+        check_settings(session, {name: wished}, strict=strict, only=change.keys)
         _replace(session, change)
     except ConnectError as err:
         err.hint = f"{err.hint or ''} Your text is kept in {path}.".strip()
@@ -98,16 +101,21 @@ def edit(session: CliSession, name: Name) -> None:
     path.unlink()
 
 
-def _patch(session: CliSession, name: str, patch: Mapping[str, str | None], dry_run: bool) -> None:
+def _patch(
+    session: CliSession, name: str, patch: Mapping[str, str | None], dry_run: bool, strict: bool = False
+) -> None:
     config = session.on_connector(name, session.client.connector_config)
     change = config_change(name, config, patch)
     if change.action == "unchanged":
         session.say(f"unchanged {name}")
         return
+    if added := [key for key in change.keys if key in (change.new or {})]:
+        check_settings(session, {name: change.new or {}}, strict=strict, only=added)
     if dry_run:
         say_changes(session, [change])
         raise typer.Exit(FAILED)
-    session.on_connector(name, lambda name: session.client.patch_config(name, patch))
+    with cause_of_failed_start(session, name):
+        session.on_connector(name, lambda name: session.client.patch_config(name, patch))
     session.say(f"updated {name}: {', '.join(change.keys)}")
 
 
@@ -118,7 +126,8 @@ def _replace(session: CliSession, change: Change) -> None:
         return
     if dict(session.client.connector_config(change.name)) != dict(change.old or {}):
         raise ConflictError(f"{change.name} was changed by someone else in the meantime", hint="Edit it again.")
-    session.client.put_connector_config(change.name, change.new or {})
+    with cause_of_failed_start(session, change.name):
+        session.client.put_connector_config(change.name, change.new or {})
     session.say(f"updated {change.name}: {', '.join(change.keys)}")
 
 

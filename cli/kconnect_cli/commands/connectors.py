@@ -13,10 +13,12 @@ from kconnect_cli.commands.connectors_direct import change_directly
 from kconnect_cli.commands.connectors_status import as_known, status, wait
 from kconnect_cli.direct import DryRun, Force, refuse_without_direct, tell_who_lives, with_direct
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.failed_starts import cause_of_failed_start
 from kconnect_cli.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.selection import Selection, select_names, with_selection
 from kconnect_cli.session import CliSession, Name, Yes, with_session
+from kconnect_cli.setting_checks import Strict, check_settings
 from kconnect_cli.starting import start_told, tell_unassigned
 
 if TYPE_CHECKING:
@@ -94,17 +96,23 @@ def create(
         typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
     ] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
+    strict: Strict = False,
 ) -> None:
-    """Create connectors from files."""
+    """Create connectors from files. Settings that look misspelt are warned of."""
     from kconnect_cli.files import read_connector_file
 
     chosen = [*(files or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
-    for connector in [read_connector_file(path) for path in chosen]:
-        state = connector.initial_state
-        config = unmasked(connector.name, connector.config, None, str(connector.path))
-        info = session.client.create_connector(connector.name, config, initial_state=_initial_state_text(state))
+    connectors = [read_connector_file(path) for path in chosen]
+    configs = [unmasked(file.name, file.config, None, str(file.path)) for file in connectors]
+    check_settings(
+        session, {file.name: config for file, config in zip(connectors, configs, strict=True)}, strict=strict
+    )
+    for file, config in zip(connectors, configs, strict=True):
+        state = _initial_state_text(file.initial_state)
+        with cause_of_failed_start(session, file.name):
+            info = session.client.create_connector(file.name, config, initial_state=state)
         session.say(f"created {info.name}")
 
 

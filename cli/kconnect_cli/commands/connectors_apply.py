@@ -11,10 +11,12 @@ import typer
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect_cli.changes import Change, change_text, change_to_json, plan_changes
 from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.failed_starts import cause_of_failed_start
 from kconnect_cli.output import Format, is_coloured, write_object, write_text
 from kconnect_cli.secrets_shown import Masker
 from kconnect_cli.selection import checked_prefixes
 from kconnect_cli.session import CliSession, Yes, with_session
+from kconnect_cli.setting_checks import Strict, check_settings
 
 __all__ = ["apply", "say_changes"]
 
@@ -39,6 +41,7 @@ def apply(
             show_default=False,
         ),
     ] = None,
+    strict: Strict = False,
     yes: Yes = False,
 ) -> None:
     """Create and update connectors so that they match the files; what already matches stays as it is.
@@ -56,6 +59,8 @@ def apply(
     files = [file for path in chosen for file in read_connector_files(path)]
     live = {name: info.config for name, info in session.client.connector_infos().items()}
     changes = plan_changes(files, live, prune=mine)
+    written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
+    check_settings(session, written, strict=strict)
     if dry_run:
         say_changes(session, changes)
         if any(change.action != "unchanged" for change in changes):
@@ -123,13 +128,15 @@ def _one(session: CliSession, change: Change) -> None:
         state = change.file.initial_state if change.file else None
         # REST says RUNNING where the model says STARTED
         wished = None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))
-        client.create_connector(change.name, change.new, initial_state=wished)
+        with cause_of_failed_start(session, change.name):
+            client.create_connector(change.name, change.new, initial_state=wished)
         session.say(f"created {change.name}")
     elif change.new is None:
         client.delete_connector(change.name)
         session.say(f"deleted {change.name}")
     elif change.action == "update":
-        client.put_connector_config(change.name, change.new)
+        with cause_of_failed_start(session, change.name):
+            client.put_connector_config(change.name, change.new)
         session.say(f"updated {change.name}: {', '.join(change.keys)}")
     else:
         session.say(f"unchanged {change.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.secrets_shown import unmasked
 from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.setting_checks import known_settings, misspelt_text
 
 __all__ = ["list_", "show", "validate"]
 
@@ -76,6 +77,7 @@ def validate(
     paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR", help="Connector files; - reads stdin.")],
 ) -> None:
     """Ask the worker what is wrong with connector files; creates nothing. Exit code 1 when something is."""
+    from kconnect.config.misspelt import misspelt_settings
     from kconnect_cli.files import read_connector_files
 
     files = [file for path in paths for file in read_connector_files(path)]
@@ -89,8 +91,8 @@ def validate(
         config = unmasked(file.name, file.config, live.config if live else None, str(file.path))
         answer = session.client.validate(plugin, config)
         problems += _problems(file.name, answer)
-        for told in _unknown(config, answer):
-            session.say(f"{file.name}: {told}")
+        for key, meant in misspelt_settings(config, known_settings(answer)).items():
+            session.say(f"{file.name}: {misspelt_text(key, meant)}")
     if session.output is Format.TABLE:
         for name in dict.fromkeys(problem["connector"] for problem in problems):
             write_text(f"{name}\n")
@@ -139,18 +141,6 @@ def _write(problems: Sequence[Row], form: Format) -> None:
 def _problems(name: str, answer: Row) -> list[dict[str, Any]]:
     values = [info["value"] for info in answer["configs"] if info.get("value")]
     return [_problem(name, value["name"], value["value"], error) for value in values for error in value["errors"]]
-
-
-def _unknown(config: Mapping[str, str], answer: Row) -> Iterator[str]:
-    """Settings that no table of the worker has and that look like one that has: typing errors, most likely."""
-    from difflib import get_close_matches
-
-    from kconnect.config.worker_keys import OWN_OF_CONNECTORS
-
-    known = [*OWN_OF_CONNECTORS, *(info["value"]["name"] for info in answer["configs"] if info.get("value"))]
-    for key in config:
-        if key not in known and (near := get_close_matches(key, known, n=1, cutoff=0.8)):
-            yield f"Unknown setting: {key}. Did you mean {near[0]}?"
 
 
 def _problem(name: str, setting: str, value: object, error: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.exactly_once import is_distributed, is_exactly_once
+from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.version_range import VersionRange
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
@@ -158,20 +159,23 @@ class ConnectorValidator:
         )
 
     def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
-        """Tell once of each setting that neither Connect nor the connector lists: most of them are misspelled.
+        """Tell once of each setting that neither Connect nor the connector lists: most of them are misspelt.
 
-        A connector without any table may read what it likes. Differs: Java says nothing.
+        A connector without any table may read what it likes: of its settings only those are told that look misspelt.
+        Differs: Java says nothing.
         """
         known = {info.key.name for info in infos.configs if info.key is not None}
+        meant = misspelt_settings(props, known)
         own = known - SOURCE_CONFIG.config_keys.keys() - SINK_CONFIG.config_keys.keys()
-        if not any(not name.startswith(_PLUGIN_PREFIXES) for name in own):
-            return
+        has_table = any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
         name = props.get("name") or ""
         for key in props:
-            if key in known or key.startswith(_FREE_PREFIXES) or (name, key) in self.told:
+            is_told = key in meant or (has_table and not key.startswith(_FREE_PREFIXES))
+            if key in known or not is_told or (name, key) in self.told:
                 continue
             self.told.add((name, key))
-            log.warning("The setting %s of connector %s is not known to Connect or to its connector", key, name)
+            suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
+            log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 
     def _connector(self, name: str) -> Any:  # a Connector
         try:

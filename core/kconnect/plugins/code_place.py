@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ["CodePlace", "PluginCode", "syntax_place"]
+__all__ = ["CodePlace", "PluginCode", "import_problem", "syntax_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ class PluginCode:
         return not inside & {"site-packages", "dist-packages"} and not path.is_relative_to(_STANDARD_LIBRARY)
 
 
+_KCONNECT = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
 
@@ -93,6 +94,23 @@ def syntax_place(error: SyntaxError) -> CodePlace | None:
     if not error.filename or not error.lineno:
         return None
     return CodePlace(error.filename, error.lineno, (error.text or "").strip())
+
+
+def import_problem(error: BaseException) -> str:
+    """What a module raised when it was imported, and where: `SyntaxError: '(' was never closed, at a.py:3: f(`."""
+    place = syntax_place(error) if isinstance(error, SyntaxError) else _imported_at(error)
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return f"{text}, at {place}" if place is not None else text
+
+
+def _imported_at(error: BaseException) -> CodePlace | None:
+    """The last line on the way that is neither Python's nor kconnect's own."""
+    for code, line in reversed(_frames_of(error)):
+        path = Path(code.co_filename)
+        if path.is_file() and not path.is_relative_to(_STANDARD_LIBRARY) and _KCONNECT not in path.parents:
+            return CodePlace(str(path), line, linecache.getline(str(path), line).strip(), code.co_name)
+    return None
 
 
 def _frames_of(error: BaseException) -> list[tuple[CodeType, int]]:

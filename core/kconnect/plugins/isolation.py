@@ -21,6 +21,8 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 from types import ModuleType
 
+from kconnect.plugins.code_place import import_problem
+
 __all__ = ["PLUGIN_GROUP", "PluginFolders", "PluginRoot"]
 
 log = logging.getLogger(__name__)
@@ -53,6 +55,9 @@ class PluginFolders:
     conflicts: list[str] = field(default_factory=list)
     """Sentences about modules that cannot be used because their name is taken."""
 
+    broken: dict[str, str] = field(default_factory=dict)
+    """Modules that raise when they are imported, by name, with a sentence."""
+
     @classmethod
     def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
         """Look through the elements of a `plugin.path`, comma-separated; log what is skipped if `tells_skipped`."""
@@ -81,8 +86,26 @@ class PluginFolders:
             for name in root.modules:
                 origin = _origin(name)
                 if origin is not None and root.import_root in origin.parents:
-                    for module in _modules(name):
+                    for module in self._modules(name):
                         yield from ((found, root) for found in _classes_of(module))
+
+    def _modules(self, name: str) -> Iterator[ModuleType]:
+        """A module and, for a package, all modules in it."""
+        module = self._imported(name)
+        if module is None:
+            return
+        yield module
+        for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+            if info.name.rsplit(".", 1)[-1] not in _NOT_PLUGINS:
+                yield from self._modules(info.name)
+
+    def _imported(self, name: str) -> ModuleType | None:
+        try:
+            return importlib.import_module(name)
+        except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
+            self.broken[name] = f"module {name} of plugin.path cannot be imported: {import_problem(err)}"
+            log.warning("plugin.path: module %s cannot be imported, skipped: %s", name, import_problem(err))
+            return None
 
     def _conflict(self, root: PluginRoot, name: str, origin: Path) -> None:
         sentence = f"module {name} of the plugin in {root.location} is hidden by {origin}"
@@ -145,25 +168,6 @@ def _origin(name: str) -> Path | None:
     if spec is None:
         return None
     return Path(spec.origin) if spec.origin else Path(*(spec.submodule_search_locations or [""])[:1])
-
-
-def _modules(name: str) -> Iterator[ModuleType]:
-    """A module and, for a package, all modules in it."""
-    module = _imported(name)
-    if module is None:
-        return
-    yield module
-    for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-        if info.name.rsplit(".", 1)[-1] not in _NOT_PLUGINS:
-            yield from _modules(info.name)
-
-
-def _imported(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
-        log.warning("plugin.path: module %s cannot be imported, skipped: %r", name, err)
-        return None
 
 
 def _classes_of(module: ModuleType) -> Iterator[type]:

@@ -25,6 +25,7 @@ from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
+from kconnect.plugins.code_place import import_problem
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 
 __all__ = ["PluginInfo", "PluginRegistry"]
@@ -316,13 +317,17 @@ class PluginRegistry:
             return f"{name} is a class ({_python_name(others[0])}), but not a {base.__name__}."
         close = _nearest(name, available)
         if close:
-            return f"Did you mean {' or '.join(close)}?"
+            return " ".join([f"Did you mean {' or '.join(close)}?", *self._notes()])
         shorts = dict.fromkeys(short_names(info.class_name, PluginType(info.type))[-1] for info in available)
         hint = (
             f"Available {_PLURALS[base]}: {', '.join(shorts)}. To name a Python class, write package.module.Class and "
             "add its folder to plugin.path."
         )
-        return " ".join([hint, *(f"Note: {conflict}." for conflict in self._folders.conflicts)])
+        return " ".join([hint, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        """What keeps modules of `plugin.path` from being plugins: one of them may be the one that is missed."""
+        return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
 
 
 def _nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
@@ -392,10 +397,15 @@ def _load_point(point: EntryPoint) -> type:
 
 
 def _broken(name: str, err: Exception) -> ConfigError:
-    return ConfigError(
-        f"Plugin {name} cannot be imported: {type(err).__name__}: {err}.",
-        hint="Its module raises when it is imported; install what it needs into this environment.",
-    )
+    return ConfigError(f"Plugin {name} cannot be imported: {import_problem(err)}.", hint=_import_hint(err))
+
+
+def _import_hint(err: Exception) -> str:
+    if isinstance(err, SyntaxError):
+        return "Correct that line: Python cannot read the module."
+    if isinstance(err, ModuleNotFoundError):
+        return f"Install {err.name or 'what it needs'} into this environment."
+    return "The module raises this when it is imported."
 
 
 def _kinds(plugin_class: type) -> list[PluginType]:

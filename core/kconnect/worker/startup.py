@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.validation import InvalidConnectorError
+from kconnect.plain_words import is_failed_start, is_unknown_class, plain_words
 from kconnect.redaction import redact
 
 __all__ = ["EXIT_CONNECTORS", "EXIT_HERDER", "EXIT_WORKER", "StartupError", "exit_code"]
@@ -29,9 +30,16 @@ class StartupError(ConnectError):
 
     def __init__(self, cause: ConnectError, exit_code: int, lead: str = "", file: Path | None = None) -> None:
         problems = cause.problems if isinstance(cause, ConfigError | InvalidConnectorError) else ()
-        told = " ".join(f"{problem.message.rstrip('.')}." for problem in problems)
-        super().__init__(redact(f"{lead}{told or cause}"), hint=cause.hint or _what_to_do(problems, file))
+        told = " ".join(f"{_words(problem.message).rstrip('.')}." for problem in problems)
+        hint = cause.hint or _what_to_do(problems, file)
+        if is_failed_start(str(cause)):  # its hint is why
+            told, hint = f"{plain_words(str(cause)).sentence}: {cause.hint}", None
+        super().__init__(redact(f"{lead}{told or cause}"), hint=hint)
         self.exit_code = exit_code
+
+
+def _words(message: str) -> str:
+    return plain_words(message).sentence if is_unknown_class(message) else message
 
 
 def _what_to_do(problems: Sequence[ConfigProblem], file: Path | None) -> str | None:

@@ -317,10 +317,14 @@ def test_settings_that_nobody_knows_are_warned_of_once(
     validator.raise_if_invalid(props)
     validator.raise_if_invalid(props)
 
-    told = [text for text in caplog.messages if "is not known to Connect" in text]
+    told = [text for text in caplog.messages if "Unknown setting" in text]
     assert told == [
-        f"The setting {key} of connector typos is not known to Connect or to its connector"
-        for key in ("flie", "errors.tolerence", "transforms.hoist.feld")
+        f"Unknown setting of connector typos: {told}"
+        for told in (
+            "flie. Did you mean file?",
+            "errors.tolerence. Did you mean errors.tolerance?",
+            "transforms.hoist.feld. Did you mean transforms.hoist.field?",
+        )
     ]
 
 

@@ -275,7 +275,8 @@ def test_a_module_that_raises_does_not_hide_the_others(tmp_path: Path, caplog: p
     (tmp_path / "p" / "kc_bad.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "p" / "kc_good.py").write_text(CONNECTOR.format(name="Good"))
     assert PluginRegistry.load(str(tmp_path)).connector_class("Good").__name__ == "Good"
-    assert "module kc_bad cannot be imported, skipped: SystemExit(3)" in caplog.text
+    assert "module kc_bad cannot be imported, skipped: SystemExit: 3, at " in caplog.text
+    assert "kc_bad.py:1: raise SystemExit(3)" in caplog.text
 
 
 @pytest.mark.usefixtures("clean_imports")

@@ -227,7 +227,7 @@ class LocalWork:
         try:
             self._host.transition(name, state)
         except ConnectError as err:
-            log.error("Failed to transition connector %s to target state %s: %s", name, state, err)
+            log.error("Connector %s did not reach the state %s: %s", name, state, err.hint or err)
             return
         if state is TargetState.STARTED:
             self._post(Reconfigure(name))

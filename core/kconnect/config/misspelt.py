@@ -1,0 +1,66 @@
+"""Misspelt settings: a name that no table has, and one that a table has, which it was meant to be.
+
+Pure. Many connectors read settings that their tables do not list, so a name counts as misspelt only when it is like a
+listed one part by part; what is merely unknown is not told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from difflib import SequenceMatcher
+from typing import Final
+
+__all__ = ["Misspelt", "misspelt_settings"]
+
+Misspelt = Mapping[str, str]
+"""Shape: name as written -> the name that was probably meant."""
+
+# What follows is a name of a client's own: the client warns of those it does not know
+_CLIENTS: Final = re.compile(r"(?:admin|consumer|producer)\.override\.")
+# Names of a plugin that the config names: only names of the same one are alike
+_PLUGIN: Final = re.compile(
+    r"(?:key\.converter|value\.converter|header\.converter|(?:transforms|predicates|topic\.creation)\.[^.]+)\."
+)
+_SEPARATORS: Final = re.compile(r"[._-]")
+# Typing errors of five letters and more reach it: feild, topc; date is 0.75 of data, user 0.57 of url
+_LEAST_ALIKE: Final = 0.8
+
+
+def misspelt_settings(config: Iterable[str], known: Collection[str]) -> Misspelt:
+    """The settings of a connector that are unknown and like a known one, with that one.
+
+    `known`: every name that the worker's validation lists for this config.
+    """
+    names, found = set(known), dict[str, str]()
+    for key in dict.fromkeys(config):
+        if key in names or _CLIENTS.match(key):
+            continue
+        room = _room(key)
+        near = [name for name in names if _room(name) == room and _is_slip(key, name, len(room))]
+        if near:
+            found[key] = max(near, key=lambda name: (SequenceMatcher(None, key, name).ratio(), name))
+    return found
+
+
+def _room(name: str) -> str:
+    found = _PLUGIN.match(name)
+    return found[0] if found else ""
+
+
+def _is_slip(key: str, name: str, start: int) -> bool:
+    """Whether `key` is `name` with a slip: every part alike, or the same but for dots, dashes and capitals."""
+    wrote, meant = key[start:].lower(), name[start:].lower()
+    if wrote == meant:
+        return True  # capitals count in names
+    if re.sub(r"\d+", "", wrote) == re.sub(r"\d+", "", meant):
+        return False  # one of a family: server.1, server.2
+    if _SEPARATORS.sub("", wrote) == _SEPARATORS.sub("", meant):
+        return True
+    parts, others = wrote.split("."), meant.split(".")
+    return len(parts) == len(others) and all(map(_is_like, parts, others))
+
+
+def _is_like(part: str, other: str) -> bool:
+    is_swapped = sorted(part) == sorted(other)  # flie is file
+    return is_swapped or SequenceMatcher(None, part, other).ratio() >= _LEAST_ALIKE
