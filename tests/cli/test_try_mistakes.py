@@ -172,3 +172,30 @@ def test_an_offset_that_cannot_be_stored_is_not_written(home: Path, tmp_path: Pa
     )
     assert why in done.stderr
     assert "Source partitions and offsets are flat" in done.stderr
+
+
+def test_bytes_that_a_converter_cannot_read_are_told_with_their_place(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tried.properties"
+    file.write_text(
+        "name=tried\nconnector.class=mistaken.MistakenSink\nmistake=none\ntopics=orders\n"
+        "value.converter=JsonConverter\nvalue.converter.schemas.enable=false\n"
+    )
+    words = ("try", str(file), "--plugin-path", str(FOLDER), "--input", "-")
+    done = cli_run(*words, home=home, stdin='{"id": 1}\n{oops\n', expect=1)
+    assert done.stderr.splitlines()[0] == (
+        "Record 2: value.converter failed (kconnect.builtin.converters.json_converter.JsonConverter): JSONDecodeError: "
+        "Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
+        'The value in topic orders, partition 0: "{oops"'
+    )
+
+
+def test_errors_of_shipped_plugins_have_their_own_hint_and_no_lines_of_our_code(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tried.properties"
+    file.write_text(
+        "name=tried\nconnector.class=FileStreamSink\ntopics=t\nfile=/dev/full\nvalue.converter=StringConverter\n"
+    )
+    done = cli_run("try", str(file), "--input", "-", home=home, stdin="a\n", expect=1)
+    sentence = done.stderr.splitlines()[0]
+    assert sentence.endswith("Cannot write to /dev/full: No space left on device")
+    assert "RetriableError" not in done.stderr
+    assert "core/kconnect" not in done.stderr

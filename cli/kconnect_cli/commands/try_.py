@@ -22,7 +22,7 @@ from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved
-    from kconnect.testing.trial import InputRecord, Trial, TriedRecord
+    from kconnect.testing.trial import Failure, InputRecord, Trial, TriedRecord
 
 __all__ = ["try_"]
 
@@ -136,8 +136,8 @@ class _Screen:
             write_object(json.loads(text), self._session.output)
         if self._failed is not None and self._failed.failure is not None:
             failure = self._failed.failure
-            hint = _RETRY_HINT if failure.attempts > 1 else _HINTS.get(failure.stage, _SKIP_HINT)
-            raise ConnectError(self._shown(f"Record {self._failed.number}: {failure}"), hint=hint) from failure.error
+            told = f"Record {self._failed.number}: {failure}{_bytes_of(self._failed)}"
+            raise ConnectError(self._shown(told), hint=_hint(failure)) from failure.error
         if trial.retries:
             often = counted(trial.retries, "time")
             self._session.say(self._shown(f"RetriableError was raised {often}. The last: {trial.last_retriable}"))
@@ -150,6 +150,22 @@ class _Screen:
         from kconnect.redaction import redact
 
         return redact(self._resolved.shown(text))
+
+
+def _hint(failure: Failure) -> str:
+    if failure.attempts > 1:
+        return _RETRY_HINT
+    return failure.hint or _HINTS.get(failure.stage, _SKIP_HINT)
+
+
+def _bytes_of(tried: TriedRecord) -> str:
+    """Which record of the topic a converter could not read, and its bytes; nothing for another stage."""
+    failure = tried.failure
+    given = tried.stages[0].view if tried.stages and tried.stages[0].stage == "bytes" else None
+    if failure is None or given is None or not failure.stage.endswith(".converter"):
+        return ""
+    part = "key" if failure.stage.startswith("key") else "value"
+    return f". The {part} in topic {given['topic']}, partition {given.get('partition', 0)}: {_short(given[part])}"
 
 
 def _row(tried: TriedRecord) -> dict[str, Any]:

@@ -36,18 +36,23 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True)
 class PluginCode:
-    """Which files are a plugin author's: the plugin's package, or the folder of its module; no library in it."""
+    """Which files are a plugin author's: the plugin's package, or the folder of its module; no library in it.
 
-    root: Path
+    `root` is None for plugins that come with kconnect: their users have no use for lines of their code.
+    """
+
+    root: Path | None
 
     @classmethod
     def of(cls, plugin_class: type) -> PluginCode:
         """The code that a class belongs to."""
+        if plugin_class.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return cls(None)
         module = sys.modules.get(plugin_class.__module__)
         file = Path(getattr(module, "__file__", None) or ".").resolve()
         top = sys.modules.get(plugin_class.__module__.partition(".")[0])
         package = getattr(top, "__file__", None)
-        if package and Path(package).name == "__init__.py" and top is not sys.modules.get("kconnect"):
+        if package and Path(package).name == "__init__.py":
             return cls(Path(package).resolve().parent)
         in_library = file.parent.name in ("site-packages", "dist-packages")
         return cls(file if in_library else file.parent)
@@ -78,6 +83,8 @@ class PluginCode:
         ]
 
     def _is_own(self, file: str) -> bool:
+        if self.root is None:
+            return False
         path = Path(file)
         if path != self.root and self.root not in path.parents:
             return False

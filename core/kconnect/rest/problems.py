@@ -13,6 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     NotReadyError,
 )
+from kconnect.plain_words import is_failed_start, plain_words
 from kconnect.redaction import redact
 from kconnect.rest.exchange import json_bytes
 
@@ -40,7 +41,10 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
     for kind, status in _STATUS_OF:
         if isinstance(error, kind):
             return status, redact(str(error))
-    log.error("%s %s failed", method, path, exc_info=error)
+    if is_failed_start(str(error)):  # the connector's trace is in the log already
+        log.error("%s %s failed: %s: %s", method, path, plain_words(str(error)).sentence, getattr(error, "hint", ""))
+    else:
+        log.error("%s %s failed", method, path, exc_info=error)
     return 500, redact(str(error)) or type(error).__name__
 
 

@@ -6,6 +6,7 @@ Built on the harnesses: the same plugins, made the same way, with nothing of Kaf
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ _CONVERTERS = {
     Stage.VALUE_CONVERTER: "value.converter",
     Stage.HEADER_CONVERTER: "header.converter",
 }
+# Java's lead of every error of a converter: the stage is named already
+_NO_NEWS = re.compile(r"^DataError: Converting byte\[\] to Kafka Connect data failed due to serialization error:\s*")
 # A source that has nothing yet is asked again after this.
 _IDLE_S = 0.005
 
@@ -80,12 +83,18 @@ class Failure:
         while root.__cause__ is not None:
             root = root.__cause__
         text = f"{type(self.error).__name__}: {self.error}".strip().rstrip(":")
-        return text if root is self.error or str(root) in text else f"{text}: {type(root).__name__}: {root}"
+        reason = (root.strerror if isinstance(root, OSError) else None) or str(root)
+        return text if root is self.error or reason in text else f"{text}: {type(root).__name__}: {root}"
 
     def __str__(self) -> str:
         times = f" {self.attempts} times" if self.attempts > 1 else ""
         at = f", at {self.place}" if self.place is not None else ""
-        return f"{self.stage} failed{times} ({self.plugin}): {self.why}{at}"
+        return f"{self.stage} failed{times} ({self.plugin}): {_NO_NEWS.sub('', self.why)}{at}"
+
+    @property
+    def hint(self) -> str | None:
+        """What the error itself says can be done; None when it says nothing."""
+        return getattr(self.error, "hint", None)
 
 
 @dataclass(slots=True)
