@@ -155,6 +155,10 @@ class _Screen:
 def _hint(failure: Failure) -> str:
     if failure.attempts > 1:
         return _RETRY_HINT
+    if failure.stage == "put" and failure.plugin.startswith("kconnect."):  # not its author who reads it
+        return (
+            failure.hint or "The task would be FAILED. When the cause is gone: connect connectors restart --tasks NAME"
+        )
     return failure.hint or _HINTS.get(failure.stage, _SKIP_HINT)
 
 
