@@ -22,6 +22,7 @@ from kconnect.config.exactly_once import is_distributed, is_exactly_once
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.version_range import VersionRange
+from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.exactly_once_checks import check_exactly_once
@@ -164,9 +165,9 @@ class ConnectorValidator:
         A connector without any table may read what it likes: of its settings only those are told that look misspelt.
         Differs: Java says nothing.
         """
-        known = {info.key.name for info in infos.configs if info.key is not None}
+        known = {*OWN_OF_CONNECTORS, *(info.key.name for info in infos.configs if info.key is not None)}
         meant = misspelt_settings(props, known)
-        own = known - SOURCE_CONFIG.config_keys.keys() - SINK_CONFIG.config_keys.keys()
+        own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
         has_table = any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
         name = props.get("name") or ""
         for key in props:
