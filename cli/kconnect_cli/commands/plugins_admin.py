@@ -157,5 +157,10 @@ def _alike(plugin: str, found: Sequence[Row]) -> str | None:
     from difflib import get_close_matches
 
     short = {str(row["class"]).rpartition(".")[2]: str(row["class"]) for row in found}
+    short |= {name.removesuffix("Connector"): class_name for name, class_name in short.items()}
     near = get_close_matches(plugin.rpartition(".")[2], short, n=3)
-    return f"Did you mean {' or '.join(short[name] for name in near)}?" if near else "connect plugins list --all"
+    return (
+        f"Did you mean {' or '.join(dict.fromkeys(short[name] for name in near))}?"
+        if near
+        else "connect plugins list --all"
+    )
