@@ -33,7 +33,7 @@ from kconnect.herder.cluster.performer import Hands, Performer
 from kconnect.herder.cluster.rounds import Rounds
 from kconnect.herder.cluster.stages import Stages
 from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.cluster.status_keeper import StatusKeeper
+from kconnect.herder.cluster.status_keeper import KnownWork, StatusKeeper
 from kconnect.herder.cluster.thread import HerderThread
 from kconnect.herder.cluster.told import ClusterNames, sentence, utc_time
 from kconnect.herder.cluster.topics import ClusterTopics
@@ -49,7 +49,6 @@ from kconnect.herder.rebalances import Rebalance
 from kconnect.herder.restart import restart_plan
 from kconnect.herder.sessions import RequestSignature, check_signature
 from kconnect.herder.state.events import CutOff, Reconfigure
-from kconnect.herder.state.facts import Phase
 from kconnect.herder.state.machine import HerderState
 from kconnect.herder.state.mismatch import OwnSettings
 from kconnect.herder.state.requests import (
@@ -76,7 +75,6 @@ from kconnect.model import (
 )
 from kconnect.storage.config_topic import RestartRequested
 from kconnect.storage.session_key import SessionKey
-from kconnect.storage.status_topic import Subject
 
 __all__ = ["DistributedHerder"]
 
@@ -107,7 +105,8 @@ class DistributedHerder(HerderQuestions):
         self._answers = Answers()
         self._config = ClusterConfig(cluster.configs.snapshot)
         self._status = ClusterStatus(cluster.statuses)
-        self._keeper = StatusKeeper(self._status, cluster.clock, is_ours=self._is_assigned, is_orphan=self._is_orphan)
+        work = KnownWork(self._state.facts, self._config, self._status)
+        self._keeper = StatusKeeper(self._status, cluster.clock, is_ours=work.is_assigned, is_orphan=work.is_orphan)
         self._topics = ClusterTopics(
             cluster.statuses, is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset
         )
@@ -464,21 +463,6 @@ class DistributedHerder(HerderQuestions):
         facts = self._state.facts
         if facts.away is not None:
             yield Reason(sentence(facts.away, self._names, self.leader_url or ""), facts.away_since_ms)
-
-    def _is_assigned(self, subject: Subject) -> bool:
-        """Whether the group has given this worker a connector or task that exists. Threads: the status keeper's."""
-        facts = self._state.facts
-        return self._exists(subject) and subject in (facts.tasks if isinstance(subject, TaskId) else facts.connectors)
-
-    def _is_orphan(self, subject: Subject) -> bool:
-        """Whether a connector or task does not exist, of which this worker would know, as it leads."""
-        facts = self._state.facts
-        knows = facts.phase is Phase.STABLE and facts.is_leader and self._status.is_in_touch()
-        return knows and not self._exists(subject)
-
-    def _exists(self, subject: Subject) -> bool:
-        entry = self._config.find(subject.connector if isinstance(subject, TaskId) else subject)
-        return entry is not None and (isinstance(subject, str) or subject in entry.task_ids)
 
     def _modify_offsets(self, name: str, offsets: Sequence[ConnectorOffset] | None) -> str:
         """Somebody may have resumed the connector on another worker since it was looked at."""

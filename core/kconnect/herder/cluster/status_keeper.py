@@ -11,10 +11,13 @@ import threading
 from collections.abc import Callable
 
 from kconnect.clock import Clock
+from kconnect.herder.cluster.config import ClusterConfig
 from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.state.facts import Facts, Phase
+from kconnect.model import TaskId
 from kconnect.storage.status_topic import Subject
 
-__all__ = ["StatusKeeper"]
+__all__ = ["KnownWork", "StatusKeeper"]
 
 log = logging.getLogger(__name__)
 
@@ -83,3 +86,27 @@ class StatusKeeper:
                 self.look()
             except Exception:  # top of the thread
                 log.exception("Statuses could not be compared with the topic")
+
+
+class KnownWork:
+    """What a herder knows of who has which work. Threads: any; it only looks."""
+
+    def __init__(self, facts: Facts, configs: ClusterConfig, status: ClusterStatus) -> None:
+        self._facts = facts
+        self._configs = configs
+        self._status = status
+
+    def is_assigned(self, subject: Subject) -> bool:
+        """Whether the group has given this worker a connector or task that exists."""
+        facts = self._facts
+        return self._exists(subject) and subject in (facts.tasks if isinstance(subject, TaskId) else facts.connectors)
+
+    def is_orphan(self, subject: Subject) -> bool:
+        """Whether a connector or task does not exist, of which this worker would know, as it leads."""
+        facts = self._facts
+        knows = facts.phase is Phase.STABLE and facts.is_leader and self._status.is_in_touch()
+        return knows and not self._exists(subject)
+
+    def _exists(self, subject: Subject) -> bool:
+        entry = self._configs.find(subject.connector if isinstance(subject, TaskId) else subject)
+        return entry is not None and (isinstance(subject, str) or subject in entry.task_ids)
