@@ -310,7 +310,7 @@ class SlotPool:
                 if silent_s > self._settings.heartbeat_timeout_s:
                     self.replace(slot, f"it has been silent for {silent_s:.1f} s")
                 elif self._is_held(slot, attached):
-                    self.replace(slot, f"{counted(attached.leftovers, 'abandoned task')} still hold it")
+                    self.replace(slot, f"held by {counted(attached.leftovers, 'abandoned task')}")
                 else:
                     self.send(slot, Heartbeat())
             self._events.tick()
