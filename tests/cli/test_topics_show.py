@@ -193,7 +193,7 @@ def test_a_topic_of_another_kind_is_told_with_those_that_look_right(topics, clus
     status, configs = cluster.worker["status.storage.topic"], cluster.worker["config.storage.topic"]
     code, out, err = topics("config", "show", "--config-topic", status)
     assert (code, out) == (1, "")
-    assert "is no config topic" in err
+    assert "is not the config topic" in err
     assert "status.storage.topic" in err
     assert configs in err
 
@@ -221,7 +221,7 @@ def test_nothing_is_made_of_a_topic_of_another_kind_nor_written_to_it(
         assert run([*command, "--config-topic", cluster.worker["status.storage.topic"]]) == 1
         out, err = capsysbinary.readouterr()
         assert out == b""
-        assert b"is no config topic" in err
+        assert b"is not the config topic" in err
         assert reader.statuses().seen.records == before
 
 

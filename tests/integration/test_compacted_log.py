@@ -91,7 +91,7 @@ def test_a_topic_without_records_is_ready_at_once_and_one_that_is_not_there_is_n
     log.read_to_end(_WITHIN_S)
     assert log.partition_count == 1
     missing = new_log("no-such-topic", start_timeout_s=0.5, start_setting="the.setting")
-    with pytest.raises(NotFoundError, match=r"no topic 'no-such-topic'.* after 0\.5 s \(the\.setting\)"):
+    with pytest.raises(NotFoundError, match=r"Topic 'no-such-topic' does not exist.* after 0\.5 s \(the\.setting\)"):
         missing.start(lambda record: None)
 
 

@@ -286,7 +286,11 @@ def test_sink_offsets_are_those_of_the_consumer_group(cluster, connect, name, br
     cluster.add_connector(name, config, target=TargetState.STOPPED, state=None)
     item = {"partition": {"kafka_topic": name, "kafka_partition": 0}, "offset": {"kafka_offset": 5}}
     other = {"partition": {"kafka_topic": name, "kafka_partition": 1}, "offset": {"kafka_offset": "6"}}
-    connect("offsets", "alter", name, "-f", "-", "--direct", "--yes", stdin=json.dumps({"offsets": [item, other]}))
+    alter = ("offsets", "alter", name, "-f", "-", "--direct", "--yes")
+    _, err = connect(*alter, stdin=json.dumps({"offsets": [item, other]}), expect=1)
+    assert f"offset 5 of {name}-0 is beyond its end, 0; offset 6 of {name}-1 is beyond its end, 0" in err
+    assert committed(broker, group, name) == [-1001, -1001]
+    connect(*alter, "--force", stdin=json.dumps({"offsets": [item, other]}))
     assert committed(broker, group, name) == [5, 6]
     shown = json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0])
     shown["offsets"][0]["offset"] = None
@@ -432,7 +436,7 @@ def test_a_standalone_workers_properties_name_its_file(connect, tmp_path):
     connect("offsets", "import", "-", "--worker", str(properties), "--yes", stdin=body)
     assert json.loads(connect("offsets", "export", "-", "--worker", str(properties))[0]) == json.loads(body)
     assert "has no offsets of y" in connect("offsets", "export", "-", "y", "--from-file", str(file), expect=3)[1]
-    assert "no offsets file" in connect("offsets", "export", "-", "--from-file", str(tmp_path / "z"), expect=3)[1]
+    assert "does not exist" in connect("offsets", "export", "-", "--from-file", str(tmp_path / "z"), expect=3)[1]
     both = ("--from-file", str(file), "--worker", str(properties))
     assert "Give one of them" in connect("offsets", "export", "-", *both, expect=2)[1]
 

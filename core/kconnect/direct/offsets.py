@@ -228,10 +228,10 @@ def sink_plans(
             )
         if offset is None and at not in now.offsets and (count is None or at.partition < 0):
             raise NotFoundError(f"Connector {connector}: {at} has no offset in group {now.group}")
-    unreadable = not_in_log(new, now.log)
+    changed = {at: offset for at, offset in new.items() if now.offsets.get(at) != offset}
+    unreadable = not_in_log(changed, now.log)
     if unreadable and not force:
         raise BadRequestError(f"Connector {connector}: {'; '.join(unreadable)}", hint=f"{STARTS_OVER} {FORCE_IT}")
-    changed = {at: offset for at, offset in new.items() if now.offsets.get(at) != offset}
     old = {at: now.offsets[at] for at in changed if at in now.offsets}
     return _group_plans(now, connector, GroupEdit(now.group, changed, old, config=now.config), "Alter")
 
