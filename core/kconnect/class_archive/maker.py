@@ -86,7 +86,7 @@ def run_maker(making: Making, *, background: bool) -> int:
     try:
         with making.archive.sole_maker(timeout_s) as mine:
             if mine:
-                _make(making, timeout_s)
+                _make(making, timeout_s, background=background)
             elif making.archive.path is None:
                 _say(f"{making.title} class archive is being made by another process")
     except (ConnectError, OSError) as error:
@@ -95,9 +95,9 @@ def run_maker(making: Making, *, background: bool) -> int:
     return 0
 
 
-def _make(making: Making, timeout_s: float) -> None:
+def _make(making: Making, timeout_s: float, *, background: bool) -> None:
     began_s = time.monotonic()
-    watch = threading.Timer(timeout_s, _give_up, (making, timeout_s))
+    watch = threading.Timer(timeout_s, _give_up, (making, timeout_s, background))
     watch.name, watch.daemon = "deadline", True
     watch.start()
     try:
@@ -113,9 +113,11 @@ def _make(making: Making, timeout_s: float) -> None:
     _say(f"{making.title} class archive was made in {time.monotonic() - began_s:.1f} s: starts are faster with it")
 
 
-def _give_up(making: Making, timeout_s: float) -> None:
+def _give_up(making: Making, timeout_s: float, background: bool) -> None:
     making.abort()
-    making.archive.fail(f"not ready within {timeout_s:g} s")
+    if background:
+        making.archive.fail(f"not ready within {timeout_s:g} s")
+    # else the machine may only be busy with an installation: the first worker has it tried again, with more time
     _say(f"{making.title} class archive was not ready within {timeout_s:g} s. Starts work without it.")
     os._exit(1)
 
