@@ -190,7 +190,7 @@ def test_a_deleted_connector_is_restored_as_it_was(topics, cluster):
     assert after.task_configs["lost"] == before.task_configs["lost"]
     code, _, err = topics("config", "restore", "lost", "--at", at, "--yes")
     assert code == 0
-    assert "nothing to do" in err
+    assert "already up to date" in err
 
 
 def test_a_restore_says_as_of_when(topics):
@@ -244,7 +244,7 @@ def test_a_cluster_is_moved_by_export_and_import(topics, filled, other, tmp_path
     assert offsets(other) == offsets(filled)
     code, _, err = topics("import", str(file), "--yes", on=other)
     assert code == 0
-    assert "nothing to do" in err
+    assert "already up to date" in err
 
 
 def test_what_is_there_and_differs_is_left_alone_unless_replaced(topics, filled, other, tmp_path):
@@ -275,7 +275,7 @@ def test_masked_secrets_come_from_what_is_there_or_are_asked_for(topics, filled,
     file.write_text(out)
     code, _, err = topics("import", str(file), "--yes", on=filled)
     assert code == 0, err
-    assert "nothing to do" in err
+    assert "already up to date" in err
     end = configs(cluster).snapshot.offset
     code, _, err = topics("import", str(file), "--yes", on=cluster)
     assert code == 1
@@ -289,7 +289,7 @@ def test_bad_files_and_names_are_told_and_nothing_is_written(topics, cluster, fi
     file = tmp_path / "state.json"
     for text, code, told in (
         ("{", 1, "line 1, column 2"),
-        ("[]", 1, "no export of a cluster"),
+        ("[]", 1, "not an export of a cluster"),
         ('{"format": "kconnect-topics", "version": 9, "connectors": []}', 1, "version 9"),
     ):
         file.write_text(text)
