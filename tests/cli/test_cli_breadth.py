@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
 import stat
 import sys
@@ -18,6 +19,7 @@ from kconnect.rest import RestServer
 from kit.memory_herder import file_source
 from kit.pace import now
 from kit.ports import free_port
+from kit.waiting import eventually
 
 TRACE = "org.x.ConnectException: Tolerance exceeded\n\tat a.B\nCaused by: java.io.IOException: disk is full\n\tat c.D\n"
 
@@ -105,11 +107,12 @@ def test_status_and_tasks_show_how_each_task_fares(connect, herder):
         Condition.STUCK, since_ms, 0, "Lines.poll() has not returned for 30 s, at a.py:3", "the stack"
     )
     herder.conditions[TaskId("lines", 0)] = stuck
-    assert "lines    0      RUNNING   stuck       127.0.0.1:8083   for 34 s: Lines.poll() has not" in (
-        shown := connect("connectors", "status")[1]
+    shown = connect("connectors", "status")[1]
+    assert re.search(
+        r"lines    0      RUNNING   stuck       127.0.0.1:8083   for \d\d s: Lines.poll\(\) has not", shown
     )
     assert "orders   0      RUNNING   healthy     127.0.0.1:8083\n" in shown
-    assert "lines    0      RUNNING   stuck       127.0.0.1:8083   for 3" in connect("tasks", "list")[1]
+    assert re.search(r"lines    0      RUNNING   stuck       127.0.0.1:8083   for \d\d s", connect("tasks", "list")[1])
     row = next(row for row in json.loads(connect("tasks", "list", "-o", "json")[1]) if row["name"] == "lines")
     assert row["condition"] == stuck.to_json()
     page = connect("tasks", "show", "lines", "0")[1]
@@ -430,19 +433,24 @@ def complete(connect, *words):
     return [line.partition("\t")[0] for line in connect("complete", "--", *words)[1].splitlines()]
 
 
+def live(connect, *words):
+    """What is offered of a worker, which completion asks for less than a second: a busy machine needs another try."""
+    return eventually(lambda: complete(connect, *words), why=f"something is offered behind {words}")
+
+
 def test_completion_offers_commands_options_and_live_names(connect, herder):
     herder.put_connector("or der", file_source(), replace=False)
     assert complete(connect, "conn") == ["connectors"]
     assert "apply" in complete(connect, "connectors", "")
-    assert complete(connect, "connectors", "pause", "") == ["lines", "or der", "orders"]
-    assert complete(connect, "connectors", "pause", "orders", "l") == ["lines"]
-    assert complete(connect, "-o", "json", "connectors", "show", "o") == ["or der", "orders"]
+    assert live(connect, "connectors", "pause", "") == ["lines", "or der", "orders"]
+    assert live(connect, "connectors", "pause", "orders", "l") == ["lines"]
+    assert live(connect, "-o", "json", "connectors", "show", "o") == ["or der", "orders"]
     assert complete(connect, "connectors", "list", "--fai") == ["--failed"]
     assert complete(connect, "connectors", "list", "-o", "") == ["table", "json", "yaml", "name"]
-    assert complete(connect, "tasks", "restart", "orders", "") == ["0"]
-    assert complete(connect, "config", "get", "orders", "to") == ["topic"]
-    assert complete(connect, "config", "set", "orders", "to") == ["topic="]
-    assert complete(connect, "loggers", "set", "root", "DE") == ["DEBUG"]
+    assert live(connect, "tasks", "restart", "orders", "") == ["0"]
+    assert live(connect, "config", "get", "orders", "to") == ["topic"]
+    assert live(connect, "config", "set", "orders", "to") == ["topic="]
+    assert live(connect, "loggers", "set", "root", "DE") == ["DEBUG"]
     assert complete(connect, "connectors", "apply", "-f", "x") == [":files"]
     assert complete(connect, "nonsense", "x") == []
 

@@ -23,6 +23,8 @@ _PLUGIN: Final = re.compile(
     r"(?:key\.converter|value\.converter|header\.converter|(?:transforms|predicates|topic\.creation)\.[^.]+)\."
 )
 _SEPARATORS: Final = re.compile(r"[._-]")
+# What names end with where they say their unit; it is easily left out
+_UNITS: Final = (".ms", ".bytes", ".seconds")
 # Typing errors of five letters and more reach it: feild, topc; date is 0.75 of data, user 0.57 of url
 _LEAST_ALIKE: Final = 0.8
 
@@ -53,6 +55,8 @@ def _is_slip(key: str, name: str, start: int) -> bool:
     wrote, meant = key[start:].lower(), name[start:].lower()
     if wrote == meant:
         return True  # capitals count in names
+    if any(wrote + unit == meant for unit in _UNITS):
+        return True
     if re.sub(r"\d+", "", wrote) == re.sub(r"\d+", "", meant):
         return False  # one of a family: server.1, server.2
     if _SEPARATORS.sub("", wrote) == _SEPARATORS.sub("", meant):

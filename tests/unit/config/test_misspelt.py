@@ -9,6 +9,7 @@ from kconnect.config.misspelt import misspelt_settings
 KNOWN = [
     *("name", "connector.class", "tasks.max", "errors.tolerance", "topics", "n.max", "connection.url", "date.format"),
     *("key.converter", "key.converter.schemas.enable", "value.converter", "headers", "server.1", "batch.size"),
+    "poll.interval.ms",
     *("transforms", "transforms.a.type", "transforms.a.field", "topic.creation.default.partitions"),
 ]
 
@@ -27,6 +28,7 @@ KNOWN = [
         ("nmae", "name"),
         ("transforms.a.feild", "transforms.a.field"),
         ("key.converter.schema.enable", "key.converter.schemas.enable"),
+        ("poll.interval", "poll.interval.ms"),
         ("topic.creation.default.partition", "topic.creation.default.partitions"),
     ],
 )
