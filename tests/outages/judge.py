@@ -41,6 +41,10 @@ class Claims:
                 )
         return told
 
+    def forget(self, worker: str) -> None:
+        """A worker that stands still says nothing: what it says first when it goes on, it begins to say then."""
+        self._since = {key: at for key, at in self._since.items() if key[0].partition(" ")[0] != worker}
+
     def _latest(self, task: Task) -> float:
         """When somebody of those who are asked often began last to say RUNNING of it: a task may just have started."""
         return max((at for (_, of), at in self._since.items() if of == task), default=float("-inf"))

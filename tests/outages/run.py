@@ -19,8 +19,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 _TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(_TESTS))
@@ -82,6 +83,12 @@ class Outcome:
     @property
     def is_good(self) -> bool:
         return not self.false and self.records > 0 and self.lost == self.sink_lost == 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"seed": self.plan.seed, "asked": dict(self.asked)} | {
+            name: getattr(self, name)
+            for name in ("done", "agreed_after_s", "false", "records", "lost", "sink_lost", "examples")
+        }
 
     def table(self) -> str:
         """For people."""
@@ -193,6 +200,9 @@ class Observer:
         """What can be asked often: every worker that runs."""
         world = self._world
         asked = [worker for worker in world.workers if worker.is_running and not worker.is_frozen]
+        for worker in world.workers:
+            if worker not in asked:
+                self._claims.forget(worker.name)
         found = self._pool.map(lambda worker: worker_words(worker, world.tasks_of(worker)), asked)
         return self._counted([word for words in found for word in words])
 
@@ -270,7 +280,7 @@ def main() -> int:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
     if options.json:
-        Path(options.json).write_text(json.dumps(asdict(outcome), indent=2) + "\n")
+        Path(options.json).write_text(json.dumps(outcome.to_json(), indent=2) + "\n")
     _say(outcome.table().rstrip("\n"))
     return 0 if outcome.is_good else 1
 

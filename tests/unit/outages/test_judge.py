@@ -39,6 +39,14 @@ def test_who_begins_to_say_it_may_be_ahead_of_the_first_record_by_as_much():
     assert claims.false(at(35.5), last, BOUND)
 
 
+def test_a_worker_that_stood_still_begins_anew_with_what_it_says():
+    claims, last = Claims(), {A: 10.0, B: 10.0}
+    claims.false(Word("worker-0 REST", 9.0, RUNS), last, BOUND)
+    claims.forget("worker-0")
+    assert claims.false(Word("worker-0 REST", 40.0, RUNS), last, BOUND) == []
+    assert len(claims.false(Word("worker-0 REST", 45.5, RUNS), last, BOUND)) == 2
+
+
 def test_who_says_that_kafka_is_away_does_not_claim_that_anything_runs():
     claims, last = Claims(), {A: 10.0, B: 10.0}
     claims.false(at(12.0), last, BOUND)
