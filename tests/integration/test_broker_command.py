@@ -87,7 +87,7 @@ def test_a_broker_stopped_from_elsewhere_ends_the_command_in_peace(home: Path) -
     finally:
         command.kill()
         ended(command, 10)
-    assert "stopped from elsewhere" in (home / "out").read_text()
+    assert "stopped by another command" in (home / "out").read_text()
 
 
 def test_errors_are_a_sentence_and_a_hint_without_a_trace(home: Path, broker: DevBroker) -> None:
