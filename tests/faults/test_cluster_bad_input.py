@@ -112,7 +112,7 @@ def test_the_name_of_a_consumer_group_as_group_id_ends_the_worker_with_a_sentenc
     finally:
         consumer.close()
     told = [
-        line for line in ended.stderr.splitlines() if "group.id=billing is in use by a group that is none of" in line
+        line for line in ended.stderr.splitlines() if "group.id=billing is in use by a group of another kind" in line
     ]
     assert told, ended.stderr
     assert "Choose another group.id for this Connect cluster" in ended.stderr

@@ -39,7 +39,7 @@ def test_a_terminal_shows_records_and_errors_and_files_are_followed(
         assert "lines-in" in screen.text
 
         (files / "broken.json").write_text("{")
-        screen.until("broken.json is left alone")
+        screen.until("broken.json is ignored")
         sink = {"name": "to-nowhere", "connector.class": "FileStreamSink", "topics": topic}
         write_properties(files / "out.properties", sink | {"file": "/no/such/folder/out.txt"})
         screen.until("FAILED", 30)
