@@ -16,15 +16,14 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster import BROKER_START_S
 from chaos.service import Service
-from kconnect.devbroker import DevBroker
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.doctor_late import owners_of
 from kconnect.direct.live_group import live_group
 from kconnect.direct.reading import ClusterReader
 from kconnect.model import RunState, TaskId
 from kconnect.storage.status_topic import StatusRead, StoredStatus, Subject, decode_record
+from kit.brokers import PatientBroker
 from kit.distributed_worker import cluster_settings
 from kit.ports import free_port
 from kit.standalone import STRING_CONVERTERS
@@ -41,9 +40,9 @@ AGREED_FOR = 5
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[DevBroker]:
-    broker = DevBroker(free_port(), tmp_path / "broker")
-    broker.start(BROKER_START_S)
+def broker(tmp_path: Path) -> Iterator[PatientBroker]:
+    broker = PatientBroker(free_port(), tmp_path / "broker")
+    broker.start()
     yield broker
     broker.stop()
 
@@ -61,7 +60,7 @@ def ask(url: str, method: str = "GET", body: object = None) -> Any:
 class Pair:
     """Two workers of one group, as processes."""
 
-    def __init__(self, folder: Path, broker: DevBroker) -> None:
+    def __init__(self, folder: Path, broker: PatientBroker) -> None:
         self.broker = broker
         self.settings = {
             "bootstrap.servers": broker.bootstrap,
@@ -135,7 +134,7 @@ class Pair:
 
 @pytest.mark.parametrize("whole", [False, True], ids=["worker", "worker-and-slots"])
 def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status(
-    broker: DevBroker, tmp_path: Path, whole: bool
+    broker: PatientBroker, tmp_path: Path, whole: bool
 ) -> None:
     with ExitStack() as stack:
         pair = Pair(tmp_path, broker)
@@ -155,7 +154,7 @@ def test_what_a_frozen_worker_writes_when_it_wakes_in_an_outage_covers_no_status
 
         broker.kill()
         victim.thaw()
-        broker.start(BROKER_START_S)
+        broker.start()
         for worker in pair.workers:
             worker.await_healthy(WITHIN_S)
         last = pair.await_agreement("all that reads statuses tells what runs")
