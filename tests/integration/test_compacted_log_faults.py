@@ -107,7 +107,7 @@ def test_a_killed_broker_that_comes_back_costs_no_record_and_repeats_none(own_br
             sent.append(log.send(b"key-%d" % (number % 9), b"during-%d" % number))
         with pytest.raises(TimedOutError, match=r"within 0\.5 s \(worker\.sync\.timeout\.ms\)"):
             log.read_to_end(0.5)
-        with pytest.raises(TimedOutError, match=r"1 records .*topic outage .*within 0\.5 s \(the\.setting\)"):
+        with pytest.raises(TimedOutError, match=r"1 record .*topic outage .*within 0\.5 s \(the\.setting\)"):
             writer.write([(b"k", b"lost")], 0.5)
         waiting = threading.Thread(target=lambda: fenced_or_late.append(log.read_to_end(_WITHIN_S)))
         waiting.start()

@@ -125,4 +125,4 @@ def test_a_hook_that_fails_is_told_with_its_name(
         spec = host.start_source(name, RECORD_SOURCE)
         eventually(lambda: "commit" in Behaviour.calls, 20, "commit() was called")
         assert host.states(spec) == [RunState.RUNNING]
-    assert lines.contexts_of("commit() failed; the task goes on") == {f"[{name}|task-0|commit]"}
+    assert lines.contexts_of("commit() failed; the task continues") == {f"[{name}|task-0|commit]"}

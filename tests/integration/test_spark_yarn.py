@@ -72,7 +72,7 @@ def test_a_worker_runs_on_yarn_by_its_settings_alone(yarn: YarnCluster, broker: 
 
     where = {"HADOOP_CONF_DIR": str(yarn.configuration)}
     with Standalone(tmp_path, broker.bootstrap, connectors, settings, where) as worker:
-        worker.start(running=False)
+        worker.launch()  # it is not healthy as long as its application waits
         eventually(
             lambda: "yarn has not begun this worker's application" in worker.log_text(), _START_S, "a full cluster"
         )
