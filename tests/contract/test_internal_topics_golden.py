@@ -8,6 +8,7 @@ import json
 import pytest
 
 from kconnect.herder.restart import restart_plan
+from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import (
     ConnectorOffset,
     ConnectorState,
@@ -20,7 +21,6 @@ from kconnect.model import (
 )
 from kconnect.storage import commit_source_offsets, connector_partitions, list_source_offsets
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
-from kconnect.storage.java_order import grown_map_order
 from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.offset_writer import OffsetWriter
 from kconnect.storage.record_log import MemoryLog, MemoryTopic

@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from kconnect.java_compat.hash_map import grown_map_order, hash_map_order
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.config_topic import Malformed, RestartRequested, SessionKeySet, Tombstone, Unknown
-from kconnect.storage.java_order import grown_map_order, hash_map_order
 from kconnect.storage.record_log import Entry, MemoryLog, MemoryTopic, MemoryWriter
 from kconnect.storage.snapshot import ClusterSnapshot, ConfigFold
 from kit.golden import load, log_record

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pytest
 
 from kconnect.errors import FencedError
+from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.kafka import CompactedLog, KafkaAdmin, KafkaExclusiveWriter, LogSpec
 from kconnect.model import TargetState
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.java_order import grown_map_order
 from kit.java_connect import JavaConnect
 from kit.topics import create_topic
 from kit.waiting import eventually

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import ConnectorOffset, RunState, TaskId, offsets_from_json
 from kconnect.storage import commit_source_offsets, list_source_offsets
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
-from kconnect.storage.java_order import grown_map_order
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, TopicUse

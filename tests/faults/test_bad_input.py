@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kconnect.storage.java_map import dump_map
+from kconnect.java_compat.serialized_map import dump_map
 from kit.cli import cli_run
 from kit.golden import load
 from kit.pace import ample_s

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kconnect.storage.java_map import load_map
+from kconnect.java_compat.serialized_map import load_map
 from kit.pace import ample_s
 
 _PROGRAM = """

@@ -13,8 +13,8 @@ import pytest
 
 from kconnect.config import load_connector_file
 from kconnect.errors import ConnectError
+from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.model import ConnectorOffset
-from kconnect.storage.java_map import dump_map, load_map
 from kconnect.worker import EXIT_CONNECTORS, EXIT_WORKER, StandaloneWorker, StartupError
 from kit.memory_launcher import MemoryLauncher
 from kit.pace import ample_s, now

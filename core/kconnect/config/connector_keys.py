@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigType, Importance, Validator, Width
 from kconnect.config.distributed_keys import PARTITIONS, REPLICATION_FACTOR
-from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError
+from kconnect.java_compat.maven_version_range import VersionRange
 
 __all__ = ["CONNECTOR_CONFIG", "SINK_CONFIG", "SOURCE_CONFIG", "VALID_REGEX", "topic_creation_table"]
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from kconnect.api.config_provider import ConfigData, ConfigProvider
 from kconnect.api.configdef import ConfigDef, parse_type
-from kconnect.builtin.java_regex import compile_java
 from kconnect.config.properties import parse_properties
 from kconnect.errors import ConfigError
+from kconnect.java_compat.regex import compile_java
 
 __all__ = ["BUILTIN_PROVIDERS", "DirectoryConfigProvider", "EnvVarConfigProvider", "FileConfigProvider"]
 

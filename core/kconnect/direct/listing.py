@@ -13,6 +13,7 @@ from kconnect.direct.edits import Edit, EditPlan
 from kconnect.direct.kinds import connector_type as type_by_settings
 from kconnect.direct.reading import StatusView
 from kconnect.errors import NotFoundError
+from kconnect.java_compat.hash_map import hash_map_order
 from kconnect.model import (
     ConnectorInfo,
     ConnectorState,
@@ -23,7 +24,6 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.plugins.aliases import BUILTINS, short_names
-from kconnect.storage.java_order import hash_map_order
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.status_topic import StoredStatus, status_key

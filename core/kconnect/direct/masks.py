@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kconnect.builtin.converters import jackson
-from kconnect.builtin.java_utf8 import decode_as_java
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.raw import connector_of
+from kconnect.java_compat import jackson
+from kconnect.java_compat.utf8 import decode_as_java
 from kconnect.logs import HIDDEN, is_secret
 from kconnect.storage.config_topic import CONNECTOR, SESSION_KEY, TASK, read_key
 

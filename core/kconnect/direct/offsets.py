@@ -17,9 +17,9 @@ from kconnect.errors import BadRequestError, ConflictError, ConnectError, DataEr
 from kconnect.herder.kafka_groups import kafka_group_offsets
 from kconnect.herder.log_ranges import LogRanges, not_in_log
 from kconnect.herder.offsets_admin import OFFSET, PARTITION, STARTS_OVER, TOPIC, consumer_group_of, parse_sink_offsets
+from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TopicPartition
 from kconnect.storage.config_topic import encode_task_count
-from kconnect.storage.java_order import grown_map_order
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key, encode_value, java_json
 from kconnect.storage.snapshot import ClusterSnapshot

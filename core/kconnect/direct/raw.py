@@ -6,8 +6,8 @@ import base64
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from kconnect.builtin.java_utf8 import decode_as_java
 from kconnect.direct.access import InternalTopic
+from kconnect.java_compat.utf8 import decode_as_java
 from kconnect.model import LogRecord
 from kconnect.storage.config_topic import LOGGER, SESSION_KEY, TASK, read_key
 from kconnect.storage.offset_topic import decode_key

@@ -18,9 +18,9 @@ from kconnect.api import (
 )
 from kconnect.api.configdef import ConfigDef, ConfigKey
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
-from kconnect.config.version_range import VersionRange
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, NotFoundError
 from kconnect.herder.plugin_keys import PluginFinder, any_plugin, instance_of
+from kconnect.java_compat.maven_version_range import VersionRange
 
 __all__ = ["plugin_config_keys"]
 

@@ -21,13 +21,13 @@ from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE
 from kconnect.config.exactly_once import is_distributed, is_exactly_once
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.variables import Variables, secret_values
-from kconnect.config.version_range import VersionRange
 from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.exactly_once_checks import check_exactly_once
 from kconnect.herder.plugin_keys import PluginFinder, any_plugin, enriched, instance_of, suggest_nearest
 from kconnect.herder.worker_group import check_worker_group
+from kconnect.java_compat.maven_version_range import VersionRange
 from kconnect.logs import log_context, mask
 
 __all__ = ["ConfigInfos", "ConnectorValidator", "InvalidConnectorError"]

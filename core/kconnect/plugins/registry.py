@@ -21,8 +21,8 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
-from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError, ConfigProblem
+from kconnect.java_compat.maven_version_range import VersionRange
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.code_place import import_problem

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConfigError, ConfigProblem, ConflictError, ConnectError, FencedError, TimedOutError
+from kconnect.java_compat.hash_map import hash_map_order
 from kconnect.model import LogPosition, LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_topic import ForeignRecord, Malformed, RestartRequested, StringMap, Tombstone, Unknown
-from kconnect.storage.java_order import hash_map_order
 from kconnect.storage.record_log import Entry, ExclusiveWriter, RecordLog
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ClusterSnapshot, ConfigFold, Transform

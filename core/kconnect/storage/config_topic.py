@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from kconnect.builtin.converters import jackson
-from kconnect.builtin.java_utf8 import decode_as_java
+from kconnect.java_compat import jackson
+from kconnect.java_compat.utf8 import decode_as_java
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage.offset_topic import java_json
 from kconnect.storage.session_key import SessionKey

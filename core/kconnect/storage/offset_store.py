@@ -13,8 +13,8 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, DataError
+from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.storage.durable_file import DurableFile
-from kconnect.storage.java_map import dump_map, load_map
 from kconnect.storage.offset_topic import canonical_key
 
 __all__ = ["FileOffsetStore", "MemoryOffsetStore", "OffsetStore"]

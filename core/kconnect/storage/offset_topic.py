@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kconnect.builtin.java_text import double_text
 from kconnect.errors import DataError
+from kconnect.java_compat.to_string import double_text
 
 __all__ = ["canonical_key", "check_format", "decode_key", "decode_value", "encode_key", "encode_value", "java_json"]
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.api import DataError, Date, RecordBatch, Schema, SchemaBuilder, SourceRecord, Struct, Time, Timestamp
-from kconnect.builtin.converters import jackson
 from kconnect.builtin.converters.json_columns import escaped
 from kconnect.builtin.converters.json_converter import JsonConverter
+from kconnect.java_compat import jackson
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NASTY = st.text(st.sampled_from('"\\,[]\n\t\x00\x1b\x7f€é😀a'), max_size=12)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import BadRequestError, DataError
+from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.model import offsets_from_json
-from kconnect.storage.java_map import dump_map, load_map
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
 from kconnect.storage.topic_offsets import TopicOffsetStore

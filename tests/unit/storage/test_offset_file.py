@@ -10,9 +10,9 @@ import threading
 import pytest
 
 from kconnect.errors import ConnectError
+from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.model import ConnectorOffset
 from kconnect.storage import FileOffsetStore, commit_source_offsets, list_source_offsets, read_source_offsets
-from kconnect.storage.java_map import dump_map, load_map
 
 KEY, OTHER = b'["c",{"f":"x"}]', b'["other",{"f":"x"}]'
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kconnect.errors import ConnectError
+from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.storage import FileOffsetStore
-from kconnect.storage.java_map import dump_map, load_map
 from kconnect.testing import ManualClock
 
 KEY, OTHER = b'["c",{"f":"x"}]', b'["other",{"f":"x"}]'

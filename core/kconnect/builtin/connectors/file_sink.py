@@ -8,11 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kconnect.api import ConfigDef, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
+from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
 from kconnect.builtin.connectors.whole_writes import write_whole
-from kconnect.builtin.java_text import java_text
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import ConnectError
+from kconnect.java_compat.to_string import java_text
 
 __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
 

@@ -9,11 +9,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kconnect.api import ConfigDef, ExactlyOnceSupport, RecordBatch, Schema, SourceConnector, SourceTask
+from kconnect.api import (
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    DataError,
+    ExactlyOnceSupport,
+    RecordBatch,
+    Schema,
+    SourceConnector,
+    SourceTask,
+)
 from kconnect.builtin.connectors.file_tail import FileTail, StreamTail, Tail
 from kconnect.builtin.connectors.file_watch import FileWatch, watch_file
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import ConfigError, ConnectError, DataError
 
 __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from kconnect.builtin.java_utf8 import decode_as_java
-from kconnect.errors import ConnectError
+from kconnect.api import ConnectError
+from kconnect.java_compat.utf8 import decode_as_java
 
 if TYPE_CHECKING:
     import pyarrow as pa

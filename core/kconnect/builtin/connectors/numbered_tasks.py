@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kconnect.errors import ConnectError
+from kconnect.api import ConnectError
 
 __all__ = ["numbered_configs", "task_number"]
 

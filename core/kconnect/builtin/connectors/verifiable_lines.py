@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kconnect.api import ConnectError
 from kconnect.builtin.connectors.whole_writes import write_whole
-from kconnect.errors import ConnectError
 
 __all__ = ["LineWriter"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kconnect.api import (
     ConfigDef,
+    DataError,
     ExactlyOnceSupport,
     RecordMetadata,
     Schema,
@@ -21,7 +22,6 @@ from kconnect.api import (
 from kconnect.builtin.connectors.numbered_tasks import numbered_configs, task_number
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.version import KAFKA_VERSION
-from kconnect.errors import DataError
 
 __all__ = ["VerifiableSourceConnector", "VerifiableSourceTask"]
 

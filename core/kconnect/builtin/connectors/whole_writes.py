@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from kconnect.errors import ConnectError
+from kconnect.api import ConnectError
 
 __all__ = ["write_whole"]
 

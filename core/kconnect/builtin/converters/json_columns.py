@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kconnect.api import Date, Decimal, Schema, Time, Timestamp, Type
-from kconnect.builtin.converters.jackson import quote
 from kconnect.builtin.converters.json_writer import JsonWriter
+from kconnect.java_compat.jackson import quote
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue
-from kconnect.builtin.converters import jackson
 from kconnect.builtin.converters.converter_config import converter_config, with_type
 from kconnect.builtin.converters.converter_frame import ConverterFrame
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.builtin.converters.json_plain import plain_json
 from kconnect.builtin.converters.json_reader import JsonReader
 from kconnect.builtin.converters.json_writer import JsonWriter
+from kconnect.java_compat import jackson
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
-from kconnect.builtin.converters.jackson import MISSING, node_type
+from kconnect.java_compat.jackson import MISSING, node_type
 
 __all__ = ["JsonReader"]
 

@@ -9,8 +9,8 @@ from decimal import Decimal as PyDecimal
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
-from kconnect.builtin.converters.jackson import quote, write_double, write_float
-from kconnect.builtin.java_text import java_class
+from kconnect.java_compat.jackson import quote, write_double, write_float
+from kconnect.java_compat.to_string import java_class
 
 __all__ = ["JsonWriter", "Write"]
 

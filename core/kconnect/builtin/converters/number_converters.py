@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.converter_config import converter_config
 from kconnect.builtin.converters.converter_frame import ConverterFrame
-from kconnect.builtin.java_text import java_class
+from kconnect.java_compat.to_string import java_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import ConfigDef, ConfigError, Headers, Schema, SchemaAndValue
 from kconnect.builtin.converters.converter_config import converter_config, with_type
 from kconnect.builtin.converters.converter_frame import ConverterFrame
-from kconnect.builtin.java_text import java_text
-from kconnect.builtin.java_utf8 import decode_as_java
+from kconnect.java_compat.to_string import java_text
+from kconnect.java_compat.utf8 import decode_as_java
 
 if TYPE_CHECKING:
     import pyarrow as pa

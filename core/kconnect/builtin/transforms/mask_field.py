@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kconnect.api import ConfigDef, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation, Type, values
-from kconnect.builtin.java_text import java_class
 from kconnect.builtin.transforms.record_part import (
     REPLACE_NULL_CONFIG,
     Part,
@@ -18,6 +17,7 @@ from kconnect.builtin.transforms.record_part import (
     with_replace_null,
 )
 from kconnect.builtin.version import KAFKA_VERSION
+from kconnect.java_compat.to_string import java_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, Transformation
-from kconnect.builtin.java_regex import RegexValidator, compile_java, replace_first
 from kconnect.builtin.version import KAFKA_VERSION
+from kconnect.java_compat.regex import RegexValidator, compile_java, replace_first
 
 __all__ = ["RegexRouter"]
 

@@ -21,8 +21,8 @@ from kconnect.herder.assignment.protocol import (
     encode_assignment,
 )
 from kconnect.herder.assignment.work_set import WorkSet
+from kconnect.java_compat.hash_map import sort_key
 from kconnect.model import TaskId
-from kconnect.storage.java_order import sort_key
 from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["GroupAssignor", "GroupPlan", "JoinedGroup", "LeaderBehind", "assign_eagerly"]

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.assignment.shares import Shares
 from kconnect.herder.assignment.work_set import WorkSet
+from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import TaskId
-from kconnect.storage.java_order import grown_map_order
 from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["Decision", "Hold", "IncrementalAssignor", "LeaderMemory", "Round"]

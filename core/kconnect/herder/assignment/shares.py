@@ -8,7 +8,7 @@ from heapq import heapify, heapreplace
 from itertools import cycle
 from typing import Generic, TypeVar
 
-from kconnect.storage.java_order import sort_key
+from kconnect.java_compat.hash_map import sort_key
 
 __all__ = ["Shares"]
 

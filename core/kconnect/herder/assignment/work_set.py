@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kconnect.herder.assignment.protocol import Work
+from kconnect.java_compat.hash_map import sort_key
 from kconnect.model import TaskId
-from kconnect.storage.java_order import sort_key
 from kconnect.storage.snapshot import ClusterSnapshot
 
 __all__ = ["WorkSet"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.storage.java_order import grown_map_order, hash_map_order, sort_key
+from kconnect.java_compat.hash_map import grown_map_order, hash_map_order, sort_key
 
 
 def test_single_letters_stand_in_the_order_of_their_code():

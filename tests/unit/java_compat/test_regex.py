@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from kconnect.api import ConfigError
-from kconnect.builtin.java_regex import RegexValidator, compile_java, replace_first
+from kconnect.java_compat.regex import RegexValidator, compile_java, replace_first
 
 
 @pytest.mark.parametrize(

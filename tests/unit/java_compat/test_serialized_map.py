@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import DataError
-from kconnect.storage.java_map import dump_map, load_map
+from kconnect.java_compat.serialized_map import dump_map, load_map
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "standalone").glob("*.bin"))
 MAPS = st.dictionaries(st.binary(max_size=40), st.none() | st.binary(max_size=300), max_size=60)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import Schema, SchemaBuilder
-from kconnect.builtin.java_text import double_text, float_text, java_text
+from kconnect.java_compat.to_string import double_text, float_text, java_text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from kconnect.builtin.java_text import double_text, float_text
+from kconnect.java_compat.to_string import double_text, float_text
 
 __all__ = ["MISSING", "node_type", "parse", "parse_exact", "quote", "write_double", "write_float"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.config.version_range import VersionRange
 from kconnect.errors import ConfigError
+from kconnect.java_compat.maven_version_range import VersionRange
 
 
 @pytest.mark.parametrize(
