@@ -27,7 +27,7 @@ from kconnect.errors import (
     TimedOutError,
     UnreachableError,
 )
-from kconnect.plain_words import plain_words
+from kconnect.java_messages import plain_words
 
 __all__ = ["Explained", "Failure", "UsageProblem", "explain"]
 

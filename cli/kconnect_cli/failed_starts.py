@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kconnect.errors import ConnectError
-from kconnect.plain_words import is_failed_start
+from kconnect.java_messages import is_failed_start
 from kconnect_cli.session import CliSession
 
 __all__ = ["cause_of_failed_start"]

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from kconnect.plain_words import log_words
+from kconnect.java_messages import log_words
 from kconnect.redaction import HIDDEN, redact
 
 __all__ = [

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, Res
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError, ConnectError, TimedOutError
 from kconnect.kafka import CompactedLog, InternalTopicSpec, KafkaAdmin, LogSpec, ensure_internal_topic
-from kconnect.storage.internal_topics import internal_topic_specs
+from kconnect.storage.internal_topic_specs import internal_topic_specs
 from kit.topics import create_topic, topic_for
 
 pytestmark = pytest.mark.broker

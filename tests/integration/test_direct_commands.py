@@ -15,7 +15,7 @@ from kconnect.direct.access import InternalTopic
 from kconnect.direct.reading import ClusterReader
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.storage import FileOffsetStore
-from kconnect.storage.source_offsets import commit_source_offsets, list_source_offsets
+from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets
 from kconnect_cli.app import run
 from kit.group_members import Member, is_settled
 from kit.topics import create_topic

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kconnect.config.exactly_once import exactly_once_producer
+from kconnect.config.exactly_once_settings import exactly_once_producer
 from kconnect.devbroker import DevBroker
 from kconnect.errors import FencedError
 from kconnect.herder.cluster.fencing import fence_zombies

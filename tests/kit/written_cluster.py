@@ -13,7 +13,7 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.source_offsets import commit_source_offsets
+from kconnect.storage.offset_values import commit_source_offsets
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, TopicUse
 from kconnect.storage.topic_offsets import TopicOffsetStore

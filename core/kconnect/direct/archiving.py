@@ -15,7 +15,7 @@ from kconnect.herder.kafka_groups import kafka_group_offsets
 from kconnect.herder.offsets_admin import consumer_group_of
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.model import ConnectorType, TopicPartition
-from kconnect.storage.internal_topics import internal_topic_specs
+from kconnect.storage.internal_topic_specs import internal_topic_specs
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.topic_offsets import OffsetCache
 

@@ -22,8 +22,8 @@ from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRec
 from kconnect.storage.config_topic import encode_task_count
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key, encode_value, java_json
+from kconnect.storage.offset_values import list_source_offsets
 from kconnect.storage.snapshot import ClusterSnapshot
-from kconnect.storage.source_offsets import list_source_offsets
 from kconnect.wording import counted
 
 __all__ = [

@@ -18,7 +18,7 @@ from kconnect.config.client_config import consumer_config, override_error, produ
 from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
-from kconnect.config.exactly_once import is_distributed, is_exactly_once
+from kconnect.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_keys import OWN_OF_CONNECTORS

@@ -38,8 +38,8 @@ from kconnect.errors import (
     TimedOutError,
 )
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
-from kconnect.kafka.coordinator_turns import asked_in_turns
-from kconnect.kafka.retriable import RETRIABLE_CODES
+from kconnect.kafka.coordinator_retries import asked_in_turns
+from kconnect.kafka.retriable_codes import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
 __all__ = ["KafkaAdmin", "TopicInfo", "cluster_id", "known_offset"]

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
-from kconnect.kafka.refusals import is_refusal, refusal_error
+from kconnect.kafka.auth_errors import is_refusal, refusal_error
 from kconnect.wording import counted
 
 __all__ = ["ClientLog", "admin_client", "connect_error", "consumer_client", "kafka_errors", "producer_client"]

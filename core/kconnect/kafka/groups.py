@@ -17,7 +17,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
-from kconnect.kafka.coordinator_turns import asked_in_turns
+from kconnect.kafka.coordinator_retries import asked_in_turns
 
 __all__ = ["GroupDescription", "GroupMember", "describe_group", "describe_groups"]
 

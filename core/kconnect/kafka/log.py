@@ -17,9 +17,8 @@ from typing import Any, Final, Literal
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.admin import KafkaAdmin
-from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
+from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader, StallWatch
 from kconnect.kafka.log_sender import LogSender
-from kconnect.kafka.stall import StallWatch
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.wording import counted
 

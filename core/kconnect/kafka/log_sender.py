@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, kafka_errors, producer_client
-from kconnect.kafka.retriable import RETRIABLE_CODES
+from kconnect.kafka.retriable_codes import RETRIABLE_CODES
 from kconnect.model import LogPosition
 
 __all__ = ["LogSender"]

@@ -9,7 +9,12 @@ from functools import partial
 
 from kconnect.api import TransactionBoundary
 from kconnect.config.connector_config import SourceConnectorConfig
-from kconnect.config.exactly_once import exactly_once_producer, is_exactly_once, offsets_topic, owns_offsets_topic
+from kconnect.config.exactly_once_settings import (
+    exactly_once_producer,
+    is_exactly_once,
+    offsets_topic,
+    owns_offsets_topic,
+)
 from kconnect.kafka import TransactionalProducer
 from kconnect.pipeline.boundaries import TransactionRequests, boundary_of
 from kconnect.pipeline.exactly_once import ExactlyOnceParts

@@ -21,7 +21,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 from types import ModuleType
 
-from kconnect.plugins.code_place import import_problem
+from kconnect.plugins.code_location import import_problem
 
 __all__ = ["PLUGIN_GROUP", "PluginFolders", "PluginRoot"]
 

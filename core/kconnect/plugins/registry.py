@@ -25,7 +25,7 @@ from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java_compat.maven_version_range import VersionRange
 from kconnect.model import named_plugins
 from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
-from kconnect.plugins.code_place import import_problem
+from kconnect.plugins.code_location import import_problem
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 
 __all__ = ["PluginInfo", "PluginRegistry"]

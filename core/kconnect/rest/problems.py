@@ -13,7 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     NotReadyError,
 )
-from kconnect.plain_words import is_failed_start, plain_words
+from kconnect.java_messages import is_failed_start, plain_words
 from kconnect.redaction import redact
 from kconnect.rest.exchange import json_bytes
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.pipeline.plugin_call import PluginCallError
-from kconnect.plugins.code_place import CodePlace, PluginCode
+from kconnect.plugins.code_location import CodeLocation, PluginCode
 
 __all__ = ["LateCallError", "PluginCall", "PluginCalls", "PluginFailure", "explained", "failure_of", "hang_of"]
 
@@ -124,5 +124,5 @@ _HINTS = {
 }
 
 
-def _at(place: CodePlace | None) -> str:
+def _at(place: CodeLocation | None) -> str:
     return f", at {place}" if place is not None else ""

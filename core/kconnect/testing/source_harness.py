@@ -20,7 +20,7 @@ from kconnect.model import ConnectorOffset
 from kconnect.pipeline.conversion import KafkaRecord
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.storage.offset_store import MemoryOffsetStore
-from kconnect.storage.source_offsets import commit_source_offsets, list_source_offsets, read_source_offsets
+from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected import InjectedFailures

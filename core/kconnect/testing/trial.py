@@ -17,7 +17,7 @@ from kconnect.api import ConnectRecord, SourceConnector, SourceRecord
 from kconnect.errors import DataError, RetriableError
 from kconnect.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.plugins import PluginRegistry
-from kconnect.plugins.code_place import CodePlace, PluginCode
+from kconnect.plugins.code_location import CodeLocation, PluginCode
 from kconnect.storage.offset_topic import encode_key, encode_value
 from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import LogRecord
@@ -73,7 +73,7 @@ class Failure:
     plugin: str
     error: BaseException
     tolerated: bool
-    place: CodePlace | None = None
+    place: CodeLocation | None = None
     attempts: int = 1
 
     @property

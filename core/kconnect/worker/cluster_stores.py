@@ -13,7 +13,7 @@ from kconnect.config.client_config import InternalClients
 from kconnect.herder.health import Health
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.internal_topics import internal_topic_specs
+from kconnect.storage.internal_topic_specs import internal_topic_specs
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.topic_clients import offset_topic_clients, status_topic_clients
 from kconnect.storage.topic_offsets import TopicOffsetStore

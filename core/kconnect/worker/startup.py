@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.validation import InvalidConnectorError
-from kconnect.plain_words import is_failed_start, is_unknown_class, plain_words
+from kconnect.java_messages import is_failed_start, is_unknown_class, plain_words
 from kconnect.redaction import redact
 
 __all__ = ["EXIT_CONNECTORS", "EXIT_HERDER", "EXIT_WORKER", "StartupError", "exit_code"]

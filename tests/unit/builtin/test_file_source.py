@@ -14,7 +14,7 @@ import pytest
 from kconnect.api import ConfigError, ConnectError, ExactlyOnceSupport, Schema
 from kconnect.builtin.connectors import file_source, file_tail
 from kconnect.builtin.connectors.file_source import FileStreamSourceConnector, FileStreamSourceTask
-from kconnect.builtin.connectors.file_watch import FileWatch
+from kconnect.builtin.connectors.inotify import FileWatch
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.model import CONNECT_VERSION
 

@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.api import ConnectorTransactionBoundaries, ExactlyOnceSupport
 from kconnect.api.configdef import ConfigValue
-from kconnect.config.exactly_once import (
+from kconnect.config.exactly_once_settings import (
     exactly_once_producer,
     is_exactly_once,
     offsets_topic,

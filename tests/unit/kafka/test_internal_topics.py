@@ -11,7 +11,7 @@ import pytest
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError
 from kconnect.kafka.internal_topics import cleanup_refusal, partitions_refusal
-from kconnect.storage.internal_topics import internal_topic_specs
+from kconnect.storage.internal_topic_specs import internal_topic_specs
 
 GOLDEN = {
     case["name"]: case

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.kafka.stall import StallWatch
+from kconnect.kafka.log_reader import StallWatch
 
 
 def test_a_reader_that_gives_nothing_of_what_there_is_stands_still() -> None:

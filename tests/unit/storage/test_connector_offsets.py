@@ -7,8 +7,8 @@ import pytest
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
 from kconnect.storage.offset_store import MemoryOffsetStore
+from kconnect.storage.offset_values import connector_partitions
 from kconnect.storage.record_log import MemoryTopic
-from kconnect.storage.source_offsets import connector_partitions
 from kconnect.storage.topic_offsets import TopicOffsetStore
 from kit.record_logs import ScriptedLog
 

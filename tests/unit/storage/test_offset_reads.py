@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kconnect.config import DistributedConfig
-from kconnect.config.exactly_once import transaction_timeout_ms
+from kconnect.config.exactly_once_settings import transaction_timeout_ms
 from kconnect.worker.cluster_stores import offset_read_timeout_s
 
 WORKER = {

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key
+from kconnect.storage.offset_values import connector_partitions
 from kconnect.storage.record_log import MemoryLog, MemoryTopic
-from kconnect.storage.source_offsets import connector_partitions
 from kconnect.storage.topic_offsets import OffsetCache, TopicOffsetStore
 from kit.record_logs import ScriptedLog
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.api import ConfigDef, ConnectError, RecordBatch, Schema, SinkConnector, SinkRecord, SinkTask, Type
-from kconnect.builtin.connectors.whole_writes import write_whole
+from kconnect.builtin.connectors.atomic_writes import write_whole
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java_compat.to_string import java_text
 

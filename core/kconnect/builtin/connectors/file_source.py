@@ -21,7 +21,7 @@ from kconnect.api import (
     SourceTask,
 )
 from kconnect.builtin.connectors.file_tail import FileTail, StreamTail, Tail
-from kconnect.builtin.connectors.file_watch import FileWatch, watch_file
+from kconnect.builtin.connectors.inotify import FileWatch, watch_file
 from kconnect.builtin.version import KAFKA_VERSION
 
 __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kconnect.api import ConnectError
-from kconnect.builtin.connectors.whole_writes import write_whole
+from kconnect.builtin.connectors.atomic_writes import write_whole
 
 __all__ = ["LineWriter"]
 

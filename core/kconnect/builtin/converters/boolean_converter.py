@@ -7,8 +7,7 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
-from kconnect.builtin.converters.converter_config import converter_config
-from kconnect.builtin.converters.converter_frame import ConverterFrame
+from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config
 from kconnect.java_compat.to_string import java_class
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _BYTES = {True: b"\x01", False: b"\x00"}
 _VALUES = {raw: value for value, raw in _BYTES.items()}
 
 
-class BooleanConverter(ConverterFrame):
+class BooleanConverter(BuiltinConverter):
     """Source: o.a.k.connect.converters.BooleanConverter (Kafka 4.3)."""
 
     TABLE = CONFIG

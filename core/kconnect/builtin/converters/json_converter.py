@@ -7,8 +7,7 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue
-from kconnect.builtin.converters.converter_config import converter_config, with_type
-from kconnect.builtin.converters.converter_frame import ConverterFrame
+from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.builtin.converters.json_plain import plain_json
 from kconnect.builtin.converters.json_reader import JsonReader
@@ -62,7 +61,7 @@ def _config() -> ConfigDef:
 CONFIG = _config()
 
 
-class JsonConverter(ConverterFrame):
+class JsonConverter(BuiltinConverter):
     """Source: o.a.k.connect.json.JsonConverter (Kafka 4.3). Byte for byte Jackson's: see jackson.py."""
 
     TABLE = CONFIG

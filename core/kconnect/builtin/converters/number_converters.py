@@ -10,8 +10,7 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kconnect.api import DataError, Headers, Schema, SchemaAndValue, Type
-from kconnect.builtin.converters.converter_config import converter_config
-from kconnect.builtin.converters.converter_frame import ConverterFrame
+from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config
 from kconnect.java_compat.to_string import java_class
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ __all__ = ["DoubleConverter", "FloatConverter", "IntegerConverter", "LongConvert
 CONFIG = converter_config()
 
 
-class _NumberConverter(ConverterFrame):
+class _NumberConverter(BuiltinConverter):
     """Source: o.a.k.connect.converters.NumberConverter and its serializers (Kafka 4.3).
 
     Differs: a Python int or float that comes without a schema is taken by every converter whose range holds it; Java

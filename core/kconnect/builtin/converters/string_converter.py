@@ -8,8 +8,7 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConfigError, Headers, Schema, SchemaAndValue
-from kconnect.builtin.converters.converter_config import converter_config, with_type
-from kconnect.builtin.converters.converter_frame import ConverterFrame
+from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
 from kconnect.java_compat.to_string import java_text
 from kconnect.java_compat.utf8 import decode_as_java
 
@@ -33,7 +32,7 @@ CONFIG = converter_config().define(
 )
 
 
-class StringConverter(ConverterFrame):
+class StringConverter(BuiltinConverter):
     """Source: o.a.k.connect.storage.StringConverter (Kafka 4.3)."""
 
     TABLE = CONFIG

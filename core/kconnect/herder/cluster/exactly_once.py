@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from kconnect.config.exactly_once import exactly_once_producer, is_exactly_once, task_transactional_id
+from kconnect.config.exactly_once_settings import exactly_once_producer, is_exactly_once, task_transactional_id
 from kconnect.errors import BadRequestError, ConflictError, ConnectError
 from kconnect.herder.cluster.config import ClusterConfig
 from kconnect.herder.cluster.fenced_starts import FencedStarts

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass
 
-from kconnect.config.exactly_once import fencing_producer
+from kconnect.config.exactly_once_settings import fencing_producer
 from kconnect.errors import ConflictError, ConnectError, FencedError, NotFoundError, TimedOutError
 from kconnect.storage.config_store import ConfigStore
 from kconnect.storage.snapshot import ClusterSnapshot

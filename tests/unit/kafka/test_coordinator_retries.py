@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kconnect.kafka.coordinator_turns import asked_in_turns
+from kconnect.kafka.coordinator_retries import asked_in_turns
 
 
 class Client:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.builtin.connectors.file_watch import watch_file
+from kconnect.builtin.connectors.inotify import watch_file
 
 
 def append(file: Path, text: str = "x\n") -> None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ["CodePlace", "PluginCode", "import_problem", "syntax_place"]
+__all__ = ["CodeLocation", "PluginCode", "import_problem", "syntax_place"]
 
 
 @dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodeLocation:
     """A line of code. `function` is its plain name, such as `poll`."""
 
     file: str
@@ -57,27 +57,27 @@ class PluginCode:
         in_library = file.parent.name in ("site-packages", "dist-packages")
         return cls(file if in_library else file.parent)
 
-    def innermost(self, error: BaseException) -> CodePlace | None:
+    def innermost(self, error: BaseException) -> CodeLocation | None:
         """The line of the author's code that raised an error, or called what raised it; None when there is none."""
         return next(iter(reversed(self._places(_frames_of(error)))), None)
 
-    def outermost(self, error: BaseException) -> CodePlace | None:
+    def outermost(self, error: BaseException) -> CodeLocation | None:
         """The first line of the author's code on the way to an error: its function is the method that was called."""
         return next(iter(self._places(_frames_of(error))), None)
 
-    def innermost_of_stack(self, frame: FrameType | None) -> CodePlace | None:
+    def innermost_of_stack(self, frame: FrameType | None) -> CodeLocation | None:
         """Where a thread is right now, as a line of the author's code; None when it is not in it."""
         frames = [] if frame is None else [(found.f_code, line) for found, line in traceback.walk_stack(frame)]
         return next(iter(self._places(frames)), None)
 
-    def start_of(self, plugin_class: type, method: str) -> CodePlace | None:
+    def start_of(self, plugin_class: type, method: str) -> CodeLocation | None:
         """Where a method is defined; None when it is not the author's own."""
         code = getattr(getattr(plugin_class, method, None), "__code__", None)
         return next(iter(self._places([(code, code.co_firstlineno)])), None) if isinstance(code, CodeType) else None
 
-    def _places(self, frames: Iterable[tuple[CodeType, int]]) -> list[CodePlace]:
+    def _places(self, frames: Iterable[tuple[CodeType, int]]) -> list[CodeLocation]:
         return [
-            CodePlace(code.co_filename, line, linecache.getline(code.co_filename, line).strip(), code.co_name)
+            CodeLocation(code.co_filename, line, linecache.getline(code.co_filename, line).strip(), code.co_name)
             for code, line in frames
             if self._is_own(code.co_filename)
         ]
@@ -96,11 +96,11 @@ _KCONNECT = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
 
-def syntax_place(error: SyntaxError) -> CodePlace | None:
+def syntax_place(error: SyntaxError) -> CodeLocation | None:
     """The line that Python cannot read; None when the error does not tell."""
     if not error.filename or not error.lineno:
         return None
-    return CodePlace(error.filename, error.lineno, (error.text or "").strip())
+    return CodeLocation(error.filename, error.lineno, (error.text or "").strip())
 
 
 def import_problem(error: BaseException) -> str:
@@ -111,12 +111,12 @@ def import_problem(error: BaseException) -> str:
     return f"{text}, at {place}" if place is not None else text
 
 
-def _imported_at(error: BaseException) -> CodePlace | None:
+def _imported_at(error: BaseException) -> CodeLocation | None:
     """The last line on the way that is neither Python's nor kconnect's own."""
     for code, line in reversed(_frames_of(error)):
         path = Path(code.co_filename)
         if path.is_file() and not path.is_relative_to(_STANDARD_LIBRARY) and _KCONNECT not in path.parents:
-            return CodePlace(str(path), line, linecache.getline(str(path), line).strip(), code.co_name)
+            return CodeLocation(str(path), line, linecache.getline(str(path), line).strip(), code.co_name)
     return None
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from kconnect.api import ConnectError
-from kconnect.builtin.connectors.whole_writes import write_whole
+from kconnect.builtin.connectors.atomic_writes import write_whole
 from kit.pace import ample_s
 
 _PROGRAM = """
 import json, os, resource, sys
 from kconnect.api import ConnectError
-from kconnect.builtin.connectors.whole_writes import write_whole
+from kconnect.builtin.connectors.atomic_writes import write_whole
 
 path = sys.argv[1]
 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

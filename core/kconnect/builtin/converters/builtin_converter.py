@@ -1,4 +1,4 @@
-"""ConverterFrame: what all our converters of data do alike."""
+"""What the built-in converters of data share: their base class, and the setting `converter.type`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from kconnect.api import ConfigDef, Converter, HeaderConverter, Schema, SchemaAndValue
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["ConverterFrame"]
+TYPE_CONFIG = "converter.type"
 
 
-class ConverterFrame(Converter, HeaderConverter):
+class BuiltinConverter(Converter, HeaderConverter):
     """A converter whose headers are converted as its values are, with one table of settings and nothing to close."""
 
     TABLE: ClassVar[ConfigDef]
@@ -34,3 +34,20 @@ class ConverterFrame(Converter, HeaderConverter):
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+def converter_config() -> ConfigDef:
+    """A fresh table with that setting. Source: o.a.k.connect.storage.ConverterConfig."""
+    return ConfigDef().define(
+        TYPE_CONFIG,
+        ConfigDef.Type.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.ValidString.in_("key", "value", "header"),
+        ConfigDef.Importance.LOW,
+        "What this converter is used for.",
+    )
+
+
+def with_type(configs: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The settings with `converter.type` as the runtime knows it, whatever the file says."""
+    return {**configs, TYPE_CONFIG: kind}

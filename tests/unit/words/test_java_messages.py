@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.plain_words import log_words, plain_words, setting_problem
+from kconnect.java_messages import log_words, plain_words, setting_problem
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ENDPOINT = (
