@@ -3,14 +3,14 @@
 | code | means |
 |------|-------|
 | 0    | done |
-| 1    | failed: the worker refused or something broke; the sentence says what |
-| 2    | usage: unknown option, bad value, or a question that could not be asked (no terminal, no --yes) |
+| 1    | failed: the worker refused, or something broke; the message says what |
+| 2    | usage: unknown option, bad value, or confirmation needed but not possible (no terminal, no --yes) |
 | 3    | not found: no such connector, task or file |
-| 4    | conflict: the name is taken, or a rebalance runs |
-| 5    | unreachable: nobody answers at the URL |
+| 4    | conflict: the name is taken, or a rebalance is in progress |
+| 5    | unreachable: nothing answers at the URL |
 | 6    | timed out: the worker did not answer in time |
 | 130  | Ctrl-C |
-| 141  | the reader of stdout went away (`connect .. | head`) |
+| 141  | stdout was closed early (`connect .. | head`) |
 
 `connect standalone` keeps the codes of Java's connect-standalone: 1, 2, 3, 130, 143.
 """
