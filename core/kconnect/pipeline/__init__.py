@@ -4,8 +4,9 @@ Imported by `spark` (slots host tasks) and `testing`; imports `kafka`, `plugins`
 Start reading at source.py and sink.py: each loop stands at the top of its file.
 """
 
+from kconnect.metrics import TaskCounters
 from kconnect.pipeline.host import TaskHost
 from kconnect.pipeline.lifecycle import TaskThread
-from kconnect.pipeline.ports import OffsetPort, TaskControl, TaskCounters, TaskPorts
+from kconnect.pipeline.ports import OffsetPort, TaskControl, TaskPorts
 
 __all__ = ["OffsetPort", "TaskControl", "TaskCounters", "TaskHost", "TaskPorts", "TaskThread"]

@@ -19,8 +19,6 @@ from kconnect.pipeline.sending import UnitProducer
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.task_hooks import TaskHooks, WrittenRecords
 
-__all__ = ["AtLeastOnce"]
-
 log = logging.getLogger(__name__)
 
 # Of the time that a stop may take: for the acknowledgements; the rest is for the last commit.

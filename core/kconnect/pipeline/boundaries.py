@@ -11,17 +11,6 @@ from kconnect.api import RecordBatch, SourceRecord, TransactionBoundary
 from kconnect.errors import ConnectError
 from kconnect.pipeline.polled_lists import records_of
 
-__all__ = [
-    "Boundary",
-    "ConnectorBoundary",
-    "Ending",
-    "IntervalBoundary",
-    "Part",
-    "PollBoundary",
-    "TransactionRequests",
-    "boundary_of",
-]
-
 Polled = list[SourceRecord] | RecordBatch
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kconnect.api import SinkTask, SourceTask
 from kconnect.config.client_config import admin_config, consumer_config, max_poll_records, producer_config
@@ -26,9 +25,9 @@ from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.health import TaskHealth
 from kconnect.pipeline.inflight import InFlight
-from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.sending import SourceTopics
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
@@ -41,11 +40,6 @@ from kconnect.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.pipeline.topics import MissingTopics, TopicCreation
 
-if TYPE_CHECKING:
-    from kconnect.pipeline.lifecycle import TaskLoop
-
-__all__ = ["build_loop"]
-
 log = logging.getLogger(__name__)
 
 # Records in one fetch of a columnar sink, unless max.poll.records says otherwise: between 2000 and 10000 it makes no
@@ -53,7 +47,7 @@ log = logging.getLogger(__name__)
 _COLUMNAR_FETCH = 5_000
 
 
-def build_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
+def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
     """The loop of a task, not started. Errors: ConfigError, NotFoundError of what its configs name."""
     if control.spec.type is ConnectorType.SOURCE:
         return _source_loop(control, ports)
@@ -62,7 +56,7 @@ def build_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
     raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}, which no loop can run")
 
 
-def _source_loop(control: TaskControl, ports: TaskPorts) -> TaskLoop:
+def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     spec = control.spec
     config = SourceConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
@@ -161,11 +155,13 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     consumer = RecordConsumer(settings, str(spec.id))
-    originals = Originals(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
-    dead_letters = _dead_letters(control, config, ports, originals)
-    tolerance.report_to([*_log_reporter(control, config, ports, originals), *([dead_letters] if dead_letters else [])])
-    errant = ErrantRecords(tolerance, type(task), originals, converters.unguarded().to_kafka_record)
-    context = SinkContext(consumer, lambda: spec.task_config, errant if originals.is_wanted else None)
+    raw_records = RawRecords(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
+    dead_letters = _dead_letters(control, config, ports, raw_records)
+    tolerance.report_to(
+        [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
+    )
+    errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
+    context = SinkContext(consumer, lambda: spec.task_config, errant if raw_records.is_wanted else None)
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     return SinkLoop(
         control,
@@ -191,8 +187,8 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
             tolerance=tolerance,
-            originals=originals,
-            errant=errant if originals.is_wanted else None,
+            raw_records=raw_records,
+            errant=errant if raw_records.is_wanted else None,
             dead_letters=dead_letters,
         ),
     )
@@ -224,11 +220,11 @@ def _tolerance(control: TaskControl, config: ConnectorConfig, ports: TaskPorts) 
 
 
 def _log_reporter(
-    control: TaskControl, config: ConnectorConfig, ports: TaskPorts, originals: Originals | None = None
+    control: TaskControl, config: ConnectorConfig, ports: TaskPorts, raw_records: RawRecords | None = None
 ) -> list[LogReporter]:
     if not config.errors_log_enable:
         return []
-    original = (lambda record: None) if originals is None else originals.of
+    original = (lambda record: None) if raw_records is None else raw_records.of
     return [
         LogReporter(
             control.spec.id,
@@ -240,7 +236,7 @@ def _log_reporter(
 
 
 def _dead_letters(
-    control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, originals: Originals
+    control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, raw_records: RawRecords
 ) -> DeadLetterQueue | None:
     """The queue the connector names, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
     if not config.dlq_topic_name:
@@ -262,7 +258,7 @@ def _dead_letters(
         control,
         RecordProducer(producer_settings, f"the dead letters of {spec.id}"),
         lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
-        originals,
+        raw_records,
         ports.plugins.java_name,
     )
 

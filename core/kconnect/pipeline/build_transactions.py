@@ -22,8 +22,6 @@ from kconnect.pipeline.offset_copies import OffsetCopies
 from kconnect.pipeline.plugin_parts import worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 
-__all__ = ["SourceTransactions", "seconds", "transactions_of", "warn"]
-
 log = logging.getLogger(__name__)
 
 # An interval that ends while a poll waits is seen a quarter of it late; it is looked for 20 times a second at most

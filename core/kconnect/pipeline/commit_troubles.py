@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from kconnect.pipeline.one_line import one_line
+from kconnect.pipeline.error_texts import one_line
 from kconnect.pipeline.ports import TaskControl
 from kconnect.repeats import RepeatedMessages
-
-__all__ = ["CommitTroubles"]
 
 
 class CommitTroubles:

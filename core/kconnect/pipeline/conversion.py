@@ -27,8 +27,6 @@ from kconnect.pipeline.stages import DROPPED, FailurePolicy, RaiseAlways, Stage,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Converters", "FetchedBatch", "FetchedRecord", "KafkaBatch", "KafkaRecord"]
-
 KafkaHeaders = list[tuple[str, bytes | None]]
 
 

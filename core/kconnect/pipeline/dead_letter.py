@@ -21,15 +21,13 @@ from kconnect.kafka import DeliveryFailure, KafkaAdmin, RecordProducer, TopicInf
 from kconnect.logs import set_log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.error_texts import class_name, exception_name, exception_trace
-from kconnect.pipeline.originals import Originals
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import StageError
 from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.pipeline.conversion import FetchedRecord, KafkaHeaders
     from kconnect.pipeline.ports import TaskControl
-
-__all__ = ["DeadLetterQueue", "DeadLetterSettings", "context_headers", "ensure_topic"]
 
 log = logging.getLogger(__name__)
 
@@ -69,14 +67,14 @@ class DeadLetterQueue:
         control: TaskControl,
         producer: RecordProducer,
         open_admin: Callable[[], KafkaAdmin],
-        originals: Originals,
+        raw_records: RawRecords,
         java_name: Callable[[type], str],
     ) -> None:
         self._settings = settings
         self._control = control
         self._producer = producer
         self._open_admin = open_admin
-        self._originals = originals
+        self._raw_records = raw_records
         self._java_name = java_name
         self.requests = 0
         self.failures = 0
@@ -94,7 +92,7 @@ class DeadLetterQueue:
     def report(self, failure: StageError, attempts: int) -> Future[None]:
         """Hand the failed record to the producer; the future ends with its acknowledgement."""
         done: Future[None] = Future()
-        original = self._originals.of(failure.record)
+        original = self._raw_records.of(failure.record)
         if original is None:
             raise ConnectError(f"No dead letter can be written, as the record read is not known: {failure}")
         headers = list(original.headers or ())

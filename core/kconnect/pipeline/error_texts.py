@@ -1,4 +1,4 @@
-"""How a failed record is told of: Java's names of classes and stages, the record's place, the trace behind it."""
+"""Texts of errors: a failed record in Java's words (class, stage, place, trace); an exception in one line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from kconnect.pipeline.conversion import FetchedRecord
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.redaction import redact
 
-__all__ = ["class_name", "exception_name", "exception_trace", "log_text"]
-
 _ERRORS = "org.apache.kafka.connect.errors."
 _JAVA_ERRORS: dict[type, str] = {
     ConnectError: _ERRORS + "ConnectException",
@@ -30,6 +28,7 @@ _JAVA_ERRORS: dict[type, str] = {
     SchemaProjectorError: _ERRORS + "SchemaProjectorException",
     ConfigError: "org.apache.kafka.common.config.ConfigException",
 }
+_LONGEST_LINE = 500
 _SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 
 
@@ -80,3 +79,20 @@ def _record_text(record: Any) -> str:
     if record.timestamp is not None and record.timestamp_type.name != "NO_TIMESTAMP_TYPE":
         time = f", timestamp={record.timestamp}, timestampType={record.timestamp_type}"
     return f", where consumed record is {{topic='{topic}', partition={partition}, offset={offset}{time}}}"
+
+
+def one_line(text: str) -> str:
+    """A text in one line, shortened."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} .."
+
+
+def cause_of(error: BaseException) -> str:
+    """An error in one line: its type, its message, and the root cause where the message does not have it."""
+    text = f"{type(error).__name__}: {error}"
+    root = error
+    while (earlier := root.__cause__) is not None:
+        root = earlier
+    if root is not error and str(root) not in text:
+        text += f" (root cause: {type(root).__name__}: {root})"
+    return one_line(text)

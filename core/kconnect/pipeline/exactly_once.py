@@ -25,8 +25,6 @@ from kconnect.pipeline.sending import SourceTopics, UnitProducer
 from kconnect.pipeline.task_hooks import TaskHooks, WrittenRecords
 from kconnect.storage.offset_topic import encode_key, encode_value
 
-__all__ = ["ExactlyOnce", "ExactlyOnceParts", "OtherTopics", "Transactions"]
-
 log = logging.getLogger(__name__)
 
 _EXPIRED_ADVICE = (

@@ -13,8 +13,6 @@ from kconnect.api import RecordBatch, SourceRecord
 from kconnect.kafka import DeliveryFailure, WrittenRecord
 from kconnect.pipeline.inflight import SourcePosition
 
-__all__ = ["DeliveryGuarantee", "Polled", "SourceUnit"]
-
 Polled = list[SourceRecord] | RecordBatch
 
 

@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 from kconnect.model import Condition, TaskCondition
 from kconnect.pipeline.lag import GrowthWatch, WaitWatch
 
-__all__ = ["CONVERSION", "Call", "HealthSettings", "TaskHealth", "Trouble"]
-
 Call: TypeAlias = tuple[str, float]
 """A call of a plugin that has not returned: its name, such as `OrdersTask.poll()`, and when it began (s)."""
 

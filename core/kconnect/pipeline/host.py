@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.logs import log_context
+from kconnect.metrics import TaskCounters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.pipeline.lifecycle import TaskThread
-from kconnect.pipeline.ports import OffsetPort, TaskCounters, TaskPorts, let_all_run, tell_nobody
+from kconnect.pipeline.ports import OffsetPort, TaskPorts, let_all_run, tell_nobody
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
-
-__all__ = ["HousekeepingThread", "TaskHost"]
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from typing import Any
 from kconnect.errors import DataError
 from kconnect.model import ConnectorOffset
 
-__all__ = ["InFlight", "SourcePosition", "Unit", "partition_key"]
-
 PartitionKey = frozenset[tuple[str, Any]]
 SourcePosition = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 """A source partition and the offset to resume after in it."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GrowthWatch", "WaitWatch"]
-
 # Two of a columnar sink's fetches (5,000): what lies between two looks at a busy topic is no lag.
 _LEAST_BEHIND: Final = 10_000
 # A source that waits for Kafka most of the time is held up by it.

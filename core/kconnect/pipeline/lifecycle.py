@@ -6,19 +6,23 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from kconnect import redaction
+from kconnect.config.variables import Variables, secret_values
 from kconnect.errors import ConnectError
 from kconnect.logs import set_log_context
+from kconnect.metrics import TaskCounters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.pipeline.build import build_loop
-from kconnect.pipeline.ports import TaskControl, TaskCounters, TaskPorts
+from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.stages import StageError
-from kconnect.pipeline.task_secrets import resolved_spec
 from kconnect.pipeline.watch import TaskWatch
 
-__all__ = ["TaskLoop", "TaskThread", "failure_text", "what_failed"]
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +153,32 @@ class TaskThread:
             loop.run()
         finally:
             loop.close()
+
+
+def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
+    """The same task with plain configs; from now on this process hides their secrets in logs and traces.
+
+    Source: Worker.startTask, ClusterConfigState.taskConfig (Kafka 4.3), which resolve just before a task starts.
+    Errors: ConfigError that names the reference, the connector or worker, and what to do.
+    """
+    variables = Variables.of_worker(spec.worker_config)
+    try:
+        worker = variables.resolve(spec.worker_config, "the worker")
+        connector = variables.resolve(spec.connector_config, f"connector {spec.id.connector}")
+        task = variables.resolve(spec.task_config, f"task {spec.id}")
+    finally:
+        variables.close()
+    passwords = plugins.password_keys(connector.values)
+    redaction.remember(
+        f"task {spec.id}",
+        {
+            *secret_values(worker.values),
+            *secret_values(connector.values, passwords),
+            *secret_values(task.values, passwords),
+            *(value for resolved in (worker, connector, task) for value in resolved.references),
+        },
+    )
+    return replace(spec, worker_config=worker.values, connector_config=connector.values, task_config=task.values)
 
 
 def failure_text(task_id: TaskId, failure: BaseException) -> str:

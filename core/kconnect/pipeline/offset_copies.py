@@ -12,8 +12,6 @@ from kconnect.model import ConnectorOffset
 from kconnect.pipeline.inflight import PartitionKey, partition_key
 from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
 
-__all__ = ["OffsetCopies"]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.health import TaskHealth
 
-__all__ = ["PluginCallError", "call_error", "plugin_call"]
-
 
 @contextmanager
 def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -> Iterator[None]:

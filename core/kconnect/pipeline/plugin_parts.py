@@ -20,8 +20,6 @@ from kconnect.pipeline.stages import FailurePolicy, TransformStep
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
-__all__ = ["make_converters", "make_steps", "make_task", "worker_value"]
-
 P = TypeVar("P")
 
 

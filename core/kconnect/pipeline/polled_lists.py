@@ -10,8 +10,6 @@ from kconnect.errors import DataError
 from kconnect.pipeline.inflight import SourcePosition, partition_key
 from kconnect.pipeline.stages import TransformChain
 
-__all__ = ["PolledLists", "index_of", "no_records_error", "positions_of", "records_of"]
-
 # Columns cost 130 us to set up, and save 0.8 us a record without transforms, 5 us with three.
 _FEWEST = 64
 # Lists that are no batch (topics, schemas or offsets of several kinds) cost a look; such a source seldom changes.

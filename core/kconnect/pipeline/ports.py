@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,27 +10,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kconnect.api.configdef import parse_type
 from kconnect.clock import Clock, SystemClock
+from kconnect.config.worker_config import KCONNECT_CONFIG, STANDALONE_CONFIG
+from kconnect.errors import ConfigError
 from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
-from kconnect.pipeline.health import TaskHealth
-from kconnect.pipeline.health_settings import health_settings
+from kconnect.pipeline.health import HealthSettings, TaskHealth
 from kconnect.redaction import redact
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
 
-__all__ = [
-    "Housekeeping",
-    "OffsetPort",
-    "TaskControl",
-    "TaskCounters",
-    "TaskPorts",
-    "Ticket",
-    "let_all_run",
-    "tell_nobody",
-]
+log = logging.getLogger(__name__)
 
 
 class OffsetPort(Protocol):
@@ -247,3 +241,31 @@ class TaskControl:
                 return
             self._state = state
         self._ports.report(self.spec.id, self.spec.run, state, None if trace is None else redact(trace))
+
+
+def health_settings(spec: TaskSpec) -> HealthSettings:
+    """When the task counts as stuck, as lagging, as late with a commit.
+
+    A value of the connector that is no number is told and left out: a task does not fail over how it is watched.
+    """
+    return HealthSettings(
+        stuck_after_s=_seconds(spec, "kconnect.task.stuck.after.ms"),
+        lagging_after_s=_seconds(spec, "kconnect.task.lagging.after.ms"),
+        commit_late_after_s=_seconds(spec, "offset.flush.timeout.ms", is_connectors=False),
+    )
+
+
+def _seconds(spec: TaskSpec, name: str, *, is_connectors: bool = True) -> float:
+    table = KCONNECT_CONFIG if name in KCONNECT_CONFIG.config_keys else STANDALONE_CONFIG
+    key = table.config_keys[name]
+    sources = [spec.connector_config, spec.worker_config] if is_connectors else [spec.worker_config]
+    for config in sources:
+        if name in config:
+            try:
+                value = parse_type(name, config[name], key.type)
+                if key.validator is not None:
+                    key.validator.ensure_valid(name, value)
+                return float(value) / 1000
+            except ConfigError as error:
+                log.warning("%s; it has no effect on task %s", error, spec.id)
+    return float(key.default) / 1000

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+import random
 import time
+from collections.abc import Callable
+from typing import Final
 
 from kconnect.errors import RetriableError
-from kconnect.pipeline.backoff import Backoff
-from kconnect.pipeline.one_line import cause_of
+from kconnect.pipeline.error_texts import cause_of
 from kconnect.pipeline.ports import TaskControl
 from kconnect.repeats import RepeatedMessages
 
-__all__ = ["Retries"]
-
 log = logging.getLogger(__name__)
+
+# How far a wait is spread, so that tasks that lost the same system do not all come back at the same moment.
+_SPREAD: Final = 0.2
+# No cap makes a loop spin: errors.retry.delay.max.ms=0 means "soon".
+_SHORTEST_CAP_S: Final = 0.1
+_MOST_DOUBLINGS: Final = 30
 
 
 class Retries:
@@ -68,3 +74,27 @@ class Retries:
         if asked_s is not None:
             return ""
         return f" after pauses of up to {self._cap_s:g} s (errors.retry.delay.max.ms)"
+
+
+class Backoff:
+    """Waits that double with each failure up to a cap, each spread by a fifth.
+
+    Source: o.a.k.common.utils.ExponentialBackoff (Kafka 4.3).
+    """
+
+    def __init__(self, first_s: float, cap_s: float, uniform: Callable[[float, float], float] = random.uniform) -> None:
+        self._cap_s = max(cap_s, _SHORTEST_CAP_S)
+        self._first_s = min(first_s, self._cap_s)
+        self._uniform = uniform
+        self.failures = 0
+        """In a row, until now."""
+
+    def next_s(self) -> float:
+        """A call has failed: how long to wait before the next."""
+        wait_s: float = self._first_s * 2.0 ** min(self.failures, _MOST_DOUBLINGS)
+        self.failures += 1
+        return min(wait_s * self._uniform(1 - _SPREAD, 1 + _SPREAD), self._cap_s)
+
+    def reset(self) -> None:
+        """A call has succeeded."""
+        self.failures = 0

@@ -15,8 +15,6 @@ from kconnect.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.pipeline.inflight import SourcePosition
 from kconnect.pipeline.ports import TaskControl
 
-__all__ = ["Payloads", "SourceTopics", "UnitProducer", "UnitSender"]
-
 Payloads = KafkaBatch | list[KafkaRecord | None]
 """Bytes of records, None for those that were dropped while they were converted."""
 

@@ -15,17 +15,15 @@ from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.health import CONVERSION
-from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.put_batches import PutBatch, SinkConversion, joined, without
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.retries import Retries
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.pipeline.sink_deliveries import Delivery, SinkConversion, joined, without
 from kconnect.pipeline.sink_offsets import SinkOffsets
 from kconnect.pipeline.stages import TransformChain
 from kconnect.pipeline.tolerance import StoppedInRetryError, Tolerance
-
-__all__ = ["SinkLoop", "SinkParts"]
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +55,7 @@ class SinkParts:
     retry_delay_most_s: float
     """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
     tolerance: Tolerance
-    originals: Originals
+    raw_records: RawRecords
     errant: ErrantRecords | None = None
     dead_letters: DeadLetterQueue | None = None
 
@@ -78,8 +76,8 @@ class SinkLoop:
         self._consumer = parts.consumer
         self._context = parts.context
         self._offsets = parts.offsets
-        self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.originals, control)
-        self._waiting: deque[Delivery] = deque()
+        self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.raw_records, control)
+        self._waiting: deque[PutBatch] = deque()
         self._is_paused = False
         self._health = control.health
         self._retries = Retries(control, parts.task, "put", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
@@ -240,7 +238,7 @@ class SinkLoop:
 
     # --- put ---
 
-    def _put(self, delivery: Delivery) -> None:
+    def _put(self, delivery: PutBatch) -> None:
         """Give the task what is due. Errors: RetriableError; any other leads with what the task was given."""
         try:
             self._put_payload(delivery)
@@ -251,22 +249,22 @@ class SinkLoop:
             told.log_stage = error.log_stage
             raise told from error.__cause__
         finally:
-            self._parts.originals.put((), ())  # messages held until the next fetch would cost it the CPU's cache
+            self._parts.raw_records.put((), ())  # messages held until the next fetch would cost it the CPU's cache
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
 
-    def _put_payload(self, delivery: Delivery) -> None:
+    def _put_payload(self, delivery: PutBatch) -> None:
         payload = delivery.payload
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
-                self._parts.originals.put((), delivery.fetched)
+                self._parts.raw_records.put((), delivery.fetched)
                 with plugin_call(self._task, "put_batch", self._health):
                     self._task.put_batch(payload)
                 self._control.counters.records_put += len(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
         records: list[SinkRecord] = list(payload)  # type: ignore[arg-type]
-        self._parts.originals.put(records, delivery.fetched)
+        self._parts.raw_records.put(records, delivery.fetched)
         with plugin_call(self._task, "put", self._health):
             self._task.put(records)
         self._control.counters.records_put += len(payload)

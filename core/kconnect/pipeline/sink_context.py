@@ -12,12 +12,9 @@ from kconnect.api import ErrantRecordReporter, SinkRecord
 from kconnect.kafka import RecordConsumer
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedRecord, KafkaRecord
-from kconnect.pipeline.originals import Originals
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.pipeline.tolerance import Tolerance
-
-__all__ = ["ErrantRecords", "SinkContext"]
-
 
 log = logging.getLogger(__name__)
 
@@ -126,18 +123,18 @@ class ErrantRecords:
         self,
         tolerance: Tolerance,
         task_class: type,
-        originals: Originals,
+        raw_records: RawRecords,
         to_kafka: Callable[[SinkRecord], KafkaRecord | None],
     ) -> None:
         self._tolerance = tolerance
         self._task_class = task_class
-        self._originals = originals
+        self._raw_records = raw_records
         self._to_kafka = to_kafka
         self._raised: StageError | None = None
 
     def report(self, record: SinkRecord, error: BaseException) -> Future[None]:
         """Report one record; the future ends when the dead letter topic has it."""
-        original = self._originals.of(record) or self._made_anew(record)
+        original = self._raw_records.of(record) or self._made_anew(record)
         try:
             answers = self._tolerance.give_up(StageError(Stage.TASK_PUT, self._task_class, original, error))
         except StageError as failure:
@@ -151,7 +148,7 @@ class ErrantRecords:
 
     def expect_reports(self) -> None:
         """The task has asked for the reporter: its records must know where they came from."""
-        self._originals.expect_reports()
+        self._raw_records.expect_reports()
 
     def raise_unhandled(self) -> None:
         """Raise what report() raised, in case the task swallowed it: the record was not tolerated."""

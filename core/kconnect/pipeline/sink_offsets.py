@@ -16,8 +16,6 @@ from kconnect.pipeline.commit_troubles import CommitTroubles
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
 
-__all__ = ["SinkOffsets"]
-
 log = logging.getLogger(__name__)
 
 _FAILED = "Offsets of %s were not committed, the next commit takes them: %s"

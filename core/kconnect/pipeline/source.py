@@ -22,8 +22,6 @@ from kconnect.pipeline.stages import StageError, TransformChain
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.pipeline.tolerance import StoppedInRetryError
 
-__all__ = ["SourceLoop", "SourceParts"]
-
 log = logging.getLogger(__name__)
 
 # A poll() that comes back empty sooner than this did not wait by itself; then the loop does, 1 ms growing to 10 ms,

@@ -8,8 +8,6 @@ from typing import Any
 from kconnect.api import OffsetStorageReader, TransactionContext
 from kconnect.pipeline.ports import OffsetPort, TaskControl
 
-__all__ = ["SourceContext"]
-
 
 class SourceContext:
     """What a source task may ask. Implements kconnect.api.SourceTaskContext."""

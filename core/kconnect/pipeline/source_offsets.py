@@ -14,8 +14,6 @@ from kconnect.pipeline.commit_troubles import CommitTroubles
 from kconnect.pipeline.inflight import InFlight, PartitionKey, partition_key
 from kconnect.pipeline.ports import TaskControl, TaskPorts, Ticket
 
-__all__ = ["SourceOffsetCommitter"]
-
 log = logging.getLogger(__name__)
 
 

@@ -18,17 +18,6 @@ from kconnect.errors import ConnectError, DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "DROPPED",
-    "Dropped",
-    "FailurePolicy",
-    "RaiseAlways",
-    "Stage",
-    "StageError",
-    "TransformChain",
-    "TransformStep",
-]
-
 
 class Stage(Enum):
     """Where in the pipeline something happened. Source: o.a.k.connect.runtime.errors.Stage."""

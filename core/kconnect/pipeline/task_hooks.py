@@ -11,8 +11,6 @@ from kconnect.api import RecordMetadata, SourceRecord, SourceTask
 from kconnect.kafka import WrittenRecord
 from kconnect.pipeline.ports import TaskControl
 
-__all__ = ["TaskHooks", "WrittenRecords", "wants_each_record"]
-
 log = logging.getLogger(__name__)
 
 WrittenRecords = deque[tuple[SourceRecord, WrittenRecord | None]]

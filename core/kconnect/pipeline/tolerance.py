@@ -15,20 +15,9 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.logs import log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.conversion import FetchedRecord
-from kconnect.pipeline.error_texts import log_text
+from kconnect.pipeline.error_texts import log_text, one_line
 from kconnect.pipeline.health import TaskHealth
-from kconnect.pipeline.one_line import one_line
 from kconnect.pipeline.stages import DROPPED, Stage, StageError
-
-__all__ = [
-    "ErrorCounts",
-    "ErrorReporter",
-    "LogReporter",
-    "ReportQueue",
-    "StoppedInRetryError",
-    "Tolerance",
-    "ToleranceSettings",
-]
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,6 @@ from kconnect.errors import AlreadyExistsError, ConnectError, RetriableError, Ti
 from kconnect.kafka import TopicInfo
 from kconnect.pipeline.ports import TaskControl
 
-__all__ = ["MissingTopics", "TopicAdmin", "TopicCreation", "new_topic"]
-
 log = logging.getLogger(__name__)
 
 # One question to the broker; between two of them the stop is looked at.

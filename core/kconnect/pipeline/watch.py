@@ -13,8 +13,6 @@ from kconnect.pipeline.ports import TaskControl
 from kconnect.redaction import redact
 from kconnect.stacks import place_of_thread
 
-__all__ = ["TaskWatch"]
-
 log = logging.getLogger(__name__)
 
 _ENDED = frozenset({RunState.FAILED, RunState.STOPPED})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.pipeline.backoff import Backoff
+from kconnect.pipeline.retries import Backoff
 
 
 def middle(low: float, high: float) -> float:

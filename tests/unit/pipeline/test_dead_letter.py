@@ -15,7 +15,7 @@ from kconnect.model import TaskId
 from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
 from kconnect.pipeline.dead_letter import DeadLetterSettings, context_headers, ensure_topic
 from kconnect.pipeline.error_texts import exception_name, exception_trace
-from kconnect.pipeline.originals import Originals
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
 
@@ -93,55 +93,55 @@ def test_errors_have_javas_names_where_java_has_them(error: Exception, name: str
 
 
 def test_a_record_in_conversion_is_found_by_where_it_was_read_also_when_a_transform_moved_it() -> None:
-    originals = Originals(is_wanted=True)
-    originals.at_hand = [fetched(1, 2), fetched(5, 9, partition=4)]
+    raw_records = RawRecords(is_wanted=True)
+    raw_records.at_hand = [fetched(1, 2), fetched(5, 9, partition=4)]
     moved = record(9, partition=4).new_record(topic="elsewhere", kafka_partition=0)
-    assert value_of(originals, moved) == b"v9"
-    assert value_of(originals, record(2)) == b"v2"
-    assert originals.of(record(3)) is None, "a gap"
-    assert originals.of(record(2, topic="other")) is None
+    assert value_of(raw_records, moved) == b"v9"
+    assert value_of(raw_records, record(2)) == b"v2"
+    assert raw_records.of(record(3)) is None, "a gap"
+    assert raw_records.of(record(2, topic="other")) is None
 
 
 def test_a_fetched_record_is_its_own_original() -> None:
     raw = fetched(4).row(0)
-    assert Originals(is_wanted=True).of(raw) is raw
+    assert RawRecords(is_wanted=True).of(raw) is raw
 
 
 def test_records_of_a_task_that_reports_are_found_long_after_their_put() -> None:
-    originals = Originals(is_wanted=True)
-    originals.expect_reports()
+    raw_records = RawRecords(is_wanted=True)
+    raw_records.expect_reports()
     kept = [record(1), record(6)]
-    originals.put(kept, [fetched(1), fetched(6)])
-    originals.put([], [])
-    assert [value_of(originals, each) for each in kept] == [b"v1", b"v6"]
+    raw_records.put(kept, [fetched(1), fetched(6)])
+    raw_records.put([], [])
+    assert [value_of(raw_records, each) for each in kept] == [b"v1", b"v6"]
 
 
 def test_a_task_may_ask_for_the_reporter_in_the_midst_of_its_first_put() -> None:
-    originals = Originals(is_wanted=True)
+    raw_records = RawRecords(is_wanted=True)
     kept = [record(1)]
-    originals.put(kept, [fetched(1)])
-    originals.expect_reports()
-    originals.put([], [])
-    assert value_of(originals, kept[0]) == b"v1"
+    raw_records.put(kept, [fetched(1)])
+    raw_records.expect_reports()
+    raw_records.put([], [])
+    assert value_of(raw_records, kept[0]) == b"v1"
 
 
 def test_a_copy_that_a_task_made_has_no_original() -> None:
-    originals = Originals(is_wanted=True)
-    originals.expect_reports()
+    raw_records = RawRecords(is_wanted=True)
+    raw_records.expect_reports()
     given = record(1)
-    originals.put([given], [fetched(1)])
-    assert originals.of(given.new_record(value="mine")) is None
+    raw_records.put([given], [fetched(1)])
+    assert raw_records.of(given.new_record(value="mine")) is None
 
 
 def test_records_of_a_batch_are_found_while_it_is_put() -> None:
-    originals = Originals(is_wanted=True)
-    originals.expect_reports()
-    originals.put((), [fetched(1, 2)])
-    assert value_of(originals, record(2)) == b"v2"
+    raw_records = RawRecords(is_wanted=True)
+    raw_records.expect_reports()
+    raw_records.put((), [fetched(1, 2)])
+    assert value_of(raw_records, record(2)) == b"v2"
 
 
-def value_of(originals: Originals, wanted: SinkRecord) -> bytes | None:
-    found = originals.of(wanted)
+def value_of(raw_records: RawRecords, wanted: SinkRecord) -> bytes | None:
+    found = raw_records.of(wanted)
     assert isinstance(found, FetchedRecord)
     return found.value
 

@@ -11,19 +11,17 @@ from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
 from kconnect.kafka import ConsumedRun
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters, FetchedBatch
-from kconnect.pipeline.originals import Originals
 from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import TransformChain
 from kconnect.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Delivery", "SinkConversion", "joined", "without"]
-
 
 @dataclass(slots=True)
-class Delivery:
+class PutBatch:
     """What one put takes, and where its partitions stand afterwards."""
 
     payload: RecordBatch | list[SinkRecord]
@@ -46,23 +44,23 @@ class SinkConversion:
         task: SinkTask,
         converters: Converters,
         transforms: TransformChain,
-        originals: Originals,
+        raw_records: RawRecords,
         control: TaskControl,
     ) -> None:
         self._task = task
         self._converters = converters
         self._transforms = transforms
-        self._originals = originals
+        self._raw_records = raw_records
         self._control = control
 
-    def delivery_of(self, run: ConsumedRun) -> Delivery:
+    def delivery_of(self, run: ConsumedRun) -> PutBatch:
         """The run as put takes it. Errors: StageError when the policy does not tolerate a failing record."""
         fetched = _fetched(run)
         place = TopicPartition(run.topic, run.partition)
-        delivery = Delivery([], {place: run.first_offset}, {place: run.next_offset})
-        if self._originals.is_wanted:
+        delivery = PutBatch([], {place: run.first_offset}, {place: run.next_offset})
+        if self._raw_records.is_wanted:
             delivery.fetched.append(fetched)
-            self._originals.at_hand = delivery.fetched
+            self._raw_records.at_hand = delivery.fetched
         delivery.payload = self._transform(fetched)
         return delivery
 
@@ -92,9 +90,9 @@ class SinkConversion:
         return kept
 
 
-def joined(waiting: Iterable[Delivery]) -> deque[Delivery]:
+def joined(waiting: Iterable[PutBatch]) -> deque[PutBatch]:
     """Records of one fetch go into one put, as in Java; batches stay apart."""
-    found: deque[Delivery] = deque()
+    found: deque[PutBatch] = deque()
     for delivery in waiting:
         last = found[-1] if found else None
         if last is not None and isinstance(last.payload, list) and isinstance(delivery.payload, list):
@@ -107,9 +105,9 @@ def joined(waiting: Iterable[Delivery]) -> deque[Delivery]:
     return found
 
 
-def without(waiting: Iterable[Delivery], partitions: Collection[TopicPartition]) -> deque[Delivery]:
+def without(waiting: Iterable[PutBatch], partitions: Collection[TopicPartition]) -> deque[PutBatch]:
     """What still waits for put when these partitions are no longer read from there."""
-    kept: deque[Delivery] = deque()
+    kept: deque[PutBatch] = deque()
     for delivery in waiting:
         touched = delivery.after.keys() & set(partitions)
         if touched and isinstance(delivery.payload, list):

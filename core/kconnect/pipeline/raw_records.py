@@ -1,4 +1,4 @@
-"""Originals: what a sink's records looked like when they were read, found by the records themselves."""
+"""RawRecords: what a sink's records looked like when they were read, found by the records themselves."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 from kconnect.api import SinkRecord
 from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
 
-__all__ = ["Originals"]
 
-
-class Originals:
+class RawRecords:
     """Finds the bytes of a record that failed, for the dead letter queue and the error log.
 
     Once the task has asked for the reporter, records that go to `put` hold on to what they came from, so that it may
