@@ -15,7 +15,7 @@ from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import ConfigStore, Listener, TopicConfigStore
 from kconnect.storage.config_topic import ForeignRecord, LoggerLevelSet, RestartRequested, SessionKeySet
-from kconnect.storage.record_log import ExclusiveWriter, MemoryLog, MemoryTopic, MemoryWriter, RecordLog
+from kconnect.storage.record_log import ExclusiveWriter, MemoryRecordLog, MemoryTopic, MemoryWriter, RecordLog
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ConnectorRemoved, ConnectorUpdated, TargetStateChanged, TasksUpdated
 from kit.topics import create_topic, topic_for
@@ -76,7 +76,7 @@ def cluster(ground, request) -> Iterator[Cluster]:
 
 
 def _in_memory(topic: MemoryTopic, is_exclusive: bool) -> Cluster:
-    return Cluster(partial(MemoryLog, topic), partial(MemoryWriter, topic) if is_exclusive else None)
+    return Cluster(partial(MemoryRecordLog, topic), partial(MemoryWriter, topic) if is_exclusive else None)
 
 
 def _on_kafka(servers: str, name: str, is_exclusive: bool, stack: ExitStack) -> Cluster:

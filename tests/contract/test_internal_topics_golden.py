@@ -23,7 +23,7 @@ from kconnect.storage import commit_source_offsets, connector_partitions, list_s
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
 from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.offset_writer import OffsetWriter
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StatusRead, StoredStatus, TopicRead, decode_record
 from kconnect.storage.topic_offsets import TopicOffsetStore
@@ -65,7 +65,7 @@ def folded():
     opened = []
 
     def fold(store_type, topic, until=None):
-        store = store_type(MemoryLog(replayed(topic, until)))
+        store = store_type(MemoryRecordLog(replayed(topic, until)))
         opened.append(store)
         store.start()
         return store
@@ -115,7 +115,7 @@ def test_after_each_step_the_statuses_are_those_the_records_tell():
     Differs: of a task that its worker stopped Java shows RUNNING until another generation; here it is UNASSIGNED.
     """
     topic = MemoryTopic(STATUS)
-    store = TopicStatusStore(MemoryLog(topic))
+    store = TopicStatusStore(MemoryRecordLog(topic))
     store.start()
     last = {}
     for _, records in steps():
@@ -221,7 +221,7 @@ def test_the_offsets_in_rests_answer_are_what_the_topic_said(folded, number):
 
 def test_after_each_step_the_offsets_are_the_last_of_each_key(folded):
     topics = {name: MemoryTopic(name) for name in (OFFSETS, OWN_OFFSETS)}
-    stores = {name: TopicOffsetStore(MemoryLog(topic)) for name, topic in topics.items()}
+    stores = {name: TopicOffsetStore(MemoryRecordLog(topic)) for name, topic in topics.items()}
     last = {name: {} for name in topics}
     for store in stores.values():
         store.start()
@@ -257,7 +257,7 @@ def test_a_connectors_own_topic_and_the_workers_are_written_in_javas_order():
     """Steps 52 to 55: written to its own topic first; the tombstone to the worker's first."""
     order = []
 
-    class Told(MemoryLog):
+    class Told(MemoryRecordLog):
         def send(self, key, value):
             order.append((self.topic, key, value))
             return super().send(key, value)

@@ -16,7 +16,7 @@ from kconnect.storage import (
     read_source_offsets,
 )
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.topic_offsets import TopicOffsetStore
 from kit.record_logs import kafka_logs
 from kit.topics import topic_for
@@ -25,7 +25,7 @@ A, B = b'["c",{"p":"a"}]', b'["c",{"p":"b"}]'
 
 
 def in_topic(name="offsets"):
-    return TopicOffsetStore(MemoryLog(MemoryTopic(name, partitions=5)))
+    return TopicOffsetStore(MemoryRecordLog(MemoryTopic(name, partitions=5)))
 
 
 MAKERS = {

@@ -10,7 +10,7 @@ import pytest
 from kconnect.errors import FencedError
 from kconnect.kafka import CompactedLog, KafkaAdmin, KafkaExclusiveWriter, LogSpec
 from kconnect.model import LogRecord
-from kconnect.storage.record_log import ExclusiveWriter, MemoryLog, MemoryTopic, MemoryWriter, RecordLog
+from kconnect.storage.record_log import ExclusiveWriter, MemoryRecordLog, MemoryTopic, MemoryWriter, RecordLog
 from kit.topics import create_topic, topic_for
 from kit.waiting import eventually
 
@@ -43,7 +43,7 @@ class Ground:
 def ground(request, broker) -> Iterator[Ground]:
     if request.param == "memory":
         topic = MemoryTopic("memory", partitions=3)
-        found = Ground(lambda: MemoryLog(topic), lambda: MemoryWriter(topic))
+        found = Ground(lambda: MemoryRecordLog(topic), lambda: MemoryWriter(topic))
         yield found
         found.stop()
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.model import RunState, TaskId
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, TopicUse
 from kit.record_logs import kafka_logs
@@ -34,7 +34,7 @@ def make_log(bootstrap, request):
             yield make
     else:
         topic = MemoryTopic("statuses", partitions=3)
-        yield lambda: MemoryLog(topic)
+        yield lambda: MemoryRecordLog(topic)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.config_topic import Malformed, RestartRequested, SessionKeySet, Tombstone, Unknown
-from kconnect.storage.record_log import Entry, MemoryLog, MemoryTopic, MemoryWriter
+from kconnect.storage.record_log import Entry, MemoryRecordLog, MemoryTopic, MemoryWriter
 from kconnect.storage.snapshot import ClusterSnapshot, ConfigFold
 from kit.golden import load, log_record
 
@@ -217,7 +217,7 @@ def put_session_keys(store: TopicConfigStore, records: Iterable[LogRecord]) -> N
 
 def test_the_actions_of_the_scenario_write_javas_records_byte_for_byte():
     topic = MemoryTopic("orc-configs")
-    store = TopicConfigStore(MemoryLog(topic))
+    store = TopicConfigStore(MemoryRecordLog(topic))
     store.start()
     herder, differing = Herder(store), {}
     for step in SCENARIO:
@@ -251,7 +251,7 @@ def test_clusters_with_other_settings_get_javas_records_byte_for_byte(case):
     topic = MemoryTopic(case["properties"]["config.storage.topic"])
     is_exactly_once = "exactly.once.source.support" in case["properties"]
     writer = TransactionsWriter(topic) if is_exactly_once else None
-    store = TopicConfigStore(MemoryLog(topic), writer)
+    store = TopicConfigStore(MemoryRecordLog(topic), writer)
     store.start()
     store.claim_write_privileges()
     recorded = configs_of(case["records"])

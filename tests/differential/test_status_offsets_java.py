@@ -11,7 +11,7 @@ from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import ConnectorOffset, RunState, TaskId, offsets_from_json
 from kconnect.storage import commit_source_offsets, list_source_offsets
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, TopicUse
 from kconnect.storage.topic_clients import offset_topic_clients, status_topic_clients
@@ -161,7 +161,7 @@ def test_beside_a_topic_of_its_own_java_does_not_read_the_workers_offsets_and_we
     eventually(
         lambda: offsets_from_json(get(java, in_java)) == [ConnectorOffset(partition, None)], WITHIN_S, "Java knows it"
     )
-    ours = ConnectorOffsetStore("sep", TopicOffsetStore(MemoryLog(MemoryTopic("own"))), offsets)
+    ours = ConnectorOffsetStore("sep", TopicOffsetStore(MemoryRecordLog(MemoryTopic("own"))), offsets)
     ours.start()
     assert list_source_offsets(ours, "sep") == [ConnectorOffset(partition, offset)]
     ours.stop()

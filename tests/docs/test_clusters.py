@@ -14,7 +14,7 @@ import yaml
 
 from kconnect.config.properties import parse_properties
 from kconnect.config.worker_config import DistributedConfig
-from kconnect.spark.session import spark_conf
+from kconnect.spark.application import spark_conf
 from kconnect.spark.settings import SparkSettings
 from kit.documents import blocks_of
 from kit.spark_classes import SparkClasses, spark_classes

@@ -14,7 +14,7 @@ import pytest
 
 from kconnect.devbroker import DevBroker, cache_folder
 from kconnect.spark import SparkLauncher, SparkSettings
-from kconnect.spark.session import SparkApplication
+from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots
 from kit.pace import ample_s
 from kit.ports import free_port

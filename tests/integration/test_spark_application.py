@@ -15,7 +15,7 @@ import pytest
 import kconnect
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
-from kconnect.spark.session import SparkApplication
+from kconnect.spark.application import SparkApplication
 from kit.launchers import SeenEvents, await_slots, journal_spec
 from kit.pace import now
 from kit.spark_cluster import bare_interpreter

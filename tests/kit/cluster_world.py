@@ -11,7 +11,7 @@ from kconnect.herder.state.facts import HerderTimes
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.topic_offsets import TopicOffsetStore
 from kit.herders import MemoryGroups
@@ -32,9 +32,9 @@ class _NoLeader:
 def cluster_world(worker_id: str, settings: Mapping[str, str]) -> Iterator[World]:
     """A worker that leads its group and is not ready yet: call `herder.ready()`."""
     groups, launcher, plugins = MemoryGroups(), MemoryLauncher(), PluginRegistry.load()
-    configs = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
-    statuses = TopicStatusStore(MemoryLog(MemoryTopic("statuses", 5)))
-    offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets", 25)))
+    configs = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs")))
+    statuses = TopicStatusStore(MemoryRecordLog(MemoryTopic("statuses", 5)))
+    offsets = TopicOffsetStore(MemoryRecordLog(MemoryTopic("offsets", 25)))
     herder = DistributedHerder(
         rest_parts(settings, plugins, launcher, offsets, groups),
         ClusterParts(

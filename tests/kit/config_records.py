@@ -6,7 +6,7 @@ from typing import Any
 
 from kconnect.model import TaskId
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 
 C1, C2 = "connector1", "connector2"
 CONFIGS = ({"config-key-one": "1"}, {"config-key-two": "2"}, {"config-key-three": "3"})
@@ -21,7 +21,7 @@ TWO_TASKS = [
 
 def started(topic: MemoryTopic, **more: Any) -> tuple[TopicConfigStore, list[Any]]:
     """A store that was started, and the list of its news."""
-    store, news = TopicConfigStore(MemoryLog(topic), **more), []
+    store, news = TopicConfigStore(MemoryRecordLog(topic), **more), []
     store.set_listener(news.append)
     store.start()
     return store, news

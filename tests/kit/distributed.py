@@ -16,7 +16,7 @@ from kconnect.herder.parts import HerderParts
 from kconnect.herder.state.facts import HerderTimes, Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.topic_offsets import TopicOffsetStore
@@ -71,8 +71,9 @@ class Cluster:
         """One more worker; `changes` are fields of its ClusterParts."""
         number = len(self.nodes)
         url, launcher = f"http://w{number}/", MemoryLauncher()
-        configs = TopicConfigStore(MemoryLog(self.configs))
-        statuses, offsets = TopicStatusStore(MemoryLog(self.statuses)), TopicOffsetStore(MemoryLog(self.offsets))
+        configs = TopicConfigStore(MemoryRecordLog(self.configs))
+        statuses = TopicStatusStore(MemoryRecordLog(self.statuses))
+        offsets = TopicOffsetStore(MemoryRecordLog(self.offsets))
         node: list[Node] = []
 
         def membership(questions: Questions) -> MemoryMember:

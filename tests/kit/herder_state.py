@@ -28,7 +28,7 @@ from kconnect.herder.state.requests import Request
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.config_topic import encode_connector
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ClusterSnapshot
 
@@ -48,7 +48,7 @@ class Member:
         exactly_once: str = "disabled",
     ) -> None:
         self.topic = MemoryTopic("configs")
-        self.store = TopicConfigStore(MemoryLog(self.topic))
+        self.store = TopicConfigStore(MemoryRecordLog(self.topic))
         self._changes: list[tuple[Change, int]] = []
         self.store.set_listener(lambda change: self._changes.append((change, self.store.snapshot().offset)))
         self.store.start()

@@ -17,7 +17,7 @@ from kconnect.herder.state.events import Event
 from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import RunState
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.topic_offsets import TopicOffsetStore
@@ -72,9 +72,9 @@ def desk(
 ) -> Iterator[Desk]:
     """`ask_leader`: tasks are exactly-once ones, and wait for this to fence off former ones."""
     journal, launcher = fresh_journal(), MemoryLauncher()
-    configs = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
-    statuses = TopicStatusStore(MemoryLog(MemoryTopic("statuses")))
-    offsets = TopicOffsetStore(MemoryLog(MemoryTopic("offsets")))
+    configs = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs")))
+    statuses = TopicStatusStore(MemoryRecordLog(MemoryTopic("statuses")))
+    offsets = TopicOffsetStore(MemoryRecordLog(MemoryTopic("offsets")))
     status = ClusterStatus(statuses)
     events: list[Event] = []
     parts = herder_parts(launcher, offsets, variables or Variables())

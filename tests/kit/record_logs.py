@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from kconnect.errors import ConnectError
 from kconnect.kafka import CompactedLog, KafkaAdmin, LogSpec
 from kconnect.model import LogPosition
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kit.topics import create_topic
 
 __all__ = ["ScriptedLog", "kafka_logs"]
@@ -24,7 +24,7 @@ def kafka_logs(bootstrap: str, topic: str, *, partitions: int = 1) -> Iterator[C
         yield lambda: CompactedLog(LogSpec(topic=topic, consumer=client, producer=client), admin)
 
 
-class ScriptedLog(MemoryLog):
+class ScriptedLog(MemoryRecordLog):
     """Writes fail with the problems given, in order; the others succeed, at once or, when held, by `end_next`."""
 
     def __init__(self, topic: MemoryTopic, problems: Sequence[ConnectError] = (), *, is_held: bool = False) -> None:

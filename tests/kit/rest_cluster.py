@@ -19,7 +19,7 @@ from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer
 from kconnect.rest.tls import peer_context, server_context
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.topic_offsets import TopicOffsetStore
 from kit.distributed import TIMES
@@ -74,8 +74,9 @@ class RestCluster:
         """
         settings, stack = self.settings, self.stack
         launcher, groups = MemoryLauncher(), MemoryGroups()
-        configs, statuses = TopicConfigStore(MemoryLog(self.configs)), TopicStatusStore(MemoryLog(self.statuses))
-        offsets = TopicOffsetStore(MemoryLog(self.offsets))
+        configs = TopicConfigStore(MemoryRecordLog(self.configs))
+        statuses = TopicStatusStore(MemoryRecordLog(self.statuses))
+        offsets = TopicOffsetStore(MemoryRecordLog(self.offsets))
         for store in (configs, statuses, offsets):
             store.start()
             stack.callback(store.stop)

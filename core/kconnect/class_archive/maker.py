@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from kconnect.class_archive.archive import ClassArchive
+from kconnect.class_archive.cached_archive import ClassArchive
 from kconnect.errors import ConnectError
-
-__all__ = ["BACKGROUND_TIMEOUT_S", "FOREGROUND_TIMEOUT_S", "Making", "arguments", "make_in_background", "run_maker"]
 
 BACKGROUND_TIMEOUT_S = 300.0
 """How long a maker in the background may work, and before that wait for another one.

@@ -1,13 +1,13 @@
 """The dev broker: real Kafka from its Maven artifacts, for development, quickstart and tests.
 
-jars.py fetches and checks, java.py finds a JVM, broker.py starts and stops; folder.py knows the data folder,
-archive.py the class archive that halves the start, wire.py asks a broker whether it is ready. Imported by the CLI and
-the tests; imports nothing of ours but errors.
+jars.py fetches and checks Kafka's jars, dev_broker.py starts and stops a node, folder.py looks after its data,
+broker_archive.py halves its start, readiness.py asks whether it is ready. Imported by the CLI and the tests; imports
+nothing of ours but the ground rooms.
 """
 
 from __future__ import annotations
 
-from kconnect.devbroker.broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
+from kconnect.devbroker.dev_broker import DEFAULT_PORT, BrokerStatus, DevBroker, default_data_folder
 from kconnect.devbroker.jars import KAFKA_VERSION, JarSet
 from kconnect.folders import cache_folder
 from kconnect.java import Java, find_java

@@ -21,8 +21,6 @@ from typing import IO
 
 from kconnect.errors import ConflictError, EnvironmentProblemError
 
-__all__ = ["BrokerFolder", "Running", "telling_lines"]
-
 NODE_ID = 1
 
 

@@ -28,8 +28,6 @@ from typing import Any
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError, UnreachableError
 from kconnect.folders import cache_folder
 
-__all__ = ["KAFKA_VERSION", "Jar", "JarSet", "Progress", "cache_folder", "locked_jars"]
-
 KAFKA_VERSION = "4.3.0"
 BROKER = "broker"
 CONNECT = "connect"

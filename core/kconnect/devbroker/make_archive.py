@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kconnect.class_archive import ClassArchive, arguments, run_maker
-from kconnect.devbroker.archive import recording
-from kconnect.devbroker.broker import DevBroker, free_port
+from kconnect.devbroker.broker_archive import recording
+from kconnect.devbroker.dev_broker import DevBroker, free_port
 from kconnect.errors import ConnectError
 from kconnect.folders import cache_folder
-
-__all__ = ["main"]
 
 # A broker that has just started has done little; it writes for 2 s, and ten times that on a machine under load.
 _STOP_TIMEOUT_S = 40.0

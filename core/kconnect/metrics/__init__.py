@@ -5,9 +5,8 @@ Imports only the ground rooms: pipeline counts with it, herder, spark and rest h
 
 from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
-from kconnect.metrics.kafka import KafkaView, kafka_readings
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
-from kconnect.metrics.readings import PluginUse, Reading, WorkerView, readings_of
+from kconnect.metrics.readings import KafkaView, PluginUse, Reading, WorkerView, kafka_readings, readings_of
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
 from kconnect.metrics.startups import StartupCount, Startups
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["BY_NAME", "CATALOGUE", "COORDINATOR", "NOT_COLLECTED", "OWN", "Kind", "Metric", "prometheus_name"]
-
 
 class Kind(StrEnum):
     """How a value is to be read."""

@@ -7,8 +7,6 @@ from itertools import groupby
 
 from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 
-__all__ = ["metrics_document"]
-
 _HEAD = """\
 # Metrics
 

@@ -17,8 +17,6 @@ from kconnect.metrics.catalogue import BY_NAME
 from kconnect.metrics.readings import Reading
 from kconnect.metrics.sensors import WINDOW_S
 
-__all__ = ["GroupMeter", "GroupView", "SettleMeter", "Timings", "group_readings"]
-
 # Heartbeats of ten a second over the window; more are thinned out by forgetting the oldest
 _MOST_VALUES = 600
 

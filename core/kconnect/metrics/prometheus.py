@@ -13,8 +13,6 @@ from typing import Final
 from kconnect.metrics.catalogue import Kind, Metric
 from kconnect.metrics.readings import Reading
 
-__all__ = ["CONTENT_TYPE", "prometheus_text"]
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -19,8 +19,6 @@ from kconnect.model import (
     TaskState,
 )
 
-__all__ = ["PluginUse", "Reading", "WorkerView", "readings_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -59,6 +57,16 @@ class WorkerView:
     task_starts: StartupCount = field(default_factory=StartupCount)
 
 
+@dataclass(frozen=True, slots=True)
+class KafkaView:
+    """What a worker knows of Kafka as a whole at one moment. Java has nothing like it."""
+
+    is_available: bool
+    since_answer_s: float
+    """Infinite before the first answer."""
+    outages: int
+
+
 def readings_of(view: WorkerView) -> Iterator[Reading]:
     """All readings, those of one metric not side by side."""
     yield from _worker(view)
@@ -72,6 +80,17 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
             if meter is not None:
                 yield from _task(labels, meter, view.now_s)
                 yield from _COUNTS[status.type](labels, meter, view.now_s)
+
+
+def kafka_readings(view: KafkaView) -> Iterator[Reading]:
+    """Whether Kafka answers. Present from the worker's start: an alert needs a series that does not vanish."""
+    group = "connect-worker-kafka-metrics"
+    values: list[tuple[str, float | int]] = [
+        ("available", int(view.is_available)),
+        ("last-answer-seconds-ago", round(view.since_answer_s, 1)),
+        ("outages-total", view.outages),
+    ]
+    yield from (_reading(group, name, (), value) for name, value in values)
 
 
 def _worker(view: WorkerView) -> Iterator[Reading]:

@@ -15,8 +15,6 @@ from typing import Any, Final, Self
 from kconnect.clock import Clock, SystemClock
 from kconnect.model import RunState, TaskCondition, TaskId
 
-__all__ = ["WINDOW_S", "Spread", "TaskCounters", "TaskMeter", "TaskMeters"]
-
 WINDOW_S: Final = 60.0
 """Over how long rates, averages and maxima go: Java's metrics.num.samples=2 times metrics.sample.window.ms=30000."""
 # More samples than a window of one a second holds are thinned out.

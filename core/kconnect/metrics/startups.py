@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from kconnect.model import RunState
 
-__all__ = ["StartupCount", "Startups"]
-
 
 @dataclass(slots=True)
 class StartupCount:

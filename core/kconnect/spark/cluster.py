@@ -11,8 +11,6 @@ from typing import Any
 from kconnect.errors import ConnectError
 from kconnect.spark.executors import Executor, Homes, Running, executors_of
 
-__all__ = ["ClusterView", "slot_group"]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["NEEDED", "enter"]
-
 NEEDED: Final = ("confluent_kafka", "orjson", "platformdirs", "psutil", "pyarrow")
 """The packages a slot imports, beside pyspark and the standard library; tests/unit/spark/test_entry.py looks."""
 

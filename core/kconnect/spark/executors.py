@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Executor", "Homes", "Running", "executors_of", "expected_slots", "registration_wait_s", "usable_slots"]
-
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "": 1e-3}
 # Spark's own default of spark.scheduler.maxRegisteredResourcesWaitingTime
 _REGISTRATION_WAIT_S: Final = 30.0

@@ -24,8 +24,6 @@ import javaproperties
 
 from kconnect.errors import EnvironmentProblemError, TimedOutError
 
-__all__ = ["FAST_FLAGS", "Jvm", "log4j_properties", "spark_home"]
-
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("kconnect.spark.jvm")
 

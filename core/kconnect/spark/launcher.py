@@ -16,8 +16,9 @@ from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
-from kconnect.spark.crew import Crew, SlotWatch
+from kconnect.spark.jvm_archive import make_archive_in_background
 from kconnect.spark.messages import (
     ForgetTopics,
     Heartbeat,
@@ -40,14 +41,11 @@ from kconnect.spark.messages import (
     TaskTopic,
 )
 from kconnect.spark.processes import await_end, birth, session_members
-from kconnect.spark.session import SparkApplication
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
 from kconnect.spark.task_table import TaskTable
-from kconnect.spark.train import have_archive_made
 from kconnect.wording import counted
-
-__all__ = ["SparkLauncher"]
 
 log = logging.getLogger(__name__)
 
@@ -254,7 +252,7 @@ class SparkLauncher:
             first_up = not self._down_since_s and not self._had_archive_made
             self._had_archive_made |= first_up
         if first_up:
-            have_archive_made(self._app.archive, self._settings.cache)
+            make_archive_in_background(self._app.archive, self._settings.cache)
 
     def slot_said(self, slot: int, message: Message) -> None:
         match message:
@@ -330,7 +328,7 @@ class SparkLauncher:
 
     def _follow_executors(self) -> None:
         """On a cluster: slots as executors come, to the end. Errors: ConnectError when Spark has ended by itself."""
-        crew, watch = Crew(self._settings), SlotWatch(self._settings, self._pool.address)
+        target, unreachable = SlotTarget(self._settings), UnreachableSlots(self._settings, self._pool.address)
         told: str | None = None
         while not self._stopping.is_set():
             if self._app.cluster.is_ended:
@@ -338,13 +336,13 @@ class SparkLauncher:
                     f"{self._settings.spark.get('spark.master')} has ended this worker's application",
                     hint="Look at the Spark master, then start the worker again.",
                 )
-            before = crew.count
-            count = crew.look(self._app.cluster.executors(), time.monotonic())
+            before = target.count
+            count = target.look(self._app.cluster.executors(), time.monotonic())
             if count > before:
                 self._grow(before, count)
             missing = set(range(count)) - self._pool.attached().keys()
             silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
-            problem = crew.problem or watch.look(silent, time.monotonic())
+            problem = target.problem or unreachable.look(silent, time.monotonic())
             if problem is not None and told is None:
                 log.error("%s", problem)  # no end of the worker: cores are freed, networks are mended
             told = problem

@@ -19,9 +19,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kconnect.errors import LinkError, LinkRefusedError
-from kconnect.spark.messages import Answer, Challenge, Message, Refused, Welcome, decode, encode
-
-__all__ = ["MAX_FRAME_BYTES", "Link", "LinkServer", "connect", "greet_slot", "greet_worker", "refuse"]
+from kconnect.spark.messages import Challenge, ChallengeResponse, Message, Refused, Welcome, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +36,7 @@ _FAREWELL_S: Final = 1.0
 # Strangers that are being listened to at once; more are dropped at the door, and a real slot tries again.
 _MAX_GREETINGS: Final = 32
 
-_M = TypeVar("_M", Challenge, Answer, Welcome)
+_M = TypeVar("_M", Challenge, ChallengeResponse, Welcome)
 
 
 class Link:
@@ -155,7 +153,7 @@ def greet_slot(link: Link, token: bytes) -> None:
     deadline_s = time.monotonic() + _GREETING_TIMEOUT_S
     ours = secrets.token_hex(32)
     link.send(Challenge(ours))
-    answer = _expect(link, Answer, deadline_s)
+    answer = _expect(link, ChallengeResponse, deadline_s)
     if not hmac.compare_digest(answer.proof.encode(), _proof(token, "slot", ours, answer.nonce).encode()):
         raise refuse(
             link, "the slot does not know the worker's token; it is of another worker, or of an earlier run of this one"
@@ -174,7 +172,7 @@ def greet_worker(link: Link, token: bytes) -> None:
     deadline_s = time.monotonic() + _GREETING_TIMEOUT_S
     challenge = _expect(link, Challenge, deadline_s)
     ours = secrets.token_hex(32)
-    link.send(Answer(ours, _proof(token, "slot", challenge.nonce, ours)))
+    link.send(ChallengeResponse(ours, _proof(token, "slot", challenge.nonce, ours)))
     welcome = _expect(link, Welcome, deadline_s)
     if not hmac.compare_digest(welcome.proof.encode(), _proof(token, "worker", challenge.nonce, ours).encode()):
         raise refuse(link, "the worker does not know the slot's token; it is not the worker that started the slot")

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from kconnect.class_archive import ClassArchive, arguments, run_maker
 from kconnect.errors import ConnectError
 from kconnect.folders import cache_folder
-from kconnect.spark.session import SparkApplication
+from kconnect.spark.application import SparkApplication
 from kconnect.spark.settings import SparkSettings
-
-__all__ = ["main"]
 
 
 def main(given: Sequence[str]) -> int:

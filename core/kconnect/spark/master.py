@@ -16,8 +16,6 @@ from contextlib import contextmanager
 
 from kconnect.errors import EnvironmentProblemError
 
-__all__ = ["await_master", "master_addresses", "told_while_queued"]
-
 log = logging.getLogger(__name__)
 
 # A master that comes up is seen that soon; Spark itself looks again after 20 s.

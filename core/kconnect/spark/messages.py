@@ -13,38 +13,6 @@ from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 
-__all__ = [
-    "PROTOCOL_VERSION",
-    "Answer",
-    "Challenge",
-    "Console",
-    "ForgetTopics",
-    "Heartbeat",
-    "Hello",
-    "LogLine",
-    "Message",
-    "OffsetsAck",
-    "OffsetsCommit",
-    "OffsetsRead",
-    "OffsetsReply",
-    "Quit",
-    "ReconfigureRequest",
-    "Refused",
-    "RunCheck",
-    "SetLogLevel",
-    "SetTargetState",
-    "StartTask",
-    "StopTasks",
-    "TaskConditions",
-    "TaskMetrics",
-    "TaskReport",
-    "TaskTopic",
-    "TasksStopped",
-    "Welcome",
-    "decode",
-    "encode",
-]
-
 PROTOCOL_VERSION: Final = 1
 """Grows with every change that an older side would misread; both sides refuse any other."""
 
@@ -58,7 +26,7 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChallengeResponse:
     """Slot to worker: my proof; now prove that you know it too."""
 
     nonce: str
@@ -258,7 +226,7 @@ class Heartbeat:
 
 Message = (
     Challenge
-    | Answer
+    | ChallengeResponse
     | Welcome
     | Hello
     | TaskReport
@@ -408,7 +376,7 @@ _TARGET_STATE = _Codec(str, TargetState)
 
 _BY_NAME: Final[dict[str, tuple[Any, dict[str, _Codec]]]] = {
     "challenge": (Challenge, {"nonce": _TEXT}),
-    "answer": (Answer, {"nonce": _TEXT, "proof": _TEXT}),
+    "answer": (ChallengeResponse, {"nonce": _TEXT, "proof": _TEXT}),
     "welcome": (Welcome, {"proof": _TEXT}),
     "hello": (Hello, {"slot": _INT, "host": _TEXT, "pid": _INT, "parent_pid": _INT, "version": _TEXT}),
     "task_report": (TaskReport, {"id": _TASK_ID, "run": _INT, "state": _RUN_STATE, "trace": _TEXT_OR_NONE}),

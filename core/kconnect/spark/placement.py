@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable
 
 from kconnect.model import TaskId
 
-__all__ = ["Loads"]
-
 
 class Loads:
     """How many tasks each slot carries, and where new ones go. One owner; nothing in it grows with tasks at work.

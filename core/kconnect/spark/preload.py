@@ -17,8 +17,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["MODULES", "preload", "without_zipped_sources"]
-
 MODULES = (
     "orjson",
     "pyarrow",

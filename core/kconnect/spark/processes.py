@@ -10,8 +10,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["await_end", "birth", "is_descendant", "parent_pid", "session_members"]
-
 _HAS_PROC = Path("/proc/self/stat").exists()
 
 

@@ -12,8 +12,6 @@ from kconnect.config.worker_config import KConnectSettings
 from kconnect.errors import ConfigError
 from kconnect.folders import cache_folder
 
-__all__ = ["SparkSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:

@@ -19,8 +19,6 @@ from typing import Final
 
 import kconnect
 
-__all__ = ["LIBRARY", "Shipment", "pack", "plugin_folder_name", "shipments"]
-
 log = logging.getLogger(__name__)
 
 LIBRARY: Final = "kconnect-lib"

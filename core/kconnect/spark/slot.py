@@ -45,8 +45,6 @@ from kconnect.spark.messages import (
 )
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
 
-__all__ = ["EXIT_LEFTOVERS", "EXIT_WORKER_LOST", "SlotSpec", "slot_main"]
-
 log = logging.getLogger(__name__)
 
 EXIT_LEFTOVERS: Final = 71

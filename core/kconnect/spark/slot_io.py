@@ -15,8 +15,6 @@ from kconnect.redaction import redact
 from kconnect.spark.link import Link
 from kconnect.spark.messages import Console, LogLine
 
-__all__ = ["LinkLogHandler", "StdoutForwarder", "borrow_stdin", "replay_log_line"]
-
 # A trace with a huge message must not break the link; the rest of it helps nobody.
 _MAX_TEXT = 200_000
 

@@ -26,8 +26,6 @@ from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_io import replay_log_line
 from kconnect.wording import counted
 
-__all__ = ["PoolEvents", "SlotJobs", "SlotPool"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1

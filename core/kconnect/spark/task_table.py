@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from kconnect.model import RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark.placement import Loads
 
-__all__ = ["TaskTable"]
-
 
 class TaskTable:
     """Facts in, what is to be told out: no thread, no clock, no link. The launcher's lock guards it.

@@ -1,6 +1,6 @@
 """The store of connectors, their tasks and target states: one compacted topic, written by the cluster's leader.
 
-`TopicConfigStore` works on any RecordLog: on a real topic, or in memory on a MemoryLog.
+`TopicConfigStore` works on any RecordLog: on a real topic, or in memory on a MemoryRecordLog.
 Source: ConfigBackingStore, KafkaConfigBackingStore (Kafka 4.3).
 """
 

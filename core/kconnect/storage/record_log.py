@@ -14,7 +14,7 @@ from typing import Protocol
 from kconnect.errors import FencedError
 from kconnect.model import LogPosition, LogRecord
 
-__all__ = ["Entry", "ExclusiveWriter", "MemoryLog", "MemoryTopic", "MemoryWriter", "RecordLog"]
+__all__ = ["Entry", "ExclusiveWriter", "MemoryRecordLog", "MemoryTopic", "MemoryWriter", "RecordLog"]
 
 Entry = tuple[bytes, bytes | None]
 """Key and value to write; a value None is a tombstone."""
@@ -82,7 +82,7 @@ class MemoryTopic:
         self.records: list[LogRecord] = []  # guarded by lock
         self.epoch = 0  # guarded by lock: grows with each claim
         self._next = [0] * partitions
-        self._logs: list[MemoryLog] = []
+        self._logs: list[MemoryRecordLog] = []
         self._is_held = False
 
     def append(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> LogRecord:
@@ -111,11 +111,11 @@ class MemoryTopic:
             self._is_held = False
             self.deliver()
 
-    def attach(self, log: MemoryLog) -> None:
+    def attach(self, log: MemoryRecordLog) -> None:
         with self.lock:
             self._logs.append(log)
 
-    def detach(self, log: MemoryLog) -> None:
+    def detach(self, log: MemoryRecordLog) -> None:
         with self.lock:
             self._logs = [other for other in self._logs if other is not log]
 
@@ -126,7 +126,7 @@ class MemoryTopic:
                     log.catch_up()
 
 
-class MemoryLog:
+class MemoryRecordLog:
     """A RecordLog on a MemoryTopic: the callback runs in the thread that writes, or that reads to the end."""
 
     def __init__(self, topic: MemoryTopic) -> None:

@@ -1,6 +1,6 @@
 """Statuses of connectors, tasks and the topics they use: the StatusStore Protocol, and its version on a RecordLog.
 
-On a `MemoryLog` it is the store in memory. Source: StatusBackingStore, KafkaStatusBackingStore (Kafka 4.3).
+On a `MemoryRecordLog` it is the store in memory. Source: StatusBackingStore, KafkaStatusBackingStore (Kafka 4.3).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Source offsets in a compacted topic: the OffsetStore on a RecordLog, and its pure memory of what the topic holds.
 
-On a `MemoryLog` it is a store in memory. Source: KafkaOffsetBackingStore (Kafka 4.3).
+On a `MemoryRecordLog` it is a store in memory. Source: KafkaOffsetBackingStore (Kafka 4.3).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kconnect.testing.errant import ErrantRecord
+    from kconnect.testing.errant_records import ErrantRecord
     from kconnect.testing.manual_clock import ManualClock
     from kconnect.testing.memory_log import LogRecord, MemoryLog
     from kconnect.testing.sink_harness import SinkHarness
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ErrantRecord": "errant",
+    "ErrantRecord": "errant_records",
     "LogRecord": "memory_log",
     "ManualClock": "manual_clock",
     "MemoryLog": "memory_log",

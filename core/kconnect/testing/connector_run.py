@@ -19,8 +19,6 @@ from kconnect.plugins import PluginRegistry
 from kconnect.testing.plugin_calls import PluginCalls
 from kconnect.wording import counted
 
-__all__ = ["WORKER_DEFAULTS", "ConnectorRun", "HarnessPlugins", "TaskStages"]
-
 # Converters have no default in Connect: these are the ones Connect's own sample files use.
 WORKER_DEFAULTS: Mapping[str, str] = {
     "bootstrap.servers": "memory:0",

@@ -10,8 +10,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from kconnect.testing.connector_run import ConnectorRun
 
-__all__ = ["Harness"]
-
 
 class TaskRun(Protocol):
     """A task that runs in a harness."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["ManualClock"]
-
 
 class ManualClock:
     """Time that stands still until `advance`, or until somebody waits: a wait returns at once, later by that much.

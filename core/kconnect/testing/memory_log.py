@@ -10,8 +10,6 @@ from kconnect.api import SinkRecord, TimestampType
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedRecord
 
-__all__ = ["LogRecord", "MemoryLog"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:

@@ -16,8 +16,6 @@ from kconnect.errors import ConnectError, TimedOutError
 from kconnect.pipeline.plugin_call import PluginCallError
 from kconnect.plugins.code_location import CodeLocation, PluginCode
 
-__all__ = ["LateCallError", "PluginCall", "PluginCalls", "PluginFailure", "explained", "failure_of", "hang_of"]
-
 # An error of start() is followed by those of some stop() at most
 _REMEMBERED = 8
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, Schema, SinkRecord, SourceRecord, Struct
 
-__all__ = ["bytes_view", "plain", "record_view", "text_or_base64"]
-
 
 def record_view(record: ConnectRecord) -> dict[str, Any]:
     """A record in Connect's form; what is not set is left out, but for key and value."""

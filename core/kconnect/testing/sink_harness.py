@@ -11,14 +11,12 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import TopicPartition
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.testing.connector_run import ConnectorRun
-from kconnect.testing.errant import ErrantLog, ErrantRecord, TaskReporter
+from kconnect.testing.errant_records import ErrantLog, ErrantRecord, TaskReporter
 from kconnect.testing.harness import Harness
-from kconnect.testing.injected import InjectedFailures
+from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.wording import counted
-
-__all__ = ["SinkHarness", "retry_pause_s"]
 
 # The worker's own waits before a put() that raised RetriableError is tried again.
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.3, 60.0

@@ -13,8 +13,6 @@ from kconnect.testing.connector_run import TaskStages
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.plugin_calls import PluginCalls
 
-__all__ = ["SinkTaskRun"]
-
 Commit = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
 Payload = RecordBatch | list[SinkRecord]
 

@@ -23,12 +23,10 @@ from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
-from kconnect.testing.injected import InjectedFailures
+from kconnect.testing.injected_failures import InjectedFailures
 from kconnect.testing.memory_log import LogRecord, MemoryLog
 from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
 from kconnect.wording import counted
-
-__all__ = ["SourceHarness"]
 
 # As the worker's loop waits after the first poll() that raised RetriableError, unless that says how long.
 _RETRY_POLL_S = 0.1

@@ -13,8 +13,6 @@ from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.testing.connector_run import TaskStages
 
-__all__ = ["SourceTaskRun", "batch_to_kafka", "checked_records", "positions"]
-
 
 class SourceTaskRun:
     """One task and what belongs to it."""

@@ -17,8 +17,6 @@ from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition
 from kconnect.pipeline import TaskHost
 from kconnect.plugins import PluginRegistry
 
-__all__ = ["ThreadLauncher"]
-
 log = logging.getLogger(__name__)
 
 # A state of a task, a topic it used, or a connector to ask for task configs.

@@ -27,20 +27,8 @@ from kconnect.testing.sink_harness import SinkHarness, retry_pause_s
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.testing.source_harness import SourceHarness
 from kconnect.testing.source_task_run import SourceTaskRun
-from kconnect.testing.watch import Watch
+from kconnect.testing.watchdog import Watchdog
 from kconnect.wording import counted
-
-__all__ = [
-    "Failure",
-    "InputRecord",
-    "Passage",
-    "StageView",
-    "Trial",
-    "TriedRecord",
-    "is_source",
-    "try_sink",
-    "try_source",
-]
 
 # How the settings call these stages
 _CONVERTERS = {
@@ -150,7 +138,7 @@ def try_source(
     but RetriableError; LateCallError when it does not return.
     """
     harness = _TracedSource(config, worker, limit, show)
-    watch = Watch(harness.calls, timeout_s)
+    watch = Watchdog(harness.calls, timeout_s)
 
     def steps() -> None:
         harness.start()
@@ -184,7 +172,7 @@ def try_sink(
     A put() that raises RetriableError is called again, with the worker's pauses, for `timeout_s`.
     """
     harness = _TracedSink(config, worker, timeout_s)
-    watch = Watch(harness.calls, timeout_s)
+    watch = Watchdog(harness.calls, timeout_s)
     seen = [0]
 
     def steps() -> None:

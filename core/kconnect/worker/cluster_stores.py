@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kconnect.kafka.admin import KafkaAdmin
     from kconnect.kafka.log import CompactedLog
 
-__all__ = ["ClusterStores", "client_id_base", "offset_read_timeout_s"]
-
 log = logging.getLogger(__name__)
 
 # Of the time that a task waits for its offsets; the rest is the way there and back

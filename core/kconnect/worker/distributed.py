@@ -24,12 +24,10 @@ from kconnect.herder.sessions import key_form
 from kconnect.herder.state.facts import HerderTimes
 from kconnect.worker.cluster_stores import ClusterStores, client_id_base
 from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker, herder_parts
-from kconnect.worker.startup import EXIT_HERDER, EXIT_WORKER, exit_code
+from kconnect.worker.startup_errors import EXIT_HERDER, EXIT_WORKER, exit_code
 
 if TYPE_CHECKING:
     import ssl
-
-__all__ = ["DistributedWorker", "cluster_parts"]
 
 log = logging.getLogger(__name__)
 

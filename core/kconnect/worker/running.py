@@ -41,13 +41,11 @@ from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.outage import Outage
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
-from kconnect.worker.startup import EXIT_WORKER, exit_code
-from kconnect.worker.way_to_kafka import WayToKafka
+from kconnect.worker.kafka_availability import KafkaAvailability
+from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
 
 if TYPE_CHECKING:
     from kconnect.rest import RestServer
-
-__all__ = ["MakeLauncher", "RunningWorker"]
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +102,7 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stop_requested = threading.Event()
         self._stopped = False
         self._has_started = False
-        self._way: WayToKafka | None = None
+        self._way: KafkaAvailability | None = None
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     @abstractmethod
@@ -190,7 +188,7 @@ class RunningWorker(ABC, Generic[H, C]):
         return self._launcher.task_counters() if self._launcher is not None else {}
 
     @property
-    def kafka(self) -> WayToKafka:
+    def kafka(self) -> KafkaAvailability:
         """How it reaches Kafka, once the settings are read."""
         if self._way is None:
             raise ConnectError("The worker is not started")
@@ -230,7 +228,7 @@ class RunningWorker(ABC, Generic[H, C]):
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
             override_error(config.connector_client_config_override_policy, "client.id")  # an unknown one is told now
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
-        self._way = WayToKafka(self._props, config, self._file, self.health)
+        self._way = KafkaAvailability(self._props, config, self._file, self.health)
         self._stack.callback(self._way.stop)
         return config, plugins, variables
 
@@ -299,7 +297,7 @@ class RunningWorker(ABC, Generic[H, C]):
         )
 
     def _find_cluster(self) -> str:
-        """The id of the Kafka cluster. Errors: as WayToKafka.find_cluster."""
+        """The id of the Kafka cluster. Errors: as KafkaAvailability.find_cluster."""
         return self.kafka.find_cluster(self._stop_requested, self.raise_if_failed)
 
 

@@ -13,9 +13,7 @@ from kconnect.config import ConnectorFile, StandaloneConfig
 from kconnect.herder.standalone import StandaloneHerder
 from kconnect.storage import FileOffsetStore
 from kconnect.worker.running import LAUNCHER_STOP_S, MakeLauncher, RunningWorker, herder_parts
-from kconnect.worker.startup import EXIT_CONNECTORS, EXIT_WORKER, exit_code
-
-__all__ = ["StandaloneWorker"]
+from kconnect.worker.startup_errors import EXIT_CONNECTORS, EXIT_WORKER, exit_code
 
 log = logging.getLogger(__name__)
 

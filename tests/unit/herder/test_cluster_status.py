@@ -10,7 +10,7 @@ from kconnect.errors import TimedOutError
 from kconnect.herder.cluster.status import ClusterStatus
 from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import ConnectorType, RunState, TaskId, TaskState
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StoredStatus, encode_status, status_key
 from kconnect.testing.manual_clock import ManualClock
@@ -51,7 +51,7 @@ def topic():
 
 @pytest.fixture
 def stores(topic):
-    return [Store(MemoryLog(topic)) for _ in range(2)]
+    return [Store(MemoryRecordLog(topic)) for _ in range(2)]
 
 
 @pytest.fixture

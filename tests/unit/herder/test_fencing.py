@@ -12,14 +12,14 @@ from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.fencing import FencingPlan, FencingRounds, fencing_plan
 from kconnect.model import TaskId
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.snapshot import ClusterSnapshot
 from kit.waiting import eventually
 
 
 @pytest.fixture
 def configs() -> Iterator[TopicConfigStore]:
-    store = TopicConfigStore(MemoryLog(MemoryTopic("configs")))
+    store = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs")))
     store.start()
     store.put_connector_config("c", {"name": "c"})
     yield store

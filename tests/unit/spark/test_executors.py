@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.spark.crew import Crew, SlotWatch
 from kconnect.spark.executors import (
     Executor,
     Homes,
@@ -19,6 +18,7 @@ from kconnect.spark.executors import (
     usable_slots,
 )
 from kconnect.spark.settings import SparkSettings
+from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
 
 STANDALONE = {"spark.master": "spark://m:7077"}
 YARN = {"spark.master": "yarn"}
@@ -142,80 +142,82 @@ def test_the_wait_for_executors_is_sparks_own_setting(text, seconds):
     assert registration_wait_s({"spark.scheduler.maxRegisteredResourcesWaitingTime": text}) == seconds
 
 
-def _crew(spark: dict[str, str], slots: int | None = None) -> Crew:
-    return Crew(SparkSettings(spark=spark, slots=slots))
+def _target(spark: dict[str, str], slots: int | None = None) -> SlotTarget:
+    return SlotTarget(SparkSettings(spark=spark, slots=slots))
 
 
 def test_a_standalone_cluster_is_given_a_second_to_hand_out_all_its_executors():
-    crew = _crew(STANDALONE)
+    target = _target(STANDALONE)
 
-    assert [crew.look(_some(*[1] * there), at) for there, at in ((0, 0.0), (1, 3.0), (2, 3.5), (2, 4.4))] == [0] * 4
-    assert crew.look(_some(1, 1), 4.6) == 2
+    assert [target.look(_some(*[1] * there), at) for there, at in ((0, 0.0), (1, 3.0), (2, 3.5), (2, 4.4))] == [0] * 4
+    assert target.look(_some(1, 1), 4.6) == 2
 
 
 def test_what_was_promised_is_waited_for_and_not_longer_than_spark_would():
-    crew = _crew({**YARN, "spark.executor.instances": "4", "spark.scheduler.maxRegisteredResourcesWaitingTime": "10s"})
+    target = _target(
+        {**YARN, "spark.executor.instances": "4", "spark.scheduler.maxRegisteredResourcesWaitingTime": "10s"}
+    )
 
-    assert crew.look(_some(1, 1), 0.0) == 0
-    assert crew.look(_some(1, 1), 9.0) == 0
-    assert crew.look(_some(1, 1), 10.0) == 2
-    assert crew.look(_some(1, 1, 1, 1), 11.0) == 4
+    assert target.look(_some(1, 1), 0.0) == 0
+    assert target.look(_some(1, 1), 9.0) == 0
+    assert target.look(_some(1, 1), 10.0) == 2
+    assert target.look(_some(1, 1, 1, 1), 11.0) == 4
 
 
 def test_slots_follow_executors_that_are_added_and_wait_for_those_that_are_lost():
-    crew = _crew({**YARN, "spark.executor.instances": "2"})
+    target = _target({**YARN, "spark.executor.instances": "2"})
 
-    counts = [crew.look(_some(*[1] * there), at) for at, there in enumerate((2, 3, 1, 0, 2, 4))]
+    counts = [target.look(_some(*[1] * there), at) for at, there in enumerate((2, 3, 1, 0, 2, 4))]
 
     assert counts == [2, 3, 3, 3, 3, 4]
 
 
 def test_a_set_number_of_slots_stays_whatever_comes():
-    crew = _crew(STANDALONE, slots=2)
+    target = _target(STANDALONE, slots=2)
 
-    assert [crew.look(_some(*[1] * there), at) for at, there in enumerate((1, 2, 5))] == [0, 2, 2]
+    assert [target.look(_some(*[1] * there), at) for at, there in enumerate((1, 2, 5))] == [0, 2, 2]
 
 
 def test_dynamic_allocation_without_executors_is_asked_for_one_by_a_slot():
     """Spark starts executors for jobs that wait: without a job there would never be one."""
-    assert _crew(DYNAMIC).look([], 0.0) == 1
-    assert _crew(DYNAMIC, slots=6).look([], 0.0) == 6
+    assert _target(DYNAMIC).look([], 0.0) == 1
+    assert _target(DYNAMIC, slots=6).look([], 0.0) == 6
 
 
 def test_a_cluster_that_gives_nothing_is_a_sentence():
-    crew = _crew(STANDALONE)
+    target = _target(STANDALONE)
 
-    assert crew.look([], 0.0) == 0
-    assert crew.problem is None
-    assert crew.look([], 30.0) == 1
-    assert crew.problem is not None
-    assert crew.problem.startswith("spark://m:7077 has given this worker no executor in 30 s")
-    crew.look(_some(1), 31.0)
-    assert crew.problem is None
+    assert target.look([], 0.0) == 0
+    assert target.problem is None
+    assert target.look([], 30.0) == 1
+    assert target.problem is not None
+    assert target.problem.startswith("spark://m:7077 has given this worker no executor in 30 s")
+    target.look(_some(1), 31.0)
+    assert target.problem is None
 
 
 def test_executors_that_are_lost_have_their_time_to_come_back():
-    crew = _crew(STANDALONE)
+    target = _target(STANDALONE)
 
-    assert [crew.look(_some(*[1] * there), at) for at, there in ((0.0, 1), (2.0, 1), (900.0, 0))] == [0, 1, 1]
-    assert crew.problem is None
-    crew.look([], 929.0)
-    assert crew.problem is None
-    crew.look([], 930.0)
-    assert crew.problem is not None
-    assert "no executor in 30 s" in crew.problem
+    assert [target.look(_some(*[1] * there), at) for at, there in ((0.0, 1), (2.0, 1), (900.0, 0))] == [0, 1, 1]
+    assert target.problem is None
+    target.look([], 929.0)
+    assert target.problem is None
+    target.look([], 930.0)
+    assert target.problem is not None
+    assert "no executor in 30 s" in target.problem
 
 
 def test_executors_that_are_all_excluded_are_a_sentence():
-    crew = _crew(STANDALONE)
-    crew.look([], 0.0)
-    crew.look([Executor("0", "h", 1, excluded=True)], 40.0)
+    target = _target(STANDALONE)
+    target.look([], 0.0)
+    target.look([Executor("0", "h", 1, excluded=True)], 40.0)
 
-    assert crew.problem == "Spark has excluded all 1 executors of spark://m:7077 (spark.excludeOnFailure.*)"
+    assert target.problem == "Spark has excluded all 1 executors of spark://m:7077 (spark.excludeOnFailure.*)"
 
 
 def test_a_slot_that_runs_but_never_says_hello_is_a_sentence_with_the_address_and_the_setting():
-    watch = SlotWatch(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
+    watch = UnreachableSlots(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
 
     assert watch.look({3: Running("7", 0)}, 0.0) is None
     assert watch.look({3: Running("7", 0)}, 9.0) is None
@@ -229,6 +231,6 @@ def test_a_slot_that_runs_but_never_says_hello_is_a_sentence_with_the_address_an
 
 
 def test_a_slot_that_fails_and_is_started_again_is_no_matter_of_the_network():
-    watch = SlotWatch(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
+    watch = UnreachableSlots(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
 
     assert [watch.look({3: Running("7", job)}, job * 6.0) for job in range(5)] == [None] * 5

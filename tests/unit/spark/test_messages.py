@@ -27,7 +27,7 @@ TASK = TaskId("orders", 3)
 SPEC = TaskSpec(TASK, 7, ConnectorType.SINK, {"name": "orders"}, {"task.class": "x"}, {"a": "b"}, TargetState.PAUSED)
 EVERY_KIND = [
     m.Challenge("n"),
-    m.Answer("n", "p"),
+    m.ChallengeResponse("n", "p"),
     m.Welcome("p"),
     m.Hello(1, "host", 2, 3),
     m.TaskReport(TASK, 7, RunState.FAILED, "trace"),
@@ -128,7 +128,7 @@ def test_an_offset_json_can_not_carry_is_refused_with_a_hint():
 
 
 def test_configs_and_proofs_are_not_shown():
-    shown = repr(m.StartTask(SPEC)) + repr(m.Answer("n", "the-proof"))
+    shown = repr(m.StartTask(SPEC)) + repr(m.ChallengeResponse("n", "the-proof"))
 
     assert "task.class" not in shown
     assert "the-proof" not in shown

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import Entry, MemoryLog, MemoryTopic
+from kconnect.storage.record_log import Entry, MemoryRecordLog, MemoryTopic
 from kconnect.storage.snapshot import ClusterSnapshot, ConfigFold
 
 NAMES = ("a", "a-0", "b")  # names that could be taken for each other's tasks
@@ -171,7 +171,7 @@ ACTIONS = st.one_of(
 def test_who_comes_after_compaction_sees_the_same_tasks_or_knows_that_some_are_lost(actions):
     """Leaders write, and die between the tasks of a set; whoever reads later never takes half a set for a whole one."""
     topic = MemoryTopic("configs")
-    store = TopicConfigStore(MemoryLog(topic))
+    store = TopicConfigStore(MemoryRecordLog(topic))
     store.start()
     for action in actions:
         match action:
@@ -188,7 +188,7 @@ def test_who_comes_after_compaction_sees_the_same_tasks_or_knows_that_some_are_l
             case name, ("dies", (configs, written)):
                 for number, config in enumerate(configs[:written]):
                     topic.append(*config_topic.encode_task(TaskId(name, number), config))
-    other = TopicConfigStore(MemoryLog(topic))
+    other = TopicConfigStore(MemoryRecordLog(topic))
     other.start()
     ours, theirs = store.snapshot(), other.snapshot()
     assert (theirs.configs, theirs.offset) == (ours.configs, ours.offset)
@@ -218,13 +218,13 @@ def last_of(keys: Sequence[bytes | None], key: bytes) -> int:
 def test_a_connector_changed_after_its_commit_has_no_tasks_for_who_starts_after_compaction():
     """Java's rule since KAFKA-16838, so that tasks of a deleted connector do not come back; see also KAFKA-17719."""
     topic = MemoryTopic("configs")
-    store = TopicConfigStore(MemoryLog(topic))
+    store = TopicConfigStore(MemoryRecordLog(topic))
     store.start()
     store.put_connector_config("a", {"x": "1"})
     store.put_task_configs("a", [{"x": "1"}])
     store.put_connector_config("a", {"x": "2"})
     topic.compact()
-    late = TopicConfigStore(MemoryLog(topic))
+    late = TopicConfigStore(MemoryRecordLog(topic))
     late.start()
     assert (late.snapshot().config("a"), late.snapshot().tasks("a"), late.snapshot().inconsistent) == (
         {"x": "2"},

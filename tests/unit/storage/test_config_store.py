@@ -8,7 +8,7 @@ from kconnect.model import TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.config_topic import LoggerLevelSet, RestartRequested, SessionKeySet
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import ConnectorRemoved, ConnectorUpdated, TargetStateChanged, TasksUpdated
 from kit.config_records import C1, C2, CONFIGS, CONNECTOR, TASKS, TWO_TASKS, has, started
@@ -235,7 +235,7 @@ def test_settings_are_resolved_where_they_are_asked_for_and_applied_ones_once(to
 
 
 def test_news_come_without_a_lock_so_that_a_listener_may_look(topic):
-    store, seen = TopicConfigStore(MemoryLog(topic)), []
+    store, seen = TopicConfigStore(MemoryRecordLog(topic)), []
     store.set_listener(lambda change: seen.append((change, store.snapshot().connectors, store.contains(C1))))
     store.start()
     store.put_connector_config(C1, CONFIGS[0])

@@ -10,7 +10,7 @@ import pytest
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.model import LogPosition, TargetState
 from kconnect.storage.config_store import READ_WRITE_TIMEOUT_S, TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.session_key import SessionKey
 from kconnect.testing import ManualClock
 from kit.config_records import C1, CONFIGS
@@ -21,7 +21,7 @@ def topic():
     return MemoryTopic("configs")
 
 
-class RefusingLog(MemoryLog):
+class RefusingLog(MemoryRecordLog):
     """Its producer is told that it may not write."""
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
@@ -41,7 +41,7 @@ def test_what_the_producer_fails_with_is_told(topic):  # testPutConnectorConfigP
     assert store.snapshot().connectors == ()
 
 
-class SlowLog(MemoryLog):
+class SlowLog(MemoryRecordLog):
     """Each acknowledgement takes a while, of which the clock knows; notes how long it was given."""
 
     def __init__(self, topic: MemoryTopic, clock: ManualClock, takes_s: Sequence[float]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kconnect.errors import ConfigError
 from kconnect.model import TargetState
 from kconnect.storage.config_store import TopicConfigStore
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.snapshot import TasksUpdated
 from kit.config_records import C1, C2, CONFIGS, CONNECTOR, TASKS, TWO_TASKS, has, started
 
@@ -81,7 +81,7 @@ def test_a_commit_of_no_tasks_takes_the_former_ones_away(topic):  # testRestoreZ
 
 
 def test_a_topic_of_two_partitions_is_refused():  # testExceptionOnStartWhenConfigTopicHasMultiplePartitions
-    store = TopicConfigStore(MemoryLog(MemoryTopic("configs", partitions=2)))
+    store = TopicConfigStore(MemoryRecordLog(MemoryTopic("configs", partitions=2)))
     with pytest.raises(ConfigError, match=r"required to have a single partition .* but found 2 partitions") as told:
         store.start()
     assert told.value.problems[0].key == "config.storage.topic"

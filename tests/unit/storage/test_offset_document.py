@@ -12,7 +12,7 @@ from kconnect.errors import BadRequestError, DataError
 from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.model import offsets_from_json
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.topic_offsets import TopicOffsetStore
 
 A, B, D = b'["c",{"p":"a"}]', b'["c",{"p":"b"}]', b'["d",{"p":"a"}]'
@@ -48,7 +48,7 @@ def test_tombstones_are_left_out_and_taken():
 
 def test_offsets_move_from_a_file_to_a_topic_and_back():
     file = dump_map(ENTRIES)
-    store = TopicOffsetStore(MemoryLog(MemoryTopic("offsets")))
+    store = TopicOffsetStore(MemoryRecordLog(MemoryTopic("offsets")))
     store.start()
     wanted = offset_entries(offsets_document(load_map(file)))
     store.set(offset_changes(store.entries(), wanted))

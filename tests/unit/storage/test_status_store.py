@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import RunState, TaskId
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import (
@@ -315,7 +315,7 @@ def test_two_workers_that_read_late_agree_in_the_end_and_a_late_one_too(puts):
                 assert wrote == (seen.generation <= generation)
             if reads:
                 log.read_to_end(0)
-    late = TopicStatusStore(MemoryLog(topic), ManualClock())
+    late = TopicStatusStore(MemoryRecordLog(topic), ManualClock())
     late.start()
     folded = StatusCache()
     for record in topic.records:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key
 from kconnect.storage.offset_values import connector_partitions
-from kconnect.storage.record_log import MemoryLog, MemoryTopic
+from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.topic_offsets import OffsetCache, TopicOffsetStore
 from kit.record_logs import ScriptedLog
 
@@ -86,7 +86,7 @@ def test_a_set_fails_with_the_first_failure_of_its_records(make):
 
 
 def test_a_set_that_can_not_even_begin_fails(topic):
-    class Full(MemoryLog):
+    class Full(MemoryRecordLog):
         def send(self, key, value):
             raise RetriableError("the queue is full")
 

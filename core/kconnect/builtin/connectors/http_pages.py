@@ -17,7 +17,7 @@ from typing import Any
 
 from kconnect.api import ConnectError, DataError, RetriableError
 
-__all__ = ["Answer", "BusyError", "HttpClient", "next_link", "pointer", "same_origin", "with_parameter"]
+__all__ = ["BusyError", "HttpClient", "HttpResponse", "next_link", "pointer", "same_origin", "with_parameter"]
 
 # Answers that a later request may not get: too early, too many, and what proxies and servers say when they are ill.
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -33,7 +33,7 @@ class BusyError(RetriableError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back: status 200 with a body, or 304 without."""
 
     status: int
@@ -66,14 +66,14 @@ class HttpClient:
             urllib.request.HTTPSHandler(context=context), _Redirects(self._headers)
         )
 
-    def get(self, url: str, extra: Mapping[str, str]) -> Answer:
+    def get(self, url: str, extra: Mapping[str, str]) -> HttpResponse:
         """One request. Errors: BusyError when it may succeed later, ConnectError when it will not."""
         own = self._headers if same_origin(url, self._base_url) else {}
         request = urllib.request.Request(url, headers={"Accept": "application/json", **own, **extra})
         deadline = time.monotonic() + self._timeout_s
         try:
             with self._opener.open(request, timeout=self._timeout_s) as response:
-                return Answer(response.status, _lower(response.headers), self._read(response, url, deadline))
+                return HttpResponse(response.status, _lower(response.headers), self._read(response, url, deadline))
         except urllib.error.HTTPError as err:
             with err:
                 return self._refused(err, url)
@@ -86,10 +86,10 @@ class HttpClient:
                 ) from err
             raise BusyError(f"{shown(url)} does not answer: {type(reason).__name__}: {reason}") from err
 
-    def _refused(self, err: urllib.error.HTTPError, url: str) -> Answer:
+    def _refused(self, err: urllib.error.HTTPError, url: str) -> HttpResponse:
         headers = _lower(err.headers)
         if err.code == 304:
-            return Answer(304, headers, b"")
+            return HttpResponse(304, headers, b"")
         if err.code in _BUSY:
             raise BusyError(f"{shown(url)} answers {err.code} {err.reason}", _retry_after_s(headers)) from err
         said = err.read(200).decode("utf-8", "replace")

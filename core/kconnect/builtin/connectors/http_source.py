@@ -22,9 +22,9 @@ from kconnect.api import (
 )
 from kconnect.builtin.connectors.http_config import CONFIG
 from kconnect.builtin.connectors.http_pages import (
-    Answer,
     BusyError,
     HttpClient,
+    HttpResponse,
     next_link,
     pointer,
     same_origin,
@@ -193,7 +193,7 @@ class HttpJsonSourceTask(SourceTask):
             return found
         return [] if found is None else [found]
 
-    def _after(self, url: str, answer: Answer, document: Any, items: list[Any]) -> _Place:
+    def _after(self, url: str, answer: HttpResponse, document: Any, items: list[Any]) -> _Place:
         """The place behind this page."""
         place = self._place
         if place.page is None:
@@ -209,7 +209,7 @@ class HttpJsonSourceTask(SourceTask):
         reached = highest if highest is not None and _is_beyond(highest, place.cursor) else place.cursor
         return _Place(reached, None, None, *self._etag_of_round)
 
-    def _next_page(self, url: str, answer: Answer, document: Any) -> str | None:
+    def _next_page(self, url: str, answer: HttpResponse, document: Any) -> str | None:
         kind = self._config["pagination"]
         if kind == "none":
             return None

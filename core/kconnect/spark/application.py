@@ -21,15 +21,13 @@ from kconnect.class_archive import ClassArchive
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect.java import find_java
 from kconnect.spark import entry
-from kconnect.spark.archive import RECORDING, dump_classes, spark_archive
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
+from kconnect.spark.jvm_archive import RECORDING, dump_classes, spark_archive
 from kconnect.spark.master import await_master, told_while_queued
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
 from kconnect.spark.slot import SlotSpec
-
-__all__ = ["SparkApplication", "spark_conf"]
 
 log = logging.getLogger(__name__)
 

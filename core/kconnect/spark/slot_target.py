@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from kconnect.spark.executors import Executor, Running, expected_slots, registration_wait_s, usable_slots
 from kconnect.spark.settings import SparkSettings
 
-__all__ = ["Crew", "SlotWatch"]
-
 # A standalone cluster hands out its executors within a moment of each other, and does not say how many it has.
 _SETTLED_S = 1.0
 
 
 @dataclass(slots=True)
-class Crew:
+class SlotTarget:
     """Decides from what is seen of the executors; time comes in with each look. One owner."""
 
     settings: SparkSettings
@@ -65,7 +63,7 @@ class Crew:
 
 
 @dataclass(slots=True)
-class SlotWatch:
+class UnreachableSlots:
     """Finds slots that run for Spark but never say hello: their executors cannot reach us. One owner."""
 
     settings: SparkSettings

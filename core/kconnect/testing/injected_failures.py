@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["InjectedFailures"]
-
 
 class InjectedFailures:
     """Which calls are to raise what. Threads: the test's own."""

@@ -11,8 +11,6 @@ from kconnect.herder.validation import InvalidConnectorError
 from kconnect.java_messages import is_failed_start, is_unknown_class, plain_words
 from kconnect.redaction import redact
 
-__all__ = ["EXIT_CONNECTORS", "EXIT_HERDER", "EXIT_WORKER", "StartupError", "exit_code"]
-
 # Exit codes of connect-standalone and connect-distributed.
 EXIT_HERDER = 1
 """Distributed: the worker cannot go on, such as one whose internal topics do not fit, or whose group refuses it."""

@@ -10,8 +10,6 @@ from kconnect.api import SinkRecord
 from kconnect.errors import ConnectError
 from kconnect.pipeline.stages import StageError
 
-__all__ = ["ErrantLog", "ErrantRecord", "TaskReporter"]
-
 
 @dataclass(frozen=True, slots=True)
 class ErrantRecord:

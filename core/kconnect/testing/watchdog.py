@@ -1,4 +1,4 @@
-"""Watch: runs plugin calls on a thread of their own and ends the wait for one that does not return."""
+"""Watchdog: runs plugin calls on a thread of their own and ends the wait for one that does not return."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from concurrent.futures import Future
 
 from kconnect.testing.plugin_calls import PluginCalls, hang_of
 
-__all__ = ["Watch"]
-
 # How often the running call is looked at: what a hang costs beyond its time.
 _LOOK_S = 0.05
 # A call that only starts has this long in any case: `--timeout 0.1` is about waiting, not about slow machines.
@@ -20,7 +18,7 @@ _LEAST_CALL_S = 2.0
 _GRACE_S = 1.0
 
 
-class Watch:
+class Watchdog:
     """Each call may take `call_s`; those of `allow` until a time that they share. Threads: the caller's, and one more.
 
     The thread is a daemon: a call that hangs cannot be ended, only left.

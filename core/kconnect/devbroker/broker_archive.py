@@ -11,8 +11,6 @@ from pathlib import Path
 from kconnect.class_archive import ClassArchive
 from kconnect.java import Java
 
-__all__ = ["QUIET", "broker_archive", "recording"]
-
 QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 """Lines about class archives would go to the broker's log."""
 

@@ -22,8 +22,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["ClassArchive"]
-
 log = logging.getLogger(__name__)
 
 _FORBIDDEN_BY = "KCONNECT_MAKE_CLASS_ARCHIVE"

@@ -6,15 +6,17 @@ takes 3.6 s, so a worker never does: a process of its own makes it (make_archive
 
 from __future__ import annotations
 
+import logging
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from kconnect.class_archive import ClassArchive
+from kconnect.class_archive import ClassArchive, make_in_background
 from kconnect.errors import EnvironmentProblemError
 from kconnect.java import Java
 from kconnect.spark.jvm import FAST_FLAGS, spark_home
 
-__all__ = ["RECORDING", "dump_classes", "spark_archive"]
+log = logging.getLogger(__name__)
 
 RECORDING = "-XX:+RecordDynamicDumpInfo"
 """The flag of a JVM that can write an archive."""
@@ -27,6 +29,18 @@ def spark_archive(cache: Path, java: Java) -> ClassArchive:
     seen = [f"{jar.name}:{stat.st_size}:{stat.st_mtime_ns}" for jar in jars if (stat := jar.stat())]
     identity = [str(java.executable.resolve()), java.version, str(spark_home()), *FAST_FLAGS, *seen]
     return ClassArchive(cache / "jvm", "spark", identity)
+
+
+def make_archive_in_background(archive: ClassArchive, cache: Path) -> None:
+    """Start a process that makes the archive and outlives this one, unless it exists or is being made. Never blocks."""
+    if not archive.should_be_made():
+        return
+    try:
+        make_in_background("kconnect.spark.make_archive", cache)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.debug("The class archive cannot be made: %s", error)
+        return
+    log.info("Preparing Spark's class archive once, in the background; starts get 2 s faster after it")
 
 
 def dump_classes(gateway: Any, path: Path) -> None:

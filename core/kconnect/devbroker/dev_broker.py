@@ -18,15 +18,13 @@ from types import TracebackType
 from typing import IO
 
 from kconnect.class_archive import ClassArchive, make_in_background
-from kconnect.devbroker.archive import QUIET, broker_archive
+from kconnect.devbroker.broker_archive import QUIET, broker_archive
 from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
 from kconnect.devbroker.jars import JarSet, Progress
-from kconnect.devbroker.wire import ask_broker
+from kconnect.devbroker.readiness import ask_broker
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
 from kconnect.folders import cache_folder, data_folder
 from kconnect.java import Java, find_java
-
-__all__ = ["DEFAULT_PORT", "BrokerStatus", "DevBroker", "default_data_folder", "free_port"]
 
 log = logging.getLogger(__name__)
 

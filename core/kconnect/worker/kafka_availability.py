@@ -23,8 +23,6 @@ from kconnect.redaction import redact
 if TYPE_CHECKING:
     from kconnect.kafka.admin import KafkaAdmin
 
-__all__ = ["WayToKafka"]
-
 log = logging.getLogger(__name__)
 
 # One try to reach the broker; librdkafka connects in some 10 ms where there is one
@@ -35,7 +33,7 @@ _PAUSE_S = 0.25
 _LOOK_S, _LONGEST_LOOK_S = 0.2, 2.0
 
 
-class WayToKafka:
+class KafkaAvailability:
     """States: new -> look() -> find_cluster() -> watch() -> stop(). Threads: the worker's own; `contact` from any."""
 
     def __init__(self, props: Mapping[str, str], config: WorkerConfig, file: Path | None, health: Health) -> None:

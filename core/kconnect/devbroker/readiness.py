@@ -7,8 +7,6 @@ import struct
 import time
 from dataclasses import dataclass
 
-__all__ = ["BrokerAnswer", "ask_broker"]
-
 _METADATA = 3
 # Version 2 is the oldest with the cluster id, and understood by every broker since 0.10.1.
 _METADATA_VERSION = 2
