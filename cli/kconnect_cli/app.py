@@ -16,9 +16,10 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from kconnect_cli.command_group import CommandGroup
 from kconnect_cli.exits import INTERRUPTED, READER_GONE
-from kconnect_cli.plain_values import HELP_OPTIONS, use_plain_values
+from kconnect_cli.options.command_group import CommandGroup
+from kconnect_cli.options.plain_values import HELP_OPTIONS, use_plain_values
+from kconnect_cli.processes.signals import interrupts_raise
 from kconnect_cli.session import (
     CaFile,
     CertFile,
@@ -32,7 +33,6 @@ from kconnect_cli.session import (
     Verbose,
     session_of,
 )
-from kconnect_cli.signals import interrupts_raise
 
 __all__ = ["app", "main"]
 
@@ -166,12 +166,12 @@ def _root(
         from importlib.metadata import version as version_of
 
         from kconnect.model import CONNECT_VERSION
-        from kconnect_cli.output import write_text
+        from kconnect_cli.screen.output import write_text
 
         write_text(f"kconnect {version_of('kconnect')} (Kafka Connect {CONNECT_VERSION})\n")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
-        from kconnect_cli.output import write_text
+        from kconnect_cli.screen.output import write_text
 
         write_text(ctx.get_help() + "\n")
 

@@ -17,9 +17,9 @@ from typer.main import get_command
 from kconnect.api.configdef import ConfigDef, ConfigKey
 from kconnect_cli import exits
 from kconnect_cli.app import app
-from kconnect_cli.cluster import CLUSTER_OPTIONS
-from kconnect_cli.output import write_text
-from kconnect_cli.target import VARIABLES
+from kconnect_cli.contexts.target import VARIABLES
+from kconnect_cli.options.cluster import CLUSTER_OPTIONS
+from kconnect_cli.screen.output import write_text
 
 __all__ = ["cli_reference", "configuration_reference", "connectors_reference"]
 

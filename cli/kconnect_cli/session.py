@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError, did_you_mean
-from kconnect_cli.durations import seconds_of
+from kconnect_cli.contexts.profiles import Profile
+from kconnect_cli.contexts.target import DEFAULT_URL, Target, find_target
 from kconnect_cli.exits import UsageProblem, explain
-from kconnect_cli.output import Format
-from kconnect_cli.profiles import Profile
-from kconnect_cli.signatures import as_command, keyword, parameters_of
-from kconnect_cli.target import DEFAULT_URL, Target, find_target
+from kconnect_cli.options.durations import seconds_of
+from kconnect_cli.options.signatures import as_command, keyword, parameters_of
+from kconnect_cli.screen.output import Format
 
 if TYPE_CHECKING:
     from kconnect.client import ClientAccess, ConnectClient
-    from kconnect.direct.direct_client import DirectClient
+    from kconnect.direct.client import DirectClient
     from kconnect.outage import Outage
 
 __all__ = [

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.logs import HIDDEN
 from kconnect.model import TargetState
 from kconnect_cli.app import run

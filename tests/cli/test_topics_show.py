@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import encode_logger_level, encode_session_key
 from kconnect.storage.session_key import SessionKey
@@ -157,7 +157,7 @@ def test_the_status_topic_as_a_table_and_as_json(topics):
 
 
 def test_offsets_are_what_alter_takes(topics, tmp_path):
-    from kconnect_cli.offset_files import read_offsets
+    from kconnect_cli.files.offset_files import read_offsets
 
     assert lines_of(topics("offsets", "show")[1])[1] == ["src", '{"filename":"/data/in"}', '{"position":7}']
     for args, names in ((("src",), ["src"]), ((), [])):

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.doctor import command_text, diagnose, is_sick
-from kconnect.direct.doctor_reading import gather_facts
-from kconnect.direct.history import config_versions
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.doctor.diagnosis import command_text, diagnose, is_sick
+from kconnect.direct.doctor.gathering import gather_facts
+from kconnect.direct.history.config_history import config_versions
+from kconnect.direct.read.reader import ClusterReader
 from kconnect_cli.app import run
 from kit.java_connect import JavaConnect, write_properties
 from kit.topics import produce_lines

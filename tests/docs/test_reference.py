@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect_cli.app import app
-from kconnect_cli.cluster import CLUSTER_OPTIONS
+from kconnect_cli.options.cluster import CLUSTER_OPTIONS
 from kconnect_cli.reference import cli_reference, configuration_reference, connectors_reference
 
 _DOCS = Path(__file__).parents[2] / "docs"

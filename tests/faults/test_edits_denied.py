@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect_cli.app import run
 from kit.brokers import PatientBroker
 from kit.guarded_broker import AUTHORIZER, add_rules

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from kconnect_cli.signals import signals_raise
+from kconnect_cli.processes.signals import signals_raise
 from kit.cli import cli_env, connect_command
 from kit.pace import ample_s
 
@@ -22,7 +22,7 @@ import logging, signal, sys
 from kconnect.kafka.clients import ClientLog
 from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.model import TopicPartition
-from kconnect_cli.signals import interrupts_raise
+from kconnect_cli.processes.signals import interrupts_raise
 
 class Slow(ClientLog):
     def log(self, *args):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import TargetState, TopicPartition
 from kit.cli import cli_env, cli_run, connect_command
 from kit.pace import ended

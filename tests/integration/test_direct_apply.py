@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.apply import apply_plan, check_plan
-from kconnect.direct.connectors import delete_plan, restore_plan, target_state_plan
-from kconnect.direct.edits import Edit, EditPlan, GroupEdit, NoLiveOwner, Stopped
-from kconnect.direct.reading import Bounds, ClusterReader
+from kconnect.direct.edit.apply import apply_plan, check_plan
+from kconnect.direct.edit.connector_plans import delete_plan, restore_plan, target_state_plan
+from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwner, Stopped
+from kconnect.direct.read.reader import Bounds, ClusterReader
 from kconnect.errors import ConflictError, ConnectError, FencedError, TimedOutError, UnreachableError
 from kconnect.kafka.batch_write import BatchEntry, BatchWriter
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter

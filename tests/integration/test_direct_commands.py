@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.storage import FileOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import TargetState
 from kconnect_cli.app import run
 from kit.cli import CliResult

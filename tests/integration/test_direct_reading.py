@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.live_group import live_group
-from kconnect.direct.reading import Bounds, ClusterReader
+from kconnect.direct.group.live_group import live_group
+from kconnect.direct.read.reader import Bounds, ClusterReader
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.model import RunState, TargetState, TaskId
 from kit.waiting import eventually

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.doctor import command_text, diagnose
-from kconnect.direct.doctor_facts import Facts, Finding, Severity
-from kconnect.direct.doctor_reading import gather_facts
-from kconnect.direct.reading import ClusterReader
+from kconnect.direct.doctor.diagnosis import command_text, diagnose
+from kconnect.direct.doctor.facts import Facts, Finding, Severity
+from kconnect.direct.doctor.gathering import gather_facts
+from kconnect.direct.read.reader import ClusterReader
 from kconnect.errors import ConfigError
 from kconnect.model import RunState, TargetState
 from kconnect_cli.app import run

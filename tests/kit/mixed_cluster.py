@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kconnect.devbroker import DevBroker
-from kconnect.direct.live_group import LiveGroup, LiveWorker, read_group
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker, read_group
 from kconnect.kafka.groups import describe_group
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import JavaConnect

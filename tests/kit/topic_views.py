@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kconnect.direct.reading import ConfigView, Latest, OffsetView, StatusView
+from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, StatusView
 from kconnect.model import LogRecord
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_cache import StatusCache

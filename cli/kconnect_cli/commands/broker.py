@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect_cli.command_group import command_group
-from kconnect_cli.output import Column, Format, write_object, write_rows
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
-from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.devbroker import BrokerStatus, DevBroker

@@ -11,9 +11,9 @@ import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.wording import counted
-from kconnect_cli.cluster import ClusterOptions, with_cluster
-from kconnect_cli.command_group import command_group
-from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
@@ -32,7 +32,7 @@ def show(session: CliSession, cluster: ClusterOptions) -> None:
     config_end (the end of the config topic), delay_ms (for which work of lost workers is held back), connectors
     and tasks (how many are placed), members (as `connect cluster members`). A cluster without workers is no error.
     """
-    from kconnect.direct.cluster_state import cluster_state
+    from kconnect.direct.read.cluster_state import cluster_state
 
     document = cluster_state(cluster.access()).to_json()
     if session.output in (Format.JSON, Format.YAML):
@@ -55,7 +55,7 @@ def members(session: CliSession, cluster: ClusterOptions) -> None:
 
     JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
     """
-    from kconnect.direct.cluster_state import cluster_state
+    from kconnect.direct.read.cluster_state import cluster_state
 
     document = cluster_state(cluster.access()).to_json()
     write_rows(document["members"], _MEMBERS, session.output, name="url")
@@ -69,7 +69,7 @@ def members(session: CliSession, cluster: ClusterOptions) -> None:
 @with_cluster
 def leader(session: CliSession, cluster: ClusterOptions) -> None:
     """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
-    from kconnect.direct.cluster_state import cluster_state, member_json, shown_url
+    from kconnect.direct.read.cluster_state import cluster_state, member_json, shown_url
 
     found = cluster_state(cluster.access()).found_leader()
     if session.output in (Format.JSON, Format.YAML):
@@ -88,7 +88,7 @@ def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DE
     JSON: a list of objects with worker, generation, began_ms, ended_ms, why, is_leader, leader_url, connectors_added,
     connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
     """
-    from kconnect.direct.cluster_state import cluster_state, shown_url
+    from kconnect.direct.read.cluster_state import cluster_state, shown_url
 
     state = cluster_state(cluster.access())
     if not state.group.is_live:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect_cli.output import write_text
+from kconnect_cli.screen.output import write_text
 
 
 def complete(
@@ -15,8 +15,8 @@ def complete(
     words: Annotated[list[str] | None, typer.Argument(help="The line so far; the last word may be empty.")] = None,
 ) -> None:
     """Print candidates for the last word of a command line."""
-    from kconnect_cli.complete import LiveNames
-    from kconnect_cli.complete import complete as candidates
+    from kconnect_cli.completion.candidates import LiveNames
+    from kconnect_cli.completion.candidates import complete as candidates
 
     typed = list(words or [""])
     try:

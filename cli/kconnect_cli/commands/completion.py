@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import write_text
+from kconnect_cli.screen.output import write_text
 
 # The shells hand over words as they were typed: quotes and backslashes are taken off before names are looked up.
 # bash: a candidate comes back quoted, unless a quote is open already; one that ends in = gets no blank behind it

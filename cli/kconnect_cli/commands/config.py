@@ -12,15 +12,15 @@ from typing import Annotated
 import typer
 
 from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError, did_you_mean
-from kconnect_cli.changes import Change, config_change
-from kconnect_cli.command_group import command_group
-from kconnect_cli.commands.connectors_apply import say_changes
+from kconnect_cli.admin.failed_starts import cause_of_failed_start
+from kconnect_cli.commands.connectors.apply import say_changes
 from kconnect_cli.exits import FAILED, UsageProblem
-from kconnect_cli.failed_starts import cause_of_failed_start
-from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.secrets_shown import Masker, ShowSecrets, unmasked
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Name, with_session
-from kconnect_cli.setting_checks import Strict, check_settings
+from kconnect_cli.settings.changes import Change, config_change
+from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
+from kconnect_cli.settings.spelling import Strict, check_settings
 
 app = command_group("Get, set, unset, edit settings of connectors.")
 

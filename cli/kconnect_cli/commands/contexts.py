@@ -11,12 +11,12 @@ import typer
 
 from kconnect.errors import BadRequestError
 from kconnect.logs import HIDDEN
-from kconnect_cli.command_group import command_group
+from kconnect_cli.contexts.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
+from kconnect_cli.contexts.target import urls_of, without_user
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.profiles import Profile, Profiles, checked, contexts_path, load_profiles, save_profiles
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, with_session
-from kconnect_cli.target import urls_of, without_user
 
 app = command_group("Add, use, list, show, remove named clusters: URLs of workers, user, certificates.")
 

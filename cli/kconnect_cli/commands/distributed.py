@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect_cli.commands.worker_command import (
+from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
     StopSignals,
     checked_level,

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, did_you_mean
-from kconnect_cli.command_group import command_group
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import Column, Format, write_object, write_rows
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, with_session
 
 app = command_group("List, get, set levels of a worker's loggers.")

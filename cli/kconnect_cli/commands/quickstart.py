@@ -18,9 +18,9 @@ import typer
 
 from kconnect.errors import TimedOutError
 from kconnect_cli.commands.broker import FetchTalk, tell_preparation
-from kconnect_cli.output import write_text
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import CliSession, Verbose, session_of
-from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config import ConnectorFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kconnect_cli.output import Column, Format, Row, write_object, write_rows
+from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
 from kconnect_cli.session import CliSession, with_session
 
 __all__ = ["slots"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
-from kconnect_cli.commands.worker_command import (
+from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
     StopSignals,
     checked_level,
@@ -111,7 +111,7 @@ def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | Non
         log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
     if watched is None:
         return nullcontext()
-    from kconnect_cli.file_watch import FileWatch
+    from kconnect_cli.files.file_watch import FileWatch
 
     folder = None if watched else DROP_INS
     log.info("Connectors follow %s", f"the files in {DROP_INS}/" if folder else ", ".join(map(str, watched)))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
-from kconnect_cli.command_group import command_group
-from kconnect_cli.commands.connectors_status import more_of, why
-from kconnect_cli.conditions import condition_name, condition_why
+from kconnect_cli.commands.connectors.status import more_of, why
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.output import Column, Format, Row, write_object, write_rows, write_text
-from kconnect_cli.secrets_shown import Masker, ShowSecrets
-from kconnect_cli.selection import Selection, chosen_names, select_names
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.selection import Selection, chosen_names, select_names
+from kconnect_cli.screen.conditions import condition_name, condition_why
+from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Name, with_session
+from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus

@@ -15,10 +15,10 @@ import typer
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.wording import counted
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.files import read_connector_file
-from kconnect_cli.output import Format, write_object, write_text
+from kconnect_cli.files.connector_files import read_connector_file
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import Format, write_object, write_text
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
-from kconnect_cli.signals import signals_raise
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved

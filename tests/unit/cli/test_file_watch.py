@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kconnect.config.dropins import load_folder
-from kconnect_cli.file_watch import FileWatch
+from kconnect_cli.files.file_watch import FileWatch
 from kit.memory_herder import MemoryHerder
 
 

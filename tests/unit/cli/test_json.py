@@ -8,8 +8,8 @@ import os
 import pytest
 
 from kconnect.errors import ConfigError, ConnectError
-from kconnect_cli.json_files import read_json, write_whole_file
-from kconnect_cli.output import json_cell, json_text
+from kconnect_cli.files.json_files import read_json, write_whole_file
+from kconnect_cli.screen.output import json_cell, json_text
 
 # What Java's worker may have written, and orjson does not take: half of a surrogate pair, more than 64 bits
 ODD = {"b": 2**70, "a": "\ud800", "c": "grün"}

@@ -23,7 +23,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect_cli.live_view import Facts, LiveView, Rates, page
+from kconnect_cli.screen.live_view import Facts, LiveView, Rates, page
 
 TASK = TaskId("lines", 0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.moments import milliseconds_of, offsets_of
-from kconnect_cli.topic_views import safe
+from kconnect_cli.options.topic_points import milliseconds_of, offsets_of
+from kconnect_cli.screen.topic_pages import safe
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect_cli.suggest import likely_commands
+from kconnect_cli.options.suggest import likely_commands
 
 COMMANDS = [
     tuple(line.split())

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.archive import ClusterState, archive_document, import_plan, read_archive
-from kconnect.direct.edits import (
+from kconnect.direct.archive.document import ClusterState, archive_document, import_plan, read_archive
+from kconnect.direct.edit.plan import (
     NoLiveGroup,
 )
-from kconnect.direct.masks import Masks
+from kconnect.direct.read.secret_masks import Masks
 from kconnect.errors import BadRequestError, ConflictError
 from kconnect.storage.config_topic import (
     encode_connector,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kconnect.direct.cluster_state import ClusterState
-from kconnect.direct.live_group import LiveGroup, read_group
+from kconnect.direct.group.live_group import LiveGroup, read_group
+from kconnect.direct.read.cluster_state import ClusterState
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
 from kconnect.kafka.groups import GroupDescription, GroupMember

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.doctor import command_text, diagnose, finding_to_json, is_sick, severity_counts
-from kconnect.direct.doctor_facts import (
+from kconnect.direct.doctor.diagnosis import command_text, diagnose, finding_to_json, is_sick, severity_counts
+from kconnect.direct.doctor.facts import (
     ConfigFacts,
     Facts,
     LeaderWrites,
@@ -21,7 +21,7 @@ from kconnect.direct.doctor_facts import (
     StatusFacts,
     TopicFacts,
 )
-from kconnect.direct.live_group import LiveGroup, LiveWorker
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker
 from kconnect.herder.assignment.protocol import Work
 from kconnect.model import Condition, LogRecord, RunState, TargetState, TaskCondition, TaskId
 from kconnect.storage.config_topic import (

@@ -9,13 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.archive import ClusterState, archive_document, import_plan, read_archive
-from kconnect.direct.connectors import ConnectorState, connector_state, delete_plan, restore_plan, target_state_plan
-from kconnect.direct.edits import (
+from kconnect.direct.archive.document import ClusterState, archive_document, import_plan, read_archive
+from kconnect.direct.edit.connector_plans import (
+    ConnectorState,
+    connector_state,
+    delete_plan,
+    restore_plan,
+    target_state_plan,
+)
+from kconnect.direct.edit.plan import (
     EditPlan,
     NoLiveOwner,
 )
-from kconnect.direct.masks import Masks
+from kconnect.direct.read.secret_masks import Masks
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.edits import (
+from kconnect.direct.edit.plan import (
     NoLiveGroup,
     NoLiveOwner,
     NoRunningTask,
@@ -16,8 +16,8 @@ from kconnect.direct.edits import (
     refusals,
     requirements_for_keys,
 )
-from kconnect.direct.live_group import LiveGroup, LiveWorker
-from kconnect.direct.neighbours import seen_neighbours
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker
+from kconnect.direct.group.other_groups import seen_neighbours
 from kconnect.herder.assignment.protocol import Work
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (

@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.direct.history import Earlier, Kind, config_history, config_versions, history_to_json
-from kconnect.direct.history_states import offset_history, status_history, step_to_json
-from kconnect.direct.masks import Masks
+from kconnect.direct.history.config_history import Earlier, Kind, config_history, config_versions, history_to_json
+from kconnect.direct.history.state_history import offset_history, status_history, step_to_json
+from kconnect.direct.read.secret_masks import Masks
 from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage.config_topic import (

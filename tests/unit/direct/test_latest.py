@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from kconnect.direct.reading import Latest
+from kconnect.direct.read.reader import Latest
 from kconnect.model import LogRecord
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.direct.edits import EditPlan
-from kconnect.direct.listing import (
+from kconnect.direct.edit.plan import EditPlan
+from kconnect.direct.read.connector_states import (
     connector_info,
     connector_status,
     connector_statuses,

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from kconnect.direct.live_group import read_group
+from kconnect.direct.group.live_group import read_group
 from kconnect.errors import ConflictError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.kafka.groups import GroupDescription, GroupMember

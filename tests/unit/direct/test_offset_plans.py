@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.direct.access import ClusterAccess
-from kconnect.direct.edits import NoLiveOwner, NoRunningTask, Stopped
-from kconnect.direct.offset_moves import import_requirements
-from kconnect.direct.offsets import (
+from kconnect.direct.edit.plan import NoLiveOwner, NoRunningTask, Stopped
+from kconnect.direct.offsets.plans import (
     GroupNow,
     SourceNow,
     fencing_plan,
@@ -19,6 +18,7 @@ from kconnect.direct.offsets import (
     sink_plans,
     source_plans,
 )
+from kconnect.direct.offsets.transfers import import_requirements
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.log_ranges import LogRanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.masks import Masks
-from kconnect.direct.raw import bytes_of, connector_of, kind_of, moment, shown_record
+from kconnect.direct.read.record_json import bytes_of, connector_of, kind_of, moment, shown_record
+from kconnect.direct.read.secret_masks import Masks
 from kconnect.model import LogRecord
 
 CONFIG, STATUS, OFFSET = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.edits import (
+from kconnect.direct.edit.plan import (
     Edit,
 )
-from kconnect.direct.reading import Latest
-from kconnect.direct.records import delete_plan as delete_keys
-from kconnect.direct.records import put_plan
+from kconnect.direct.edit.record_plans import delete_plan as delete_keys
+from kconnect.direct.edit.record_plans import put_plan
+from kconnect.direct.read.reader import Latest
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import LogRecord
 from kconnect.storage.config_topic import (

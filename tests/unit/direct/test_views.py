@@ -9,10 +9,10 @@ from itertools import count
 
 import pytest
 
-from kconnect.direct.kinds import connector_type
-from kconnect.direct.masks import Masks
-from kconnect.direct.reading import ConfigView, Latest, StatusView
-from kconnect.direct.views import config_document, known_connectors, status_document
+from kconnect.direct.read.connector_types import connector_type
+from kconnect.direct.read.documents import config_document, known_connectors, status_document
+from kconnect.direct.read.reader import ConfigView, Latest, StatusView
+from kconnect.direct.read.secret_masks import Masks
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.session_key import SessionKey

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.find_topics import named_alike
-from kconnect.direct.lookup import look_up
-from kconnect.direct.words import words_of
+from kconnect.direct.read.change_descriptions import words_of
+from kconnect.direct.read.key_lookup import look_up
+from kconnect.direct.read.topic_search import named_alike
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.config_topic import RestartRequested

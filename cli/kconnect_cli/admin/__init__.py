@@ -1,0 +1,1 @@
+"""How commands change a cluster: over the REST API of a worker, or on its topics (--direct)."""

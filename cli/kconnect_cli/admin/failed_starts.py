@@ -1,0 +1,31 @@
+"""Why a connector did not start: a worker only says that it did not; its status has the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kconnect.errors import ConnectError
+from kconnect.java_messages import is_failed_start
+from kconnect_cli.session import CliSession
+
+__all__ = ["cause_of_failed_start"]
+
+
+@contextmanager
+def cause_of_failed_start(session: CliSession, name: str) -> Iterator[None]:
+    """Around a request that starts a connector: an error that it did not start tells why, and that it exists now."""
+    try:
+        yield
+    except ConnectError as err:
+        if not is_failed_start(str(err)):
+            raise
+        trace = session.client.connector_status(name).connector.trace
+        from kconnect_cli.commands.connectors.status import root_cause
+
+        cause = root_cause(trace) or "the worker does not say why"
+        raise ConnectError(
+            f"Connector {name} exists now, but is FAILED: {cause}",
+            hint=f"Correct its settings: connect config set {name} KEY=VALUE. "
+            f"connect connectors show {name} has the trace; connect connectors delete {name} removes it.",
+        ) from err

@@ -1,0 +1,290 @@
+"""`connect connectors`: list, show, create, apply, pause, resume, stop, restart, delete and more, over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect_cli.admin.connectors_direct import change_directly
+from kconnect_cli.admin.direct import DryRun, Force, refuse_without_direct, tell_who_lives, with_direct
+from kconnect_cli.admin.failed_starts import cause_of_failed_start
+from kconnect_cli.admin.worker_start import start_told, tell_unassigned
+from kconnect_cli.commands.connectors.apply import apply
+from kconnect_cli.commands.connectors.status import as_known, status, wait
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.selection import Selection, select_names, with_selection
+from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession, Name, Yes, with_session
+from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
+from kconnect_cli.settings.spelling import Strict, check_settings
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorInfo, ConnectorStatus
+    from kconnect_cli.settings.changes import Mask
+
+app = command_group(
+    "Create, apply, list, show, pause, resume, stop, restart, delete connectors; their status and topics."
+)
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TYPE", lambda row: row["type"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("TASKS", lambda row: state_counts([task["state"] for task in row["tasks"]])),
+)
+
+
+_Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")]
+_YesDirect = Annotated[bool, typer.Option("--yes", "-y", help="With --direct: do not ask.")]
+_State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")]
+
+
+@app.command("list")
+@with_direct
+def list_(
+    session: CliSession, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+) -> None:
+    """List connectors with their type, state and tasks."""
+    selection = Selection.of(names, regexp, False, failed, state)
+    with start_told(session):
+        statuses = session.reader.connector_statuses()
+    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+    write_rows(as_known([_row(found) for found in chosen], session.outage), _COLUMNS, session.output)
+    if not statuses and session.output is Format.TABLE:
+        session.say(f"No connectors at {session.url}.")
+    tell_unassigned(session, chosen)
+    tell_who_lives(session, [found.name for found in chosen])
+
+
+@app.command()
+@with_direct
+@with_selection
+def show(
+    session: CliSession,
+    names: list[str],
+    selection: Selection,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Show connectors: type, state, config, tasks, and why they failed. One name: one object, which `apply` takes."""
+    client = session.reader
+    mask = Masker(session, reveal=show_secrets).masked
+    found = [
+        session.on_connector(name, lambda name: _described(client.connector(name), client.connector_status(name), mask))
+        for name in names
+    ]
+    if session.output is Format.NAME:
+        write_rows(found, _COLUMNS, session.output)
+    elif session.output is Format.TABLE:
+        write_text("\n".join(_page(connector) for connector in found))
+    else:
+        one = len(found) == 1 and not selection.needs_looking
+        write_object(found[0] if one else found, session.output)
+    tell_who_lives(session, names)
+
+
+@app.command()
+@with_session
+def create(
+    session: CliSession,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
+    ] = None,
+    more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
+    strict: Strict = False,
+) -> None:
+    """Create connectors from files. Settings that look misspelt are warned of."""
+    from kconnect_cli.files.connector_files import read_connector_file
+
+    chosen = [*(files or []), *(more or [])]
+    if not chosen:
+        raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
+    connectors = [read_connector_file(path) for path in chosen]
+    configs = [unmasked(file.name, file.config, None, str(file.path)) for file in connectors]
+    check_settings(
+        session, {file.name: config for file, config in zip(connectors, configs, strict=True)}, strict=strict
+    )
+    for file, config in zip(connectors, configs, strict=True):
+        state = _initial_state_text(file.initial_state)
+        with cause_of_failed_start(session, file.name):
+            info = session.client.create_connector(file.name, config, initial_state=state)
+        session.say(f"created {info.name}")
+
+
+@app.command()
+@with_direct
+@with_selection
+def pause(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
+    """Pause connectors: tasks stay and idle."""
+    if not _is_done_directly(session, names, "pause", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "paused", session.client.pause_connector)
+
+
+@app.command()
+@with_direct
+@with_selection
+def resume(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
+    """Resume paused or stopped connectors."""
+    if not _is_done_directly(session, names, "resume", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "resumed", session.client.resume_connector)
+
+
+@app.command()
+@with_direct
+@with_selection
+def stop(
+    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
+) -> None:
+    """Stop connectors: tasks end, config and offsets stay."""
+    if not _is_done_directly(session, names, "stop", dry_run=dry_run, yes=yes, force=force):
+        _each(session, names, "stopped", session.client.stop_connector)
+
+
+@app.command()
+@with_session
+@with_selection
+def restart(
+    session: CliSession,
+    names: list[str],
+    selection: Selection,
+    task: Annotated[int | None, typer.Option("--task", metavar="TASK", help="Restart this task only.")] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
+) -> None:
+    """Restart connectors, alone or with their tasks, or one task.
+
+    `restart --failed --all` restarts what is FAILED of all connectors: connectors and tasks, and nothing else.
+    """
+    from kconnect.model import TaskId
+
+    if task is not None and (tasks or only_failed):
+        raise UsageProblem("--task restarts one task; it goes with neither --tasks nor --only-failed")
+    failed = "FAILED" in selection.states and task is None and not tasks
+    tasks, only_failed = tasks or failed, only_failed or failed
+
+    def one(name: str) -> None:
+        if task is not None:
+            session.client.restart_task(TaskId(name, task))
+        else:
+            session.client.restart_connector(name, include_tasks=tasks, only_failed=only_failed)
+        session.say(f"restarted {name}" if task is None else f"restarted {name} task {task}")
+
+    session.each(names, one)
+
+
+@app.command()
+@with_direct
+@with_selection
+def delete(
+    session: CliSession,
+    names: list[str],
+    selection: Selection,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE|DIR", help="The connectors of these files.", show_default=False),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    force: Force = False,
+) -> None:
+    """Delete connectors. Their offsets stay: one created again under the name continues there.
+
+    `-f` deletes what files name, `--prefix` what begins so. `--all` alone is refused: it takes what others made, too.
+    With --direct also one whose name REST cannot address.
+    """
+    if selection.all and not selection.prefixes:
+        raise UsageProblem(
+            "--all would delete every connector of the cluster, whoever made it",
+            hint="Choose yours: names, -f FILE, or --prefix PREFIX. All of them, really: --regexp '.*'.",
+        )
+    if _is_done_directly(session, names, "delete", dry_run=dry_run, yes=yes, force=force):
+        return
+    if names:
+        session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
+    _each(session, names, "deleted", session.client.delete_connector)
+
+
+@app.command()
+@with_session
+def topics(session: CliSession, name: Name) -> None:
+    """Show the topics that a connector was seen to use."""
+    found = session.on_connector(name, session.client.topics)
+    write_rows(
+        [{"name": topic} for topic in sorted(found)], (Column("TOPIC", lambda row: row["name"]),), session.output
+    )
+    if not found and session.output is Format.TABLE:
+        session.say(f"{name} was not seen to use a topic yet.")
+
+
+@app.command("reset-topics")
+@with_session
+@with_selection
+def reset_topics(session: CliSession, names: list[str]) -> None:
+    """Forget the topics that connectors were seen to use; those still in use come back."""
+    _each(session, names, "topics reset:", session.client.reset_topics)
+
+
+app.command("apply")(apply)
+app.command("status")(status)
+app.command("wait")(wait)
+
+
+def _is_done_directly(
+    session: CliSession, names: Sequence[str], verb: str, *, dry_run: bool, yes: bool, force: bool
+) -> bool:
+    """With --direct the topics are changed. Errors: UsageProblem for what counts with it only, without it."""
+    if session.direct is None:
+        refuse_without_direct(dry_run=dry_run, force=force)
+        return False
+    change_directly(session, session.direct, names, verb, dry_run=dry_run, yes=yes, force=force)
+    return True
+
+
+def _each(session: CliSession, names: Sequence[str], verb: str, act: Callable[[str], None]) -> None:
+    def one(name: str) -> None:
+        act(name)
+        session.say(f"{verb} {name}")
+
+    session.each(names, one)
+
+
+def _row(status: ConnectorStatus) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": status.name, "type": str(status.type), "state": str(status.connector.state)}
+    if status.connector.trace:
+        row["trace"] = status.connector.trace
+    row["tasks"] = [task.to_json() for task in status.tasks]
+    return row
+
+
+def _described(info: ConnectorInfo, status: ConnectorStatus, mask: Mask) -> dict[str, Any]:
+    row = _row(status)
+    tasks = row.pop("tasks")
+    return {**row, "config": mask(info.config), "tasks": tasks}
+
+
+def _page(connector: Row) -> str:
+    """One connector for people."""
+    lines = [f"{connector['name']}  {connector['type']}  {connector['state']}", "config"]
+    lines += [f"  {key} = {value}" for key, value in sorted(connector["config"].items())]
+    lines.append("tasks" if connector["tasks"] else "tasks: none")
+    lines += [f"  {task['id']}  {task['state']}  {task['worker_id']}" for task in connector["tasks"]]
+    for what, trace in [("connector", connector.get("trace"))] + [
+        (f"task {task['id']}", task.get("trace")) for task in connector["tasks"]
+    ]:
+        if trace:
+            lines += [f"trace of {what}", *(f"  {line}" for line in trace.rstrip().splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _initial_state_text(state: object) -> str | None:
+    """As REST spells it: RUNNING where the model says STARTED."""
+    return None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))

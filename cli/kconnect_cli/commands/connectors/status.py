@@ -1,0 +1,360 @@
+"""`connect connectors status [--watch]` and `wait`: what connectors and tasks are seen doing, until it is as wished."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+import typer
+
+from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect_cli.admin.direct import tell_who_lives, with_direct
+from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, tell_unassigned
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.durations import seconds_of
+from kconnect_cli.options.selection import STATES, Selection, chosen_names, select_names
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.conditions import condition_name, condition_why, is_sick
+from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession, with_session
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect.outage import Outage
+
+__all__ = ["as_known", "more_of", "root_cause", "status", "status_rows", "wait", "why"]
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
+    Column("STATE", lambda row: row["state"]),
+    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", lambda row: why(row)),
+)
+# How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
+_FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
+_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
+_GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
+# Title, blank, head, and the line that says how many are left out
+_SCREEN_HEAD_LINES = 4
+_SECONDS = re.compile(r" \([0-9]+ s\)")
+# While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+
+
+@with_direct
+def status(
+    session: CliSession,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between looks of --watch.")] = "1s",
+    regexp: Annotated[
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+    ] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")
+    ] = False,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
+    ] = None,
+) -> None:
+    """Show every connector and task with its state, worker, and why it failed."""
+    selection = Selection.of(names, regexp, False, failed, state)
+    pause_s = seconds_of(interval, "--interval")
+    if watch and pause_s <= 0:
+        raise UsageProblem(f"--interval {interval} must be above zero")
+    if not watch:
+        with start_told(session):
+            seen = _look(session, selection)
+        write_rows(as_known(status_rows(seen), session.outage), _COLUMNS, session.output)
+        tell_unassigned(session, seen)
+        tell_who_lives(session, [found.name for found in seen])
+        return
+    screen = _Screen(session)
+    with signals_raise(), screen:
+        for found, note in _looks(session, selection, pause_s):
+            screen.show(found, note)
+
+
+@with_session
+def wait(
+    session: CliSession,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.")] = None,
+    state: Annotated[
+        str, typer.Option("--state", metavar="STATE", help="What to wait for; GONE: deleted.")
+    ] = "RUNNING",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait.")] = "60s",
+    regexp: Annotated[
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
+) -> None:
+    """Wait until connectors and all of their tasks are in a state.
+
+    For example: wait NAME --state RUNNING --timeout 60s. A worker that does not listen yet, or still starts, is
+    waited for as well.
+    Exit code: 0 when they are; 1 as soon as one FAILED that was to run; 6 when the time is up.
+    """
+    wished = state.upper()
+    if wished not in (*STATES, "GONE"):
+        raise UsageProblem(f"Unknown state: {state}", hint=f"Valid values: {', '.join(STATES[:5])}, GONE.")
+    selection = Selection.of(names, regexp, all_, False, None)
+    deadline = time.monotonic() + seconds_of(timeout, "--timeout")
+    if selection.names or selection.all:
+        _await_worker(session, deadline, f"Not {wished} within {timeout}")
+    names = chosen_names(session, selection)
+    pause_s, pause = _FIRST_LOOK_S, threading.Event()
+    while True:
+        statuses = session.client.connector_statuses()
+        if wished != "GONE":
+            for name in names:
+                session.known(name, statuses)
+        open_ones = [name for name in names if not _is_reached(statuses.get(name), wished)]
+        if not open_ones:
+            session.say("\n".join(f"{name} is {wished}" for name in names))
+            return
+        _raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
+        if time.monotonic() + pause_s > deadline:
+            raise TimedOutError(
+                f"Not {wished} within {timeout}: {'; '.join(_told(name, statuses.get(name)) for name in open_ones)}",
+                hint="--timeout gives them more time; connect connectors status --watch shows what they do.",
+            )
+        pause.wait(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
+
+
+def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
+    """A row for each connector (task: null) and each task.
+
+    Shape: name, task, state, worker_id; where there is one, condition {name, since_ms, count, cause, stack} and trace.
+    """
+    rows: list[dict[str, Any]] = []
+    for found in statuses:
+        parts: list[tuple[int | None, ConnectorState | TaskState]] = [(None, found.connector)]
+        parts += [(task.id, task) for task in found.tasks]
+        for number, seen in parts:
+            row = {"name": found.name, "task": number, "state": str(seen.state), "worker_id": seen.worker_id}
+            rows.append(row | more_of(seen))
+    return rows
+
+
+def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
+    """What stands in a row only where there is any: how a task fares, the trace of what failed."""
+    condition = getattr(seen, "condition", None)
+    more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
+    return more | ({"trace": seen.trace} if seen.trace else {})
+
+
+def why(row: Row) -> str:
+    """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
+    return root_cause(row.get("trace")) or condition_why(row.get("condition"))
+
+
+def as_known(rows: list[dict[str, Any]], outage: Outage | None) -> list[dict[str, Any]]:
+    """While Kafka is away each row has `kafka_away_since`, an ISO time: what it says is the last that was known."""
+    return rows if outage is None else [{**row, "kafka_away_since": outage.since} for row in rows]
+
+
+def root_cause(trace: str | None) -> str:
+    """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
+    if not trace:
+        return ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
+    if record:
+        place, _, stage = record.partition(_IN_STAGE)
+        plugin, given = _PLUGIN.match(stage), _GIVEN.search(stage)
+        in_stage = f" in {plugin[0]}" if plugin is not None else ""
+        return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
+    if _ROOT_CAUSE in lines[0]:  # our workers say it at once
+        return lines[0].partition(_ROOT_CAUSE)[2]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if caused:
+        return caused[-1]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
+    statuses = session.reader.connector_statuses()
+    return [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+
+
+def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[tuple[list[ConnectorStatus], str]]:
+    """One look after the other, for ever, each with what a worker that starts waits for.
+
+    A worker that goes away is told and looked for again.
+    """
+    pause, answers = threading.Event(), True
+    found: list[ConnectorStatus] = []
+    has_started = session.direct is not None
+    while True:
+        try:
+            start = None if has_started else start_of(session.client)
+            if start is None or start.get("answers_requests", True):
+                found = _look(session, selection)
+            if start is None and session.direct is None and has_unassigned(found):
+                start = start_of(session.client)
+            has_started = start is None
+            yield found, start_text(start)
+            answers = True
+        except ConnectError as err:
+            if answers:
+                session.complain(err)
+            answers, has_started = False, session.direct is not None
+        pause.wait(pause_s)
+
+
+class _Screen:
+    """Shows look after look: drawn over the last one on a terminal; elsewhere only what changed, a line each."""
+
+    def __init__(self, session: CliSession) -> None:
+        self._session = session
+        self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
+        self._is_away = False
+        self._told = ""
+        self._draws = session.output is Format.TABLE and sys.stdout.isatty()
+
+    def __enter__(self) -> Self:
+        if self._draws:
+            write_text("\x1b[?1049h\x1b[?25l")  # a screen of its own, as `less` has, and no cursor
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._draws:
+            write_text("\x1b[?25h\x1b[?1049l")
+            sys.stdout.flush()
+
+    def show(self, statuses: Sequence[ConnectorStatus], note: str = "") -> None:
+        """`note`: what a worker that starts waits for."""
+        outage = self._session.outage
+        rows = status_rows(statuses)
+        if self._draws:
+            self._draw(rows, note)
+        else:
+            self._tell_change(outage)
+            self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage))
+            self._tell(note)
+        sys.stdout.flush()
+
+    def _tell(self, note: str) -> None:
+        """Once, though its seconds grow."""
+        what = _SECONDS.sub("", note)
+        if what and what != self._told:
+            self._session.say(f"{self._session.url} is {note}")
+        self._told = what
+
+    def _draw(self, rows: Sequence[Row], note: str) -> None:
+        """Over what was there, a line each, no more than the screen has: the worst first."""
+        size = shutil.get_terminal_size()
+        worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
+        outage = self._session.outage
+        head = [f"{self._session.url}  {time.strftime('%H:%M:%S')}  Ctrl-C ends"]
+        head += [f"The worker is {note}"[: size.columns]] if note else []
+        head.append("" if outage is None else outage.banner()[: size.columns])
+        room = max(1, size.lines - _SCREEN_HEAD_LINES - bool(note))
+        text = table_text(_COLUMNS, worst_first[:room], wrap=False).rstrip("\n") if rows else ""
+        lines = [*head, *(text or ("" if note else "No connectors.")).splitlines()]
+        if len(rows) > room:
+            lines.append(f".. and {len(rows) - room} more")
+        # Home, each line to its end, then everything below
+        write_text("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+
+    def _tell_change(self, outage: Outage | None) -> None:
+        """The loss of Kafka and its return, a line each."""
+        if outage is not None and not self._is_away:
+            self._session.tell_outage()
+        elif outage is None and self._is_away:
+            self._session.say(f"{time.strftime('%H:%M:%S')} Kafka answers again.")
+        self._is_away = outage is not None
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        now = {(row["name"], row["task"]): row for row in rows}
+        changed = [row for key, row in now.items() if _news(self._last.get(key)) != _news(row)]
+        gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
+        self._last = dict(now)
+        for row in [*changed, *gone]:
+            if self._session.output is Format.TABLE:
+                task = "" if row["task"] is None else f" task {row['task']}"
+                word = f" {condition_name(row['condition'])}" if is_sick(row.get("condition")) else ""
+                because = f": {text}" if (text := why(row)) else ""
+                write_text(f"{time.strftime('%H:%M:%S')} {row['name']}{task} {row['state']}{word}{because}\n")
+            elif self._session.output is Format.JSON:
+                import orjson
+
+                write_text(orjson.dumps(row).decode() + "\n")
+            elif self._session.output is Format.YAML:
+                write_object([dict(row)], Format.YAML)
+            else:
+                write_text(f"{row['name']}\n")
+
+
+def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What of a row is worth a line of its own: a count that grows is not."""
+    if row is None:
+        return None
+    condition = row.get("condition")
+    return {**row, "condition": condition_name(condition) if is_sick(condition) else ""}
+
+
+def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
+    """Wait until the worker has started. Errors: TimedOutError led by `failed`; at once what no start will mend."""
+    pause, why = threading.Event(), None
+    while True:
+        try:
+            if not _is_starting(session):
+                return
+            now = ConnectError(f"{session.url} is still starting", hint="Its log says what it waits for.")
+        except UnreachableError as err:
+            if not isinstance(err.__cause__, ConnectionRefusedError):
+                raise
+            now = err
+        if time.monotonic() + _LONGEST_LOOK_S > deadline:
+            raise TimedOutError(f"{failed}: {now}", hint=now.hint)
+        if str(now) != why:
+            session.say(f"{now}; waiting")
+            why = str(now)
+        pause.wait(_LONGEST_LOOK_S)
+
+
+def _is_starting(session: CliSession) -> bool:
+    try:
+        return session.client.health().get("status") == "starting"
+    except NotFoundError:  # workers before Kafka 3.9 cannot say it
+        return False
+
+
+def _is_reached(found: ConnectorStatus | None, wished: str) -> bool:
+    if found is None or wished == "GONE":
+        return found is None and wished == "GONE"
+    tasks = [str(task.state) for task in found.tasks]
+    if wished == "RUNNING" and not tasks:
+        return False  # RUNNING is said before the connector has given out its tasks
+    if wished == "FAILED":
+        return str(found.connector.state) == wished or wished in tasks
+    return str(found.connector.state) == wished and all(state == wished for state in tasks)
+
+
+def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
+    """A FAILED task does not come back by itself. Errors: ConnectError with the cause."""
+    if wished in ("FAILED", "GONE", "STOPPED"):
+        return
+    for row in status_rows(statuses):
+        if row["state"] == "FAILED":
+            what = row["name"] if row["task"] is None else f"{row['name']} task {row['task']}"
+            raise ConnectError(
+                f"{what} FAILED: {root_cause(row.get('trace'))}",
+                hint=f"connect connectors show {row['name']} has its trace.",
+            )
+
+
+def _told(name: str, found: ConnectorStatus | None) -> str:
+    if found is None:
+        return f"{name} does not exist"
+    tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
+    return f"{name} is {found.connector.state}, {tasks}"

@@ -1,0 +1,22 @@
+"""`connect plugins`: what connectors, converters and transforms there are, and a project for new ones."""
+
+from __future__ import annotations
+
+from kconnect_cli.commands.plugins.catalogue import list_, show, validate
+from kconnect_cli.commands.plugins.new import new
+from kconnect_cli.options.command_group import command_group
+
+__all__ = ["app"]
+
+app = command_group("List, show, validate what a worker can run; make a new project for connectors of your own.")
+
+
+@app.callback()
+def _plugins() -> None:
+    """List, show, validate what a worker can run; make a new project for connectors of your own."""
+
+
+app.command("list")(list_)
+app.command("show")(show)
+app.command("validate")(validate)
+app.command("new")(new)

@@ -1,0 +1,166 @@
+"""`connect plugins list`, `show`, `validate`: what a worker can run, and whether it would take a config, over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError, UnreachableError
+from kconnect.logs import HIDDEN, mask
+from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.settings.secrets_shown import unmasked
+from kconnect_cli.settings.spelling import known_settings, misspelt_text
+
+__all__ = ["list_", "show", "validate"]
+
+_TYPES = ("source", "sink", "converter", "header_converter", "transformation", "predicate")
+_PLUGINS = (
+    Column("CLASS", lambda row: row["class"]),
+    Column("TYPE", lambda row: row["type"]),
+    Column("VERSION", lambda row: row.get("version") or "-"),
+)
+_SETTINGS = (
+    Column("SETTING", lambda row: row["name"]),
+    Column("TYPE", lambda row: str(row["type"]).lower()),
+    Column("DEFAULT", lambda row: "required" if row["required"] else _default(row["default_value"])),
+    Column("IMPORTANCE", lambda row: str(row["importance"]).lower()),
+    Column("WHAT IT DOES", lambda row: row["documentation"]),
+)
+_ERRORS = (
+    Column("SETTING", lambda row: row["setting"]),
+    Column("VALUE", lambda row: "-" if row["value"] is None else str(row["value"])),
+    Column("WHAT IS WRONG", lambda row: row["error"]),
+)
+
+
+@with_session
+def list_(
+    session: CliSession,
+    kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help=", ".join(_TYPES))] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Converters, transformations and predicates too.")] = False,
+) -> None:
+    """List connectors, or all plugins, that the worker has; without a worker, those that are installed here."""
+    if kind is not None and kind not in _TYPES:
+        raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"Valid values: {', '.join(_TYPES)}.")
+    connectors_only = not all_ and kind in (None, "source", "sink")
+    try:
+        found = session.client.plugins(connectors_only=connectors_only)
+    except UnreachableError as err:
+        found = _told_local(session, err, all_types=not connectors_only)
+    rows = [row for row in found if kind in (None, row["type"])]
+    write_rows(rows, _PLUGINS, session.output, name="class")
+
+
+@with_session
+def show(
+    session: CliSession,
+    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="Class or short name.", show_default=False)],
+    version: Annotated[
+        str | None, typer.Option("--version", metavar="VERSION", help="A version, or a range of versions.")
+    ] = None,
+) -> None:
+    """Show the settings of a plugin: type, default, importance, what each does; without a worker, as installed here."""
+    table = _settings_of(session, plugin, version)
+    if session.output is Format.TABLE:
+        write_text(table_text(_SETTINGS, table))
+    else:
+        write_rows(table, _SETTINGS, session.output)
+
+
+@with_session
+def validate(
+    session: CliSession,
+    paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR", help="Connector files; - reads stdin.")],
+) -> None:
+    """Ask the worker what is wrong with connector files; creates nothing. Exit code 1 when something is."""
+    from kconnect.config.misspelt import misspelt_settings
+    from kconnect_cli.files.connector_files import read_connector_files
+
+    files = [file for path in paths for file in read_connector_files(path)]
+    problems: list[dict[str, Any]] = []
+    for file in files:
+        plugin = file.config.get("connector.class")
+        if plugin is None:
+            problems.append(_problem(file.name, "connector.class", None, "It is missing."))
+            continue
+        live = session.client.connector_infos().get(file.name) if HIDDEN in file.config.values() else None
+        config = unmasked(file.name, file.config, live.config if live else None, str(file.path))
+        answer = session.client.validate(plugin, config)
+        problems += _problems(file.name, answer)
+        for key, meant in misspelt_settings(config, known_settings(answer)).items():
+            session.say(f"{file.name}: {misspelt_text(key, meant)}")
+    if session.output is Format.TABLE:
+        for name in dict.fromkeys(problem["connector"] for problem in problems):
+            write_text(f"{name}\n")
+            write_text(table_text(_ERRORS, [problem for problem in problems if problem["connector"] == name]))
+        for file in files:
+            if not any(problem["connector"] == file.name for problem in problems):
+                session.say(f"{file.name} is valid")
+    else:
+        _write(problems, session.output)
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
+    try:
+        return session.client.plugin_config(plugin, version)
+    except NotFoundError as err:
+        err.hint = _alike(plugin, session.client.plugins(connectors_only=False)) or err.hint
+        raise
+    except UnreachableError as err:
+        known = _told_local(session, err, all_types=True)
+    from kconnect_cli.admin.local_plugins import local_settings
+
+    try:
+        return local_settings(plugin, version)
+    except NotFoundError as err:
+        err.hint = _alike(plugin, known) or err.hint
+        raise
+
+
+def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
+    """What is installed here, and the word that it is that."""
+    from kconnect_cli.admin.local_plugins import local_plugins
+
+    session.say(f"{why}: this is what is installed here.")
+    return [row for row in local_plugins() if all_types or row["type"] in ("source", "sink")]
+
+
+def _write(problems: Sequence[Row], form: Format) -> None:
+    if form is Format.NAME:
+        write_text("".join(f"{name}\n" for name in dict.fromkeys(row["connector"] for row in problems)))
+    else:
+        write_object([dict(row) for row in problems], form)
+
+
+def _problems(name: str, answer: Row) -> list[dict[str, Any]]:
+    values = [info["value"] for info in answer["configs"] if info.get("value")]
+    return [_problem(name, value["name"], value["value"], error) for value in values for error in value["errors"]]
+
+
+def _problem(name: str, setting: str, value: object, error: str) -> dict[str, Any]:
+    """Shape: connector, setting, value, error. A secret's value is masked."""
+    return {"connector": name, "setting": setting, "value": mask({setting: value})[setting], "error": error}
+
+
+def _default(value: object) -> str:
+    return "-" if value is None else str(value) or '""'
+
+
+def _alike(plugin: str, found: Sequence[Row]) -> str | None:
+    """Plugins with a similar short name."""
+    from difflib import get_close_matches
+
+    short = {str(row["class"]).rpartition(".")[2]: str(row["class"]) for row in found}
+    short |= {name.removesuffix("Connector"): class_name for name, class_name in short.items()}
+    near = get_close_matches(plugin.rpartition(".")[2], short, n=3)
+    return (
+        f"Did you mean {' or '.join(dict.fromkeys(short[name] for name in near))}?"
+        if near
+        else "connect plugins list --all"
+    )

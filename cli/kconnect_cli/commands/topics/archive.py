@@ -1,0 +1,151 @@
+"""`connect topics export|import`: the whole state of a cluster as a file."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError
+from kconnect.wording import counted
+from kconnect_cli.admin.edit_flow import DryRun, carry_out
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.files.json_files import read_json, write_whole_file
+from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.screen.output import json_text
+from kconnect_cli.session import CliSession, Yes
+from kconnect_cli.settings.secrets_shown import ShowSecrets
+
+if TYPE_CHECKING:
+    from kconnect_cli.options.topic_groups import TopicGroups
+
+__all__ = ["mount"]
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="JSON file; - is stdout or stdin.", show_default=False)]
+Connectors = Annotated[
+    str | None,
+    typer.Option("--connectors", metavar="A,B", help="Only these connectors. [default: all]", show_default=False),
+]
+WithOffsets = Annotated[
+    bool, typer.Option("--with-offsets/--without-offsets", help="Offsets of sources, in the offsets topics.")
+]
+WithGroups = Annotated[
+    bool, typer.Option("--with-groups/--without-groups", help="Committed offsets of the sinks' consumer groups.")
+]
+_REPLACE = "Also change connectors that are there and differ; forget their offsets that a file with offsets has not."
+Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
+CreateTopics = Annotated[
+    bool, typer.Option("--create-topics", help="Create missing topics, as a worker of this file would.")
+]
+
+
+def mount(groups: TopicGroups) -> None:
+    """Add the commands to their groups."""
+    groups.topics.command("export")(export)
+    groups.topics.command("import")(import_)
+
+
+@with_cluster
+def export(
+    session: CliSession,
+    cluster: ClusterOptions,
+    file: File,
+    connectors: Connectors = None,
+    with_offsets: WithOffsets = True,
+    with_groups: WithGroups = True,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Write connectors (config, target state, tasks), source offsets and sinks' group offsets to a JSON file.
+
+    Secrets are masked; with --show-secrets they are in the file, which only its owner may read then. Statuses and the
+    session key are never in it. `import` takes it, on this cluster or another.
+    """
+    from kconnect.direct.archive.document import archive_document
+    from kconnect.direct.archive.live_state import read_cluster
+    from kconnect.direct.edit.connector_plans import known
+    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.reader import ClusterReader
+
+    if show_secrets and file == "-":
+        raise UsageProblem("Secrets are written to a file only", hint="Name a FILE: it will be readable by you only.")
+    names = _names(connectors)
+    access = cluster.access()
+    with ClusterReader(access) as reader:
+        state = read_cluster(access, reader, names)
+    for name in names or ():
+        known(state.configs, name)
+    document = archive_document(
+        state,
+        names,
+        int(time.time() * 1000),
+        with_offsets=with_offsets,
+        with_groups=with_groups,
+        masks=masks_of(access, reveal=show_secrets),
+        skip=lambda sentence: session.say(f"Left out: {sentence}"),
+    )
+    write_whole_file(file, json_text(document) + "\n", is_secret=show_secrets)
+    session.say(f"Exported {_count(document)} to {'stdout' if file == '-' else file}.")
+
+
+@with_cluster
+def import_(
+    session: CliSession,
+    cluster: ClusterOptions,
+    file: File,
+    connectors: Connectors = None,
+    replace: Replace = False,
+    create_topics: CreateTopics = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Make a cluster that does not run hold what an export holds; what already matches stays as it is.
+
+    Offsets come first and each connector as a whole, so an import that was interrupted is simply done again. Connectors
+    that are not in the file stay. A masked secret stands for the one that is there.
+    """
+    from kconnect.direct.archive import live_state
+    from kconnect.direct.archive.document import import_plan, read_archive
+    from kconnect.direct.read.reader import ClusterReader
+
+    archive = read_archive(read_json(file)).chosen(_names(connectors))
+    access = cluster.access()
+    with ClusterReader(access) as reader:
+        missing = live_state.missing_topics(access, reader)
+        if missing and not create_topics:
+            raise NotFoundError(
+                f"Topic {access.topic(missing[0])} does not exist", hint="--create-topics creates it as a worker would."
+            )
+        specs = live_state.topic_specs(access, missing) if missing else []
+        for which in missing:
+            session.say(f"Topic {access.topic(which)} does not exist{'' if dry_run else ', it will be created'}.")
+        state = live_state.read_cluster(access, reader, (), archive, missing)
+        carry_out(
+            session,
+            access,
+            reader,
+            import_plan(archive, state, replace=replace),
+            dry_run=dry_run,
+            yes=yes,
+            reveal=show_secrets,
+            as_settings=True,
+            prepare=lambda: live_state.create_topics(access, reader, specs),
+        )
+
+
+def _names(given: str | None) -> list[str] | None:
+    if given is None:
+        return None
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        raise UsageProblem("--connectors names none")
+    return names
+
+
+def _count(document: dict[str, Any]) -> str:
+    count = len(document["connectors"])
+    parts = [f"{counted(count, 'connector')}"]
+    parts += [f"offsets of {len(document['offsets'])}"] if "offsets" in document else []
+    parts += [f"groups of {len(document['groups'])}"] if "groups" in document else []
+    return ", ".join(parts)

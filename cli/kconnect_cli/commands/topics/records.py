@@ -1,0 +1,102 @@
+"""Records as they stand in a topic, and what is written to it from now on: `show --raw` and `show --follow`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING
+
+from kconnect_cli.screen.output import Format, write_text
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess, InternalTopic
+    from kconnect.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
+
+    View = ConfigView | StatusView | OffsetView
+
+__all__ = ["Asked", "clients_told", "follow_changes", "show_records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a topic is to be shown, and how."""
+
+    names: Sequence[str]
+    bounds: Bounds
+    raw: bool
+    follow: bool
+    reveal: bool
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        """The connectors that are meant; None for all."""
+        return frozenset(self.names) or None
+
+
+def show_records(
+    session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, asked: Asked
+) -> None:
+    """Record by record, as they come: nothing is kept."""
+    from kconnect.direct.access import InternalTopic
+    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.record_json import connector_of, shown_record
+    from kconnect_cli.screen.topic_pages import RAW_HEAD, raw_line, write_line
+
+    masks = masks_of(access, reveal=asked.reveal)
+    if which is InternalTopic.CONFIG and not asked.reveal:  # compaction may have left tasks before their connector
+        masks.learn(reader.configs(any_kind=True).snapshot.configs)
+    if session.output is Format.TABLE:
+        write_text(RAW_HEAD)
+    records = reader.records(which, follow=Event()) if asked.follow else reader.records(which, asked.bounds)
+    for record in records:
+        if asked.only is not None and connector_of(which, record.key) not in asked.only:
+            continue
+        row = shown_record(record, masks.value(which, record.key, record.value))
+        write_line(row, session.output, raw_line(row))
+        if asked.follow:
+            sys.stdout.flush()
+
+
+def follow_changes(session: CliSession, reader: ClusterReader, which: InternalTopic, view: View, asked: Asked) -> None:
+    """What is written from now on, in words, until a signal ends the command."""
+    from kconnect.direct.read.change_descriptions import words_of
+    from kconnect.direct.read.record_json import connector_of, shown_record
+    from kconnect_cli.screen.topic_pages import safe, write_line
+
+    words = words_of(which, getattr(view, "fold", None))
+    begin = view.seen.next_offsets
+    for record in reader.records(which, begin=begin, follow=Event()):
+        told, connector = words(record), connector_of(which, record.key)
+        if asked.only is not None and connector not in asked.only:
+            continue
+        place = shown_record(record, None)
+        row = {key: place[key] for key in ("partition", "offset", "timestamp", "key")}
+        row |= {"connector": connector, "change": told}
+        write_line(row, session.output, f"{place['timestamp']} {record.partition}:{record.offset} {safe(told)}\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def clients_told(session: CliSession, follow: bool) -> Iterator[None]:
+    """While a topic is followed: what its client tells, such as a broker that went away, as it would end nothing."""
+    handler = logging.NullHandler() if not follow or session.verbose else _Told(session)
+    logger = logging.getLogger("kconnect")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Told(logging.Handler):
+    def __init__(self, session: CliSession) -> None:
+        super().__init__(logging.WARNING)
+        self._session = session
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._session.say(record.getMessage())

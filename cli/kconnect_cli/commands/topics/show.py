@@ -1,0 +1,217 @@
+"""`connect topics config|status|offsets show`: what the topics hold, now, at an earlier point, or live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError, did_you_mean
+from kconnect_cli.commands.topics.records import Asked, clients_told, follow_changes, show_records
+from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
+from kconnect_cli.options.topic_groups import internal_topic
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import Column, Format, json_cell, write_object, write_rows, write_text
+from kconnect_cli.session import CliSession
+from kconnect_cli.settings.secrets_shown import ShowSecrets
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess, InternalTopic
+    from kconnect.direct.read.reader import Bounds, ClusterReader, ConfigView, OffsetView, StatusView
+    from kconnect.model import ConnectorOffset
+    from kconnect_cli.options.topic_groups import TopicGroups
+
+    View = ConfigView | StatusView | OffsetView
+
+__all__ = ["mount"]
+
+_Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
+_Raw = Annotated[bool, typer.Option("--raw", help="The records: place, time, key, value, size; JSON: one a line.")]
+_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")]
+
+
+def mount(groups: TopicGroups) -> None:
+    """Add the commands to their groups."""
+    for group, show in ((groups.config, config_show), (groups.status, status_show), (groups.offsets, offsets_show)):
+        group.command("show")(show)
+
+
+@with_cluster
+def config_show(
+    session: CliSession,
+    cluster: ClusterOptions,
+    names: _Names = None,
+    at: At = None,
+    until: Until = None,
+    raw: _Raw = False,
+    follow: _Follow = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Show connectors, their tasks and target states, the session key and logger levels, as a worker reads them.
+
+    With names: all their settings. Secrets are masked: settings whose names say so, and what a connector that is
+    installed here types as PASSWORD.
+
+    JSON: an object with offset (that of the next record), session_key, loggers, and connectors, each with name, type,
+    class, target_state, tasks (how many are committed), inconsistent, lost_tasks, task_count_record, pending_fencing,
+    records (where config and target state stand), config, task_configs.
+    """
+    bounds = bounds_of(at, until, follow, has_one_partition=True)
+    _show(session, cluster, "config", Asked(names or (), bounds, raw, follow, show_secrets))
+
+
+@with_cluster
+def status_show(
+    session: CliSession,
+    cluster: ClusterOptions,
+    names: _Names = None,
+    at: AtEach = None,
+    until: Until = None,
+    raw: _Raw = False,
+    follow: _Follow = False,
+) -> None:
+    """Show the statuses that workers have written: states, workers, generations, traces; and the topics in use.
+
+    JSON: a list of connectors, each with name, connector (state, worker_id, generation, version, trace), tasks (the
+    same with id), topics (name, task, discovered).
+    """
+    bounds = bounds_of(at, until, follow)
+    _show(session, cluster, "status", Asked(names or (), bounds, raw, follow, True))
+
+
+@with_cluster
+def offsets_show(
+    session: CliSession,
+    cluster: ClusterOptions,
+    names: _Names = None,
+    at: AtEach = None,
+    until: Until = None,
+    raw: _Raw = False,
+    follow: _Follow = False,
+) -> None:
+    """Show the committed offsets of sources. `-o json` is what `connect offsets alter` takes.
+
+    --offset-topic names the topic of connectors that have one of their own (offsets.storage.topic).
+    """
+    bounds = bounds_of(at, until, follow)
+    _show(session, cluster, "offsets", Asked(names or (), bounds, raw, follow, True))
+
+
+def _show(session: CliSession, cluster: ClusterOptions, word: str, asked: Asked) -> None:
+    from kconnect.direct.read.reader import ClusterReader
+
+    which, access = internal_topic(word), cluster.access()
+    with signals_raise(), clients_told(session, asked.follow), ClusterReader(access) as reader:
+        if asked.raw:
+            show_records(session, access, reader, which, asked)
+            return
+        view = _READ[word](reader, asked.bounds)
+        _check(session, access, which, view, asked)
+        _WRITE[word](session, view, asked, access)
+        if asked.follow:
+            sys.stdout.flush()
+            follow_changes(session, reader, which, view, asked)
+
+
+def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, asked: Asked) -> None:
+    """Errors: NotFoundError for a connector that the topic does not know."""
+    from kconnect.direct.read.documents import known_connectors
+
+    topic = access.topic(which)
+    if not view.seen.records:
+        session.say(f"Topic {topic} holds no records{' up to there' if asked.bounds != type(asked.bounds)() else ''}.")
+    elif view.seen.strangers:
+        session.say(f"Keys of no known kind: {view.seen.strangers}. connect topics doctor names them.")
+    if not asked.names or asked.follow:
+        return
+    known = known_connectors(view)
+    for name in asked.names:
+        if name not in known:
+            raise NotFoundError(f"Topic {topic} knows no connector {name}", hint=_near(name, known))
+
+
+def _write_configs(session: CliSession, view: ConfigView, asked: Asked, access: ClusterAccess) -> None:
+    from kconnect.direct.read.documents import config_document
+    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect_cli.screen.topic_pages import config_page, config_table
+
+    settings = bool(asked.names) or session.output in (Format.JSON, Format.YAML)
+    now_ms = round(time.time() * 1000)
+    masks = masks_of(access, reveal=asked.reveal)
+    document = config_document(view, asked.only, masks=masks, settings=settings, now_ms=now_ms)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(document, session.output)
+    elif session.output is Format.NAME:
+        _write_names(row["name"] for row in document["connectors"])
+    elif asked.names:
+        by_name = {row["name"]: row for row in document["connectors"]}
+        write_text("\n".join(config_page(by_name[name]) for name in dict.fromkeys(asked.names) if name in by_name))
+    else:
+        write_text(config_table(document))
+
+
+def _write_statuses(session: CliSession, view: StatusView, asked: Asked, _: ClusterAccess) -> None:
+    from kconnect.direct.read.documents import status_document
+    from kconnect_cli.screen.topic_pages import status_table
+
+    document = status_document(view, asked.only)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(document, session.output)
+    elif session.output is Format.NAME:
+        _write_names(row["name"] for row in document)
+    else:
+        write_text(status_table(document))
+
+
+def _write_offsets(session: CliSession, view: OffsetView, asked: Asked, _: ClusterAccess) -> None:
+    from kconnect.model import offsets_from_json
+    from kconnect.storage.offset_document import offsets_document as document_of
+    from kconnect_cli.files.offset_files import offsets_document
+
+    document = document_of(view.entries, connectors=asked.only, skip=session.say)
+    found: dict[str, Sequence[ConnectorOffset]] = {
+        name: offsets_from_json(document.get(name, {"offsets": []}))
+        for name in sorted(document if asked.only is None else set(asked.names))
+    }
+    if session.output in (Format.JSON, Format.YAML):
+        write_object(offsets_document(found, one=len(asked.names) == 1), session.output)
+    elif session.output is Format.NAME:
+        _write_names(found)
+    else:
+        rows = [
+            {"name": name, "partition": json_cell(item.partition), "offset": json_cell(item.offset)}
+            for name, items in found.items()
+            for item in items
+        ]
+        write_rows(rows, _OFFSET_COLUMNS, session.output)
+
+
+_OFFSET_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("PARTITION", lambda row: row["partition"]),
+    Column("OFFSET", lambda row: row["offset"]),
+)
+_READ: Mapping[str, Callable[[ClusterReader, Bounds], Any]] = {
+    "config": lambda reader, bounds: reader.configs(bounds),
+    "status": lambda reader, bounds: reader.statuses(bounds),
+    "offsets": lambda reader, bounds: reader.offsets(bounds),
+}
+_WRITE: Mapping[str, Callable[[CliSession, Any, Asked, ClusterAccess], None]] = {
+    "config": _write_configs,
+    "status": _write_statuses,
+    "offsets": _write_offsets,
+}
+
+
+def _write_names(names: Iterable[str]) -> None:
+    write_text("".join(f"{name}\n" for name in names))
+
+
+def _near(name: str, known: Iterable[str]) -> str | None:
+    names = sorted(known)
+    shown = f"It knows {', '.join(names[:10])}{', ..' if len(names) > 10 else ''}" if names else None
+    return did_you_mean(name, names) or shown

@@ -1,0 +1,1 @@
+"""Completion: candidates for the last word of a command line."""

@@ -1,0 +1,1 @@
+"""Named clusters: the contexts file, and which worker a call is for."""

@@ -1,0 +1,1 @@
+"""Files that commands read, write and watch: connectors, offsets, JSON."""

@@ -1,0 +1,53 @@
+"""JSON files that commands read and write; - is stdin or stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from kconnect.errors import ConfigError, ConnectError
+from kconnect_cli.screen.output import write_text
+
+__all__ = ["read_json", "source_of", "write_whole_file"]
+
+_OWNER_ONLY = 0o600
+
+
+def source_of(name: str) -> str:
+    """How messages name a file that is read."""
+    return "stdin" if name == "-" else name
+
+
+def read_json(name: str) -> object:
+    """What a file holds. Errors: ConfigError that names the file and the place; OSError."""
+    try:
+        return json.loads(sys.stdin.read() if name == "-" else Path(name).read_text("utf-8"))
+    except json.JSONDecodeError as err:
+        raise ConfigError(f"{source_of(name)} is not JSON: {err.msg} at line {err.lineno}, column {err.colno}") from err
+    except UnicodeDecodeError as err:
+        raise ConfigError(f"{source_of(name)} is not UTF-8 text") from err
+
+
+def write_whole_file(name: str, text: str, *, is_secret: bool = False) -> None:
+    """Write a file as a whole: the one that was there stays until the new one is complete. Errors: ConnectError.
+
+    With `is_secret` only its owner may read it.
+    """
+    if name == "-":
+        write_text(text)
+        return
+    path = Path(name)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        mode = _OWNER_ONLY if is_secret else 0o666
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except OSError as err:
+        raise ConnectError(f"{name} cannot be written: {err.strerror}") from err
+    finally:
+        beside.unlink(missing_ok=True)

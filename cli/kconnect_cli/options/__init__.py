@@ -1,0 +1,1 @@
+"""The command line: groups, options that commands share, and how people write times, offsets and names."""

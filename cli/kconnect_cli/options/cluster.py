@@ -1,0 +1,168 @@
+"""@with_cluster: commands that work on a cluster's internal topics, and the options that say which cluster it is.
+
+A worker's file says all of it; single options win over the file, for a cluster whose files are elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import ConfigError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.durations import seconds_of
+from kconnect_cli.options.signatures import as_command, keyword, parameters_of
+from kconnect_cli.session import CliSession, with_session
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
+
+__all__ = ["CLUSTER_OPTIONS", "ClusterOptions", "with_cluster"]
+
+_WORKER_HELP = "A worker's properties file: brokers, security, topics. [env var: KCONNECT_WORKER]"
+Worker = Annotated[str | None, typer.Option("--worker", metavar="FILE", help=_WORKER_HELP, show_default=False)]
+Brokers = Annotated[
+    str | None, typer.Option("--bootstrap-servers", metavar="HOST:PORT,..", help="Kafka brokers.", show_default=False)
+]
+Group = Annotated[
+    str | None, typer.Option("--group-id", metavar="GROUP", help="Group of the workers.", show_default=False)
+]
+ConfigTopic = Annotated[
+    str | None, typer.Option("--config-topic", metavar="TOPIC", help="Topic of configs.", show_default=False)
+]
+StatusTopic = Annotated[
+    str | None, typer.Option("--status-topic", metavar="TOPIC", help="Topic of statuses.", show_default=False)
+]
+OffsetTopic = Annotated[
+    str | None, typer.Option("--offset-topic", metavar="TOPIC", help="Topic of offsets.", show_default=False)
+]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option("--command-config", metavar="FILE", help="Kafka client properties, for security.", show_default=False),
+]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout", metavar="TIME", help="Deadline of each Kafka request. [default: 10s]", show_default=False
+    ),
+]
+
+# Option -> the worker's setting it stands for.
+_SETTINGS = {
+    "bootstrap_servers": "bootstrap.servers",
+    "group_id": "group.id",
+    "config_topic": "config.storage.topic",
+    "status_topic": "status.storage.topic",
+    "offset_topic": "offset.storage.topic",
+}
+CLUSTER_OPTIONS: dict[str, Any] = {  # Annotated types, as Typer reads them
+    "worker": Worker,
+    "bootstrap_servers": Brokers,
+    "group_id": Group,
+    "config_topic": ConfigTopic,
+    "status_topic": StatusTopic,
+    "offset_topic": OffsetTopic,
+    "command_config": CommandConfig,
+    "timeout": Timeout,
+}
+_TIMEOUT = "10s"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What was said of a cluster on the command line and in the environment."""
+
+    worker: str | None = None
+    command_config: str | None = None
+    timeout: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    """Settings given one by one, by the worker's names."""
+    is_on_line: bool = False
+    """Whether any of it stands on the command line, not only in the environment or a context."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything says which cluster is meant."""
+        return bool(self.worker or self.settings)
+
+    def access(self) -> ClusterAccess:
+        """Read the files. Errors: ConfigError that names file and key, FileNotFoundError."""
+        from kconnect.direct.access import ClusterAccess
+
+        if not self.is_given:
+            raise ConfigError(
+                "No cluster was named",
+                hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers and the topics.",
+            )
+        found = _read(self.worker) if self.worker else {}
+        found |= _read(self.command_config) if self.command_config else {}
+        settings = _resolved(found | dict(self.settings))
+        self._check_servers(settings)
+        return ClusterAccess(settings, seconds_of(self.timeout or _TIMEOUT, "--timeout"))
+
+    def _check_servers(self, settings: Mapping[str, str]) -> None:
+        """Errors: UsageProblem that names the option or the file."""
+        from kconnect.config.addresses import parse_servers
+
+        option = dict(self.settings).get("bootstrap.servers")
+        try:
+            if option is not None:
+                parse_servers(option, "--bootstrap-servers")
+            elif settings.get("bootstrap.servers", "").strip():
+                parse_servers(settings["bootstrap.servers"])
+        except ConfigError as err:
+            lead = "" if option is not None else f"{self.command_config or self.worker}: "
+            raise UsageProblem(f"{lead}{err}", hint=err.hint) from err
+
+
+def with_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the session and the `ClusterOptions` as its first two arguments, and their options.
+
+    The environment's KCONNECT_WORKER counts where no --worker is given, and a context's `worker` behind it.
+    """
+
+    def call(session: CliSession, **given: Any) -> None:
+        options = {name: given.pop(name) for name in CLUSTER_OPTIONS}
+        settings = tuple((key, options[name]) for name, key in _SETTINGS.items() if options[name])
+        worker = options["worker"] or os.environ.get("KCONNECT_WORKER") or session.context_worker
+        if not session.verbose:
+            # What clients tell of their attempts is in the error's sentence as well
+            logging.getLogger("kconnect").addHandler(logging.NullHandler())
+        is_on_line = any(value is not None for value in options.values())
+        command(
+            session,
+            ClusterOptions(worker, options["command_config"], options["timeout"], settings, is_on_line),
+            **given,
+        )
+
+    first, _, *own = parameters_of(command)
+    added = (keyword(name, kind) for name, kind in CLUSTER_OPTIONS.items())
+    return with_session(as_command(call, command, [first, *own, *added]))
+
+
+def _read(file: str) -> dict[str, str]:
+    from kconnect.config.properties import read_properties
+
+    return read_properties(Path(file).expanduser())
+
+
+def _resolved(settings: dict[str, str]) -> dict[str, str]:
+    """Put values in place of `${..}`, as the worker does, and keep them out of everything that is shown."""
+    if not settings.get("config.providers"):
+        return settings
+    from kconnect import redaction
+    from kconnect.config.variables import Variables, secret_values
+
+    variables = Variables.of_worker(settings)
+    try:
+        resolved = variables.resolve(settings, "the worker")
+    finally:
+        variables.close()
+    redaction.remember("worker", {*secret_values(resolved.values), *resolved.references})
+    return dict(resolved.values)

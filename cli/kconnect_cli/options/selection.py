@@ -1,0 +1,187 @@
+"""Which connectors a command is for: names, regular expressions, a prefix, --all, and the state they are in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import NotFoundError
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.signatures import as_command, keyword, parameters_of
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
+
+__all__ = ["STATES", "Selection", "checked_prefixes", "chosen_names", "has_state", "select_names", "with_selection"]
+
+STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
+
+_NAMES_HELP = "Connector names; with --regexp regular expressions."
+_STATE_HELP = f"Only those that are, or have a task that is, in this state; may be repeated: {', '.join(STATES[:5])}."
+_Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=_NAMES_HELP, show_default=False)]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_All = Annotated[bool, typer.Option("--all", help="All connectors.")]
+_PREFIX_HELP = "Connectors whose name begins with it; may be repeated."
+_Prefix = Annotated[list[str] | None, typer.Option("--prefix", metavar="PREFIX", help=_PREFIX_HELP, show_default=False)]
+_Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
+_State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help=_STATE_HELP, show_default=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the options say. `states`: one of them is enough; empty takes any."""
+
+    names: tuple[str, ...] = ()
+    regexp: bool = False
+    all: bool = False
+    states: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str] | None,
+        regexp: bool,
+        all_: bool,
+        failed: bool,
+        state: Sequence[str] | None,
+        prefixes: Sequence[str] | None = None,
+    ) -> Selection:
+        """Errors: UsageProblem for options that do not go together, unknown states, bad regular expressions."""
+        states = {wanted.upper() for wanted in state or ()} | ({"FAILED"} if failed else set())
+        if unknown := sorted(states.difference(STATES)):
+            raise UsageProblem(f"Unknown state: {unknown[0]}", hint=f"States: {', '.join(STATES[:5])}.")
+        if all_ and names:
+            raise UsageProblem("--all cannot be combined with names", hint="Leave out --all, or the names.")
+        if prefixes and names:
+            raise UsageProblem("--prefix cannot be combined with names", hint="Leave out --prefix, or the names.")
+        if regexp:
+            _compiled(names or ())
+        begins = checked_prefixes(prefixes)
+        return cls(tuple(dict.fromkeys(names or ())), regexp, all_, frozenset(states), begins)
+
+    @property
+    def needs_looking(self) -> bool:
+        """Whether the connectors that are there decide what is meant."""
+        return self.all or self.regexp or bool(self.states or self.prefixes)
+
+
+def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
+    """The connectors that are meant, in order; a plain name that is not there stays, for the worker to refuse it.
+
+    Errors: NotFoundError when a regular expression matches none.
+    """
+    if selection.regexp:
+        named = []
+        for pattern in _compiled(selection.names):
+            matching = [name for name in sorted(statuses) if pattern.fullmatch(name)]
+            if not matching:
+                raise NotFoundError(
+                    f"No connector matches {pattern.pattern}", hint="The whole name has to match: add .* where it may."
+                )
+            named += matching
+    else:
+        named = list(selection.names) or sorted(statuses)
+        if selection.prefixes:
+            named = [name for name in named if name.startswith(selection.prefixes)]
+    if not selection.states:
+        return list(dict.fromkeys(named))
+    return [name for name in dict.fromkeys(named) if name not in statuses or has_state(statuses[name], selection)]
+
+
+def checked_prefixes(prefixes: Sequence[str] | None) -> tuple[str, ...]:
+    """What --prefix says. Errors: UsageProblem for an empty one, which all names begin with."""
+    if "" in (prefixes or ()):
+        raise UsageProblem("--prefix is empty: every connector begins with that", hint="Give the letters, or --all.")
+    return tuple(dict.fromkeys(prefixes or ()))
+
+
+def has_state(status: ConnectorStatus, selection: Selection) -> bool:
+    """Whether the connector or one of its tasks is in a state that is asked for."""
+    seen = {str(status.connector.state), *(str(task.state) for task in status.tasks)}
+    return not selection.states or bool(seen & selection.states)
+
+
+def with_selection(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `names`, and the options --regexp, --prefix, --all, --failed, --state that choose them.
+
+    Goes below @with_session. A command with a parameter `selection` also gets what was asked for; those of one with a
+    parameter `files` are named by connector files as well. Without names and without --all, --prefix or --regexp the
+    call is refused; a command that only reads takes @with_session and Selection itself.
+    """
+    first, _, *own = parameters_of(command)
+    wants_selection = any(parameter.name == "selection" for parameter in own)
+
+    def call(
+        session: CliSession,
+        *,
+        names: list[str] | None,
+        regexp: bool,
+        all_: bool,
+        failed: bool,
+        state: list[str] | None,
+        prefix: list[str] | None,
+        **given: Any,
+    ) -> None:
+        in_files = _names_in(given.get("files") or ())
+        selection = Selection.of([*(names or ()), *in_files], regexp, all_, failed, state, prefix)
+        chosen = chosen_names(session, selection)
+        if wants_selection:
+            given["selection"] = selection
+        command(session, chosen, **given)
+
+    parameters = [
+        first,
+        keyword("names", _Names),
+        *(parameter for parameter in own if parameter.name != "selection"),
+        keyword("regexp", _Regexp, False),
+        keyword("prefix", _Prefix),
+        keyword("all_", _All, False),
+        keyword("failed", _Failed, False),
+        keyword("state", _State),
+    ]
+    return as_command(call, command, parameters)
+
+
+def chosen_names(session: CliSession, selection: Selection) -> list[str]:
+    """The connectors that are meant, looked up when needed. Errors: UsageProblem when none is named."""
+    if not selection.names and not selection.all and not selection.prefixes:
+        raise UsageProblem(
+            "Missing argument 'NAME'.", hint="Give names, --regexp with expressions, --prefix PREFIX, or --all."
+        )
+    if not selection.needs_looking:
+        return list(selection.names)
+    names = select_names(selection, session.reader.connector_statuses())
+    if not names:
+        session.say(_nothing_chosen(selection, session.url))
+    return names
+
+
+def _nothing_chosen(selection: Selection, place: str) -> str:
+    states, begins = " or ".join(sorted(selection.states)), " or ".join(selection.prefixes)
+    if begins:
+        return f"No connector at {place} begins with {begins}{f' and is {states}' if states else ''}."
+    return f"No connector is {states}." if states else f"No connectors at {place}."
+
+
+def _names_in(files: Sequence[str]) -> list[str]:
+    if not files:
+        return []
+    from kconnect_cli.files.connector_files import read_connector_files
+
+    return [connector.name for file in files for connector in read_connector_files(file)]
+
+
+def _compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    found = []
+    for pattern in patterns:
+        try:
+            found.append(re.compile(pattern))
+        except re.error as err:
+            raise UsageProblem(f"{pattern} is not a regular expression: {err}") from err
+    return found

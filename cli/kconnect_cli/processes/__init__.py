@@ -1,0 +1,1 @@
+"""Commands that run for long: workers, signals that end them, what they tell of a start."""

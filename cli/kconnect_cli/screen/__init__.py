@@ -1,0 +1,1 @@
+"""What people and programs see: tables, JSON, pages, the live view of a worker."""

@@ -1,0 +1,323 @@
+"""The live view of a worker on a terminal: connectors, tasks, states, records/s, errors, last log lines.
+
+`page` draws facts and decides nothing else; `LiveView` is the thread that gathers facts and shows the page.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kconnect.errors import ConnectError
+from kconnect.wording import counted
+from kconnect_cli.commands.connectors.status import root_cause
+from kconnect_cli.screen.conditions import condition_why
+from kconnect_cli.screen.output import STATE_STYLES, state_counts
+
+if TYPE_CHECKING:
+    from kconnect.herder.health import Health
+    from kconnect.metrics import TaskCounters
+    from kconnect.model import ConnectorStatus, TaskId, TaskState
+    from kconnect.outage import Outage
+
+__all__ = ["Facts", "LiveView", "Rates", "ShownWorker", "page"]
+
+log = logging.getLogger(__name__)
+
+# Twice a second is as often as an eye reads numbers; it costs 0.5 % of a core with ten connectors
+_REDRAW_S = 0.5
+_STOP_S = 2.0
+# Counters come once a second: over five, a rate does not jump
+_RATE_WINDOW_S = 5.0
+_MOST_LOG_ENTRIES = 100
+_DATE = re.compile(r"^\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d{3}\]")
+_LOGGER = re.compile(r" \(\S+:\d+\)$")
+# Title, blank, table head, blank, log head
+_OTHER_LINES = 6
+_LEAST_LOG_LINES = 4
+
+
+class ShownWorker(Protocol):
+    """What the view asks of a worker."""
+
+    @property
+    def rest_url(self) -> str: ...
+    @property
+    def health(self) -> Health: ...
+    def statuses(self) -> Sequence[ConnectorStatus]: ...
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]: ...
+    def outage(self) -> Outage | None:
+        """Kafka does not answer the worker; None while it does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the page shows. A task without counters has not reported any yet."""
+
+    where: str
+    up_s: float
+    statuses: Sequence[ConnectorStatus] = ()
+    counters: Mapping[TaskId, TaskCounters] = field(default_factory=dict)
+    rates: Mapping[TaskId, float] = field(default_factory=dict)
+    log_lines: Sequence[str] = ()
+    outage: Outage | None = None
+    """Kafka does not answer the worker."""
+    waits_for: str = ""
+    """What a worker that starts waits for, in sentences."""
+
+
+class Rates:
+    """Records per second of each task, over the last seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, dict[TaskId, int]]] = deque()
+
+    def add(self, now_s: float, counters: Mapping[TaskId, TaskCounters]) -> dict[TaskId, float]:
+        """Take counters as they are now; gives rates of tasks that were seen before, not below zero (a new run)."""
+        moved = {task: _moved(found) for task, found in counters.items()}
+        self._seen.append((now_s, moved))
+        while len(self._seen) > 2 and self._seen[1][0] <= now_s - _RATE_WINDOW_S:
+            self._seen.popleft()
+        then_s, before = self._seen[0]
+        if now_s <= then_s:
+            return {}
+        return {
+            task: max(0, count - before[task]) / (now_s - then_s) for task, count in moved.items() if task in before
+        }
+
+
+def page(facts: Facts, height: int) -> RenderableType:
+    """The whole screen: a title, a row for each connector and task, and log lines in what is left of the height."""
+    states = [str(task.state) for status in facts.statuses for task in status.tasks]
+    title = Text.assemble(
+        (facts.where, "bold"),
+        f"  up {_length(facts.up_s)}  {counted(len(facts.statuses), 'connector')}, tasks: {state_counts(states)}",
+        ("  Ctrl-C stops", "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+    rows = [row for status in facts.statuses for row in _rows(status, facts)]
+    banner = [] if facts.outage is None else [_banner(facts.outage)]
+    if facts.waits_for:
+        banner.append(Text(f"Starting: {facts.waits_for}", style="yellow", no_wrap=True, overflow="ellipsis"))
+    other_lines = _OTHER_LINES + len(banner)
+    room = max(1, height - other_lines - _LEAST_LOG_LINES)
+    left_out = len(rows) - room
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), expand=True)
+    for heading in ("CONNECTOR", "TASK", "STATE"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("RECORDS/S", "RECORDS", "ERRORS"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1, min_width=10)
+    for row in _worst_first(rows)[:room]:
+        table.add_row(*row)
+    parts: list[RenderableType] = [title, *banner, Text(""), table]
+    if not rows and not facts.waits_for:
+        parts.append(Text("No connectors yet: connect connectors create FILE", style="dim"))
+    if left_out > 0:
+        parts.append(Text(f".. and {left_out} more: connect connectors status", style="dim"))
+    free = max(_LEAST_LOG_LINES, height - other_lines - min(len(rows), room) - (left_out > 0))
+    parts.append(Text(""))
+    parts += [
+        Text(_short(line), no_wrap=True, overflow="ellipsis", style=_log_style(line))
+        for line in facts.log_lines[-free:]
+    ]
+    return Group(*parts)
+
+
+class LiveView:
+    """Draws the page until it is left, and takes the log meanwhile. A context manager; its thread is its own.
+
+    On leaving, the last lines of the log are written plainly, so that they stay when the view is gone.
+    """
+
+    def __init__(self, handler: logging.Handler, stream: TextIO, where: str) -> None:
+        self._worker: ShownWorker | None = None
+        self._handler = handler
+        self._stream = stream
+        self._where = where
+        self._lines = _LastLines(handler)
+        self._rates = Rates()
+        self._began_s = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
+
+    def show(self, worker: ShownWorker) -> None:
+        """Show this worker from now on; until then its code is loading, which takes a busy machine seconds."""
+        self._worker = worker
+
+    def __enter__(self) -> Self:
+        root = logging.getLogger()
+        root.removeHandler(self._handler)
+        root.addHandler(self._lines)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join(_STOP_S)
+        root = logging.getLogger()
+        root.removeHandler(self._lines)
+        root.addHandler(self._handler)
+        for line in self._lines.last():
+            self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+    def _run(self) -> None:
+        """Top of the thread: a view that fails must not take the worker with it."""
+        console = Console(file=self._stream)
+        try:
+            with Live(console=console, screen=True, auto_refresh=False) as live:
+                while not self._over.is_set():
+                    live.update(page(self.facts(), console.height), refresh=True)
+                    self._over.wait(_REDRAW_S)
+        except Exception:
+            log.exception("The live view failed; the worker keeps running")
+
+    def facts(self) -> Facts:
+        """What the page shows now."""
+        now_s, worker = time.monotonic(), self._worker
+        up_s = now_s - self._began_s
+        loading = Facts(f"{self._where} starting", up_s, waits_for=f"The worker is loading ({up_s:.0f} s).")
+        if worker is None:
+            return loading
+        waits_for = _waits_for(worker)
+        try:
+            statuses: Sequence[ConnectorStatus] = worker.statuses()
+            where = worker.rest_url
+        except ConnectError:  # not started yet, or a connector went away between two looks
+            if not waits_for:
+                return loading
+            statuses, where = (), f"{self._where} starting"
+        counters = worker.task_counters()
+        return Facts(
+            where=where,
+            up_s=up_s,
+            statuses=statuses,
+            counters=counters,
+            rates=self._rates.add(now_s, counters),
+            log_lines=self._lines.heads(),
+            outage=worker.outage(),
+            waits_for=waits_for,
+        )
+
+
+def _waits_for(worker: ShownWorker) -> str:
+    from kconnect.herder.health import reasons_text
+
+    starting = [reason for reason in worker.health.reasons() if reason.is_starting]
+    return reasons_text(starting, time.time_ns() // 1_000_000)
+
+
+class _LastLines(logging.Handler):
+    """Keeps the last lines of the log as the handler that it stands for would write them."""
+
+    def __init__(self, like: logging.Handler) -> None:
+        super().__init__(like.level)
+        self.setFormatter(like.formatter)
+        for each in like.filters:
+            self.addFilter(each)
+        self._kept: deque[str] = deque(maxlen=_MOST_LOG_ENTRIES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._kept.append(self.format(record))
+        except Exception:  # a line that cannot be written is told, as every handler does
+            self.handleError(record)
+
+    def last(self) -> list[str]:
+        """Whole entries, with their traces."""
+        return list(self._kept)
+
+    def heads(self) -> list[str]:
+        """Their first lines: traces would push everything else off the screen."""
+        return [entry.partition("\n")[0] for entry in list(self._kept)]
+
+
+def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
+    """A row for each task; one for the connector itself when it has none, or failed."""
+    from kconnect.model import TaskId
+
+    rows = []
+    own = status.connector
+    if not status.tasks or own.trace:
+        rows.append(_row(status.name, "", str(own.state), "", "", "", root_cause(own.trace) or _waits(facts)))
+    for task in status.tasks:
+        id_ = TaskId(status.name, task.id)
+        found, rate = facts.counters.get(id_), facts.rates.get(id_)
+        rows.append(
+            _row(
+                status.name,
+                str(task.id),
+                str(task.state),
+                "-" if rate is None else f"{rate:,.0f}",
+                "-" if found is None else f"{_moved(found):,}",
+                "-" if found is None else str(max(found.errors, found.failures)),
+                root_cause(task.trace) or _waits(facts) or _condition(task),
+            )
+        )
+    return rows
+
+
+def _condition(task: TaskState) -> str:
+    """`retrying for 34 s, 12 failed attempts: ..`, nothing of a healthy task."""
+    text = condition_why(task.condition)
+    return f"{task.condition.condition} {text}" if text and task.condition is not None else ""
+
+
+def _waits(facts: Facts) -> str:
+    """Why a task moves nothing that has not failed."""
+    return "" if facts.outage is None else "waits for Kafka"
+
+
+def _row(*cells: str) -> tuple[Text, ...]:
+    state_style = STATE_STYLES.get(cells[2], "")
+    errors_style = "bold red" if cells[5] not in ("", "-", "0") else ""
+    styles = ("", "", state_style, "", "", errors_style, "red")
+    return tuple(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True))
+
+
+def _banner(outage: Outage) -> Text:
+    return Text(outage.banner(), style="bold red", no_wrap=True, overflow="ellipsis")
+
+
+def _worst_first(rows: Sequence[tuple[Text, ...]]) -> list[tuple[Text, ...]]:
+    """What failed or does not get on is never below the screen's end; else the order stays."""
+    return sorted(rows, key=lambda row: (row[2].plain != "FAILED", not row[6].plain))
+
+
+def _moved(counters: TaskCounters) -> int:
+    """Records that arrived: in Kafka for a source, in `put` for a sink."""
+    return counters.records_written + counters.records_put
+
+
+def _short(line: str) -> str:
+    """A log line without its date, milliseconds and logger."""
+    return _LOGGER.sub("", _DATE.sub(r"\1", line))
+
+
+def _log_style(line: str) -> str:
+    if "] ERROR " in line[:40]:
+        return "red"
+    return "yellow" if "] WARNING " in line[:40] else "dim"
+
+
+def _length(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

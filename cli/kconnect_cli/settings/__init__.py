@@ -1,0 +1,1 @@
+"""Settings of connectors: what changes, what looks misspelt, and what must not be shown."""

@@ -1,0 +1,95 @@
+"""What has to change so that connectors are as files say, and how a change is shown. Decisions only, no requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kconnect.errors import ConfigError
+from kconnect_cli.screen.output import painted
+from kconnect_cli.settings.secrets_shown import unmasked
+
+if TYPE_CHECKING:
+    from kconnect.config.dropins import ConnectorFile
+
+__all__ = ["Change", "Mask", "change_text", "change_to_json", "config_change", "plan_changes"]
+
+Mask: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One connector, as it is (None: not there) and as it shall be (None: deleted)."""
+
+    name: str
+    old: Mapping[str, str] | None = field(repr=False)
+    new: Mapping[str, str] | None = field(repr=False)
+    file: ConnectorFile | None = field(default=None, repr=False)
+
+    @property
+    def action(self) -> str:
+        """create, update, delete, or unchanged."""
+        if self.old is None:
+            return "create"
+        if self.new is None:
+            return "delete"
+        return "unchanged" if dict(self.old) == dict(self.new) else "update"
+
+    @property
+    def keys(self) -> list[str]:
+        """Settings that differ, in order."""
+        old, new = self.old or {}, self.new or {}
+        return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+
+
+def plan_changes(
+    files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: tuple[str, ...] = ()
+) -> list[Change]:
+    """Changes that make connectors as the files say; those in no file whose name begins as `prune` says are deleted.
+
+    Errors: ConfigError when two files give the same connector, or a masked secret is not there to be kept.
+    """
+    changes: dict[str, Change] = {}
+    for file in files:
+        earlier = changes.get(file.name)
+        if earlier is not None and earlier.file is not None:
+            raise ConfigError(
+                f"{file.path} and {earlier.file.path} both define the connector {file.name}",
+                hint="Give one of them another name.",
+            )
+        old = live.get(file.name)
+        changes[file.name] = Change(file.name, old, unmasked(file.name, file.config, old, str(file.path)), file)
+    for name in sorted(set(live) - set(changes)):
+        if prune and name.startswith(prune):
+            changes[name] = Change(name, live[name], None)
+    return list(changes.values())
+
+
+def config_change(name: str, old: Mapping[str, str], patch: Mapping[str, str | None]) -> Change:
+    """What a patch makes of a config; None takes a setting away."""
+    new = {**old, **patch}
+    return Change(name, old, {key: value for key, value in new.items() if value is not None})
+
+
+def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
+    """A change for people: a line for what is done, `-` and `+` for each setting."""
+    style = {"create": "green", "update": "yellow", "delete": "red"}.get(change.action)
+    lines = [painted(f"{change.action} {change.name}", style, on=colour and style is not None)]
+    for key, before, after in _settings(change, mask):
+        if before is not None:
+            lines.append(painted(f"  - {key} = {before}", "red", on=colour))
+        if after is not None:
+            lines.append(painted(f"  + {key} = {after}", "green", on=colour))
+    return "\n".join(lines) + "\n"
+
+
+def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
+    """Shape: name, action, settings: [{key, old, new}]; old is null where there was none, new where none will be."""
+    settings = [{"key": key, "old": old, "new": new} for key, old, new in _settings(change, mask)]
+    return {"name": change.name, "action": change.action, "settings": settings}
+
+
+def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:
+    old, new = mask(change.old or {}), mask(change.new or {})
+    return [(key, old.get(key), new.get(key)) for key in change.keys]

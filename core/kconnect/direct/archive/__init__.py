@@ -1,0 +1,1 @@
+"""A cluster as one JSON document: written from its topics, compared with them, and put back."""

@@ -1,0 +1,145 @@
+"""DirectClient: what the REST client tells of connectors, read from the internal topics instead."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from kconnect.api import Connector
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.doctor.late_statuses import owners_of
+from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan
+from kconnect.direct.edit.plan import EditPlan
+from kconnect.direct.group.live_group import live_group
+from kconnect.direct.offsets.plans import read_offsets
+from kconnect.direct.read.connector_states import (
+    connector_info,
+    connector_status,
+    connector_statuses,
+    states_to_come,
+    with_task_statuses_removed,
+)
+from kconnect.direct.read.installed_plugins import InstalledConnectors
+from kconnect.direct.read.reader import ClusterReader, ConfigView, StatusView
+from kconnect.direct.read.secret_masks import Masks
+from kconnect.errors import ConnectError, NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
+
+__all__ = ["DirectClient"]
+
+log = logging.getLogger(__name__)
+
+_TARGET_STATES = {"pause": TargetState.PAUSED, "resume": TargetState.STARTED, "stop": TargetState.STOPPED}
+
+
+class DirectClient:
+    """Reads a cluster for one command; topics are read once, but for `connector_statuses`, which looks anew.
+
+    Its reading methods are those of ConnectClient. Errors: as ClusterReader; NotFoundError for unknown connectors.
+    Threads: one.
+    """
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self.access = access
+        self.reader = ClusterReader(access)
+        self._configs: ConfigView | None = None
+        self._statuses: StatusView | None = None
+        self._installed = InstalledConnectors(access.worker.get("plugin.path"))
+        self._live: bool | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it reads, for messages."""
+        return f"topic {self.access.topic(InternalTopic.CONFIG)} of {self.access.bootstrap_servers}"
+
+    @property
+    def configs(self) -> ConfigView:
+        if self._configs is None:
+            self._configs = self.reader.configs()
+        return self._configs
+
+    @property
+    def statuses(self) -> StatusView:
+        if self._statuses is None:
+            self._statuses = self.reader.statuses()
+            if self._statuses.statuses.is_doubtful:  # a question more, and only then
+                self._statuses.statuses.set_owners(self._assigned())
+        return self._statuses
+
+    def forget(self) -> None:
+        """Read the topics anew when they are needed next: they were written."""
+        self._configs = self._statuses = None
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return sorted(self.configs.snapshot.connectors)
+
+    def connector_statuses(self) -> dict[str, ConnectorStatus]:
+        """All connectors in the states that workers wrote last."""
+        self.forget()
+        return connector_statuses(self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
+
+    def connector(self, name: str) -> ConnectorInfo:
+        return connector_info(name, self.configs.snapshot, self._installed.connector_type)
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
+
+    def states_to_come(self, names: Collection[str]) -> dict[str, TargetState]:
+        """What the next worker makes of these connectors, where their statuses say otherwise."""
+        return states_to_come(self.configs.snapshot, self.statuses.statuses, names)
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]:
+        info = self.connector(name)
+        return read_offsets(self.access, self.reader, info)
+
+    def plan(self, verb: str, name: str) -> EditPlan:
+        """What the REST call of this verb makes a worker write; what workers would clean up behind it as well, when
+        none of them runs.
+
+        Errors: NotFoundError.
+        """
+        view = self.configs
+        left = self.statuses if verb in ("stop", "delete") and not self._has_workers() else None
+        if verb == "delete":
+            return delete_plan(view, name, left)
+        plan = target_state_plan(view, name, _TARGET_STATES[verb])
+        return plan if left is None else with_task_statuses_removed(plan, name, left)
+
+    def _assigned(self) -> dict[str | TaskId, str]:
+        """Who has what assigned now; empty where the group is not known, or the broker does not tell."""
+        if not self.access.has_group:
+            return {}
+        try:
+            return owners_of(live_group(self.access))
+        except ConnectError as err:
+            log.info("Which worker runs what is not known: %s", err)
+            return {}
+
+    def _has_workers(self) -> bool:
+        """Whether a worker is there to clean up; where that is not known one may be."""
+        if self._live is None:
+            self._live = not self.access.has_group or live_group(self.access).is_live
+        return self._live
+
+    def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
+        """Names and types of a connector class's settings. Errors: NotFoundError when it is not installed here."""
+        found = self.connector_class(plugin)
+        if found is None:
+            raise NotFoundError(f"{plugin} is not installed here")
+        return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
+
+    def connector_class(self, name: str) -> type[Connector] | None:
+        """A connector class, where it is installed here: one we ship, or a Python one."""
+        return self._installed.connector_class(name)
+
+    @property
+    def masks(self) -> Masks:
+        """What of the records of these topics may be shown."""
+        found = Masks(self._installed.password_keys)
+        found.learn(self.configs.snapshot.configs)
+        return found
+
+    def close(self) -> None:
+        self.reader.close()

@@ -1,0 +1,252 @@
+"""Findings on the config topic: records that say nothing, sets that are not whole, what belongs to nobody, the keys."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kconnect.direct.access import InternalTopic
+from kconnect.direct.doctor.facts import (
+    ConfigFacts,
+    Evidence,
+    Facts,
+    Finding,
+    Severity,
+    delete_command,
+    evidence_of,
+)
+from kconnect.direct.read.connector_types import connector_type
+from kconnect.direct.read.record_json import connector_of
+from kconnect.model import ConnectorType, LogRecord, RunState, TargetState
+from kconnect.storage.config_topic import (
+    COMMIT,
+    CONNECTOR,
+    SESSION_KEY,
+    TASK_COUNT,
+    Malformed,
+    RestartRequested,
+    TargetStateSet,
+    TaskConfigured,
+    TasksCommitted,
+    Unknown,
+    decode,
+)
+from kconnect.wording import counted
+
+__all__ = ["config_findings"]
+
+# Records that a restored connector is made of
+_RESTORED = (b"connector-", b"task-", b"commit-", b"target-state-")
+# inter.worker.key.ttl.ms: 1 h
+_KEY_TTL_MS = 3_600_000
+
+
+def config_findings(facts: Facts) -> Iterator[Finding]:
+    """What is wrong with what the config topic holds; nothing when it was not read."""
+    configs = facts.configs
+    if configs is None:
+        return
+    yield from _unreadable(facts, configs)
+    yield from _inconsistent(facts, configs)
+    yield from _overtaken(configs)
+    yield from _ownerless(facts, configs)
+    yield from _not_addressable(configs)
+    yield from _session_key(facts, configs)
+    if facts.worker.get("exactly.once.source.support", "").strip().lower() in ("preparing", "enabled"):
+        yield from _not_fenced(facts, configs)
+
+
+def _unreadable(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+    for record in configs.live:
+        event = decode(record)
+        if isinstance(event, Malformed):
+            yield _malformed(configs, record, event)
+        elif isinstance(event, Unknown):
+            yield Finding(
+                code="unknown-key",
+                severity=Severity.WARNING,
+                sentence=f"The config topic has a record whose key {event.key!r} is of no kind that Connect knows",
+                evidence=(evidence_of(record),),
+                repair=delete_command(InternalTopic.CONFIG, [record], in_spite_of=facts),
+                hint="It is skipped. Do others than workers write into this topic?",
+            )
+
+
+def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Finding:
+    name = connector_of(InternalTopic.CONFIG, record.key)
+    repair = delete_command(InternalTopic.CONFIG, [record])
+    hint = "Workers ignore it."
+    if name is not None and name in configs.snapshot.configs and (record.key or b"").startswith(_RESTORED):
+        as_it_is = max(configs.snapshot.offset - 1, record.offset)
+        repair = ("connect", "topics", "config", "restore", name, "--at", str(as_it_is))
+        hint = "What it replaces still counts, until the topic is compacted; the command writes that again behind it."
+    return Finding(
+        code="malformed-record",
+        severity=Severity.ERROR,
+        sentence=f"The record {event.key!r} of the config topic cannot be understood: {event.why}",
+        evidence=(evidence_of(record),),
+        connector=name,
+        repair=repair,
+        hint=hint,
+    )
+
+
+def _inconsistent(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+    for name in sorted(configs.snapshot.inconsistent & configs.snapshot.configs.keys()):
+        commit = _live(configs, COMMIT + name)
+        count = configs.snapshot.task_count(name)
+        yield Finding(
+            code="inconsistent-tasks",
+            severity=Severity.ERROR,
+            sentence=f"Connector {name} has a commit of {counted(count, 'task')}, but the configs of that set are not "
+            "all there: none of its tasks may run until it gives them anew",
+            evidence=_evidence(commit),
+            connector=name,
+            repair=("connect", "connectors", "restart", name)
+            if facts.is_live
+            else ("connect", "topics", "config", "put", COMMIT + name, '{"tasks":0}'),
+            hint="With no tasks the connector is whole again; the worker that starts it next writes the set anew.",
+        )
+
+
+def _overtaken(configs: ConfigFacts) -> Iterator[Finding]:
+    for name in sorted(configs.snapshot.overtaken):
+        yield Finding(
+            code="tasks-lost-to-compaction",
+            severity=Severity.INFO,
+            sentence=f"Connector {name} has no tasks: they were committed before all that compaction has left of its "
+            "config, and so do not count (KAFKA-17719), or are of a deleted connector of that name",
+            evidence=_evidence(_live(configs, COMMIT + name), _live(configs, CONNECTOR + name)),
+            connector=name,
+            repair=("connect", "connectors", "restart", name),
+            hint="The worker that starts the connector writes its tasks anew.",
+        )
+
+
+def _ownerless(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+    """A deletion leaves tasks behind, in Java as here; fencing records stay on purpose, for tasks that still run."""
+    left: dict[str, list[LogRecord]] = defaultdict(list)
+    for record in configs.live:
+        match decode(record):
+            case TargetStateSet(name, TargetState() as state) if name not in configs.snapshot.configs:
+                if facts.is_settled(record):
+                    yield Finding(
+                        code="orphan-target-state",
+                        severity=Severity.WARNING,
+                        sentence=f"The target state {state} is set for a connector {name!r} that does not exist: one "
+                        "that is created under this name would begin with it",
+                        evidence=(evidence_of(record),),
+                        connector=name,
+                        repair=delete_command(InternalTopic.CONFIG, [record]),
+                    )
+            case TaskConfigured(task, _) if task.connector not in configs.snapshot.configs:
+                left[task.connector].append(record)
+            case TasksCommitted(name, _) | RestartRequested(name, _, _) if name not in configs.snapshot.configs:
+                left[name].append(record)
+    for name, records in left.items():
+        if not all(facts.is_settled(record) for record in records):
+            continue
+        yield Finding(
+            code="orphan-tasks",
+            severity=Severity.INFO,
+            sentence=f"{counted(len(records), 'record')} of tasks left of a connector {name!r} that does not exist",
+            evidence=tuple(evidence_of(record) for record in records),
+            connector=name,
+            repair=delete_command(InternalTopic.CONFIG, records),
+            hint="Every deletion leaves them behind; they only take room.",
+        )
+
+
+def _not_addressable(configs: ConfigFacts) -> Iterator[Finding]:
+    for name in configs.snapshot.connectors:
+        if name not in (".", "..") and not any(sign in name for sign in "/%\\"):
+            continue
+        yield Finding(
+            code="name-not-addressable",
+            severity=Severity.WARNING,
+            sentence=f"Connector {name!r} cannot be addressed over REST: Java's workers refuse its name in a URL, and "
+            "so can neither change nor delete it",
+            evidence=_evidence(_live(configs, CONNECTOR + name)),
+            connector=name,
+            repair=("connect", "connectors", "delete", name, "--direct"),
+            hint="Create it again under another name; its offsets stay with the old one.",
+        )
+
+
+def _session_key(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+    """Only a live leader rotates the key; without workers an old one is none the worse. Source: KIP-507."""
+    if facts.group is None or not facts.group.is_live or facts.group.protocol != "sessioned":
+        return
+    leader = next((worker.url for worker in facts.group.workers if worker.is_leader), "the leader")
+    hint = f"The leader writes it: restart the worker {leader}."
+    key = configs.snapshot.session_key
+    if key is None:
+        yield Finding(
+            code="session-key-missing",
+            severity=Severity.ERROR,
+            sentence="There is no session key, though the workers sign what they ask of each other: such requests fail",
+            evidence=(Evidence(facts.topic_name(InternalTopic.CONFIG), key=SESSION_KEY),),
+            hint=hint,
+        )
+        return
+    ttl_ms = _ms(facts.worker.get("inter.worker.key.ttl.ms"), _KEY_TTL_MS)
+    age_ms = facts.now_ms - key.created_ms
+    if age_ms > 2 * ttl_ms:
+        yield Finding(
+            code="session-key-old",
+            severity=Severity.WARNING,
+            sentence=f"The session key is {age_ms // 1000} s old, more than twice inter.worker.key.ttl.ms ({ttl_ms}): "
+            "nobody rotates it",
+            evidence=_evidence(_live(configs, SESSION_KEY)),
+            hint=hint,
+        )
+
+
+def _not_fenced(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+    setting = "exactly.once.source.support"
+    if configs.bare_write is not None:
+        yield Finding(
+            code="no-leader-fencing",
+            severity=Severity.WARNING,
+            sentence=f"{setting} is on, but the newest change of a leader was written in no transaction: a leader that "
+            "was replaced could still write",
+            evidence=(evidence_of(configs.bare_write),),
+            hint=f"Does every worker have {setting}? After it was switched on, the next change to a connector is "
+            "written in a transaction.",
+        )
+    if facts.worker.get(setting, "").strip().lower() != "enabled" or facts.statuses is None:
+        return
+    snapshot = configs.snapshot
+    for name in sorted(snapshot.pending_fencing & snapshot.configs.keys()):
+        config = snapshot.configs[name]
+        if connector_type(config) is not ConnectorType.SOURCE:
+            continue  # of a sink the consumer group fences
+        running = [
+            task
+            for task, status in facts.statuses.statuses.tasks(name).items()
+            if status.state is RunState.RUNNING and task in snapshot.tasks(name)
+        ]
+        commit = _live(configs, COMMIT + name)
+        if not running or not facts.is_settled(commit):
+            continue
+        yield Finding(
+            code="tasks-not-fenced",
+            severity=Severity.WARNING,
+            sentence=f"{counted(len(running), 'running task')} of connector {name}, but no {TASK_COUNT}{name} was "
+            "written behind their commit: those before them were not fenced off, and may still produce",
+            evidence=_evidence(commit, _live(configs, TASK_COUNT + name)),
+            connector=name,
+            repair=("connect", "connectors", "restart", name, "--tasks"),
+        )
+
+
+def _live(configs: ConfigFacts, key: str) -> LogRecord | None:
+    return configs.live.get(key.encode(errors="replace"))
+
+
+def _evidence(*records: LogRecord | None) -> tuple[Evidence, ...]:
+    return tuple(evidence_of(record) for record in records if record is not None)
+
+
+def _ms(text: str | None, default: int) -> int:
+    return int(text) if text and text.strip().isdecimal() else default

@@ -1,0 +1,140 @@
+"""Gather what the doctor judges: settings of the topics, what they hold, workers that run; one pass over each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.doctor.facts import (
+    ConfigFacts,
+    Facts,
+    LeaderWrites,
+    LiveRecords,
+    OffsetFacts,
+    StatusFacts,
+    TopicFacts,
+)
+from kconnect.direct.doctor.task_conditions import ask_conditions
+from kconnect.direct.group.live_group import LiveGroup, live_group, neighbour_groups
+from kconnect.errors import ConfigError, ConnectError, TimedOutError, UnreachableError
+from kconnect.model import TaskCondition, TaskId, TopicPartition
+from kconnect.storage.snapshot import ConfigFold
+from kconnect.storage.status_cache import StatusCache
+from kconnect.storage.status_topic import decode_record
+from kconnect.storage.topic_offsets import OffsetCache
+
+if TYPE_CHECKING:
+    from kconnect.direct.read.reader import ClusterReader
+
+__all__ = ["gather_facts"]
+
+
+def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> Facts:
+    """Everything that can be known with the settings given; a topic or group that is not named is left out.
+
+    The configs are read first, so that what belongs to a younger connector is known to be young.
+    Errors: ConfigError when no topic is named; ConnectError when the brokers do not answer or refuse a topic.
+    """
+    named = {which: access.topic(which) for which in InternalTopic if access.worker.get(which.setting, "").strip()}
+    if not named:
+        raise ConfigError(
+            "None of the cluster's topics is known",
+            hint="Give the worker's file, --worker WORKER.properties, or --config-topic and the like.",
+        )
+    brokers = reader.admin.broker_count(access.timeout_s)  # also says it best when none answers
+    gathering = _Gathering(access, reader, [])
+    topics = {which: gathering.topic(name) for which, name in named.items()}
+    there = {which for which, topic in topics.items() if topic.is_there}
+    for which in InternalTopic:
+        if which not in named:
+            gathering.not_checked.append((f"the {which} topic", f"{which.setting} is not known"))
+    configs = gathering.configs() if InternalTopic.CONFIG in there else None
+    if configs is None:
+        gathering.not_checked.append(("what belongs to no connector", "the config topic was not read"))
+    statuses = gathering.statuses() if InternalTopic.STATUS in there else None
+    offsets = gathering.offsets() if InternalTopic.OFFSET in there else None
+    group, neighbours = gathering.groups()
+    conditions = gathering.conditions(group)
+    return Facts(
+        now_ms=now_ms,
+        worker=access.worker,
+        brokers=brokers,
+        topics=topics,
+        configs=configs,
+        statuses=statuses,
+        offsets=offsets,
+        group=group,
+        neighbours=neighbours,
+        conditions=conditions,
+        not_checked=tuple(gathering.not_checked),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathering:
+    access: ClusterAccess
+    reader: ClusterReader
+    not_checked: list[tuple[str, str]]
+
+    def topic(self, name: str) -> TopicFacts:
+        admin, timeout_s = self.reader.admin, self.access.timeout_s
+        found = admin.describe_topics([name], timeout_s).get(name)
+        if found is None:
+            return TopicFacts(name, is_there=False)
+        try:
+            configs = admin.topic_configs(name, timeout_s)
+        except (UnreachableError, TimedOutError):
+            raise
+        except ConnectError as error:  # a right of its own, which who may read a topic need not have
+            self.not_checked.append((f"the settings of topic {name}", str(error)))
+            configs = None
+        return TopicFacts(name, True, found.partitions, found.replication_factor, configs)
+
+    def configs(self) -> ConfigFacts:
+        fold, live, writes = ConfigFold(), LiveRecords(), LeaderWrites()
+        for record in self.reader.records(InternalTopic.CONFIG):
+            fold.apply(record)
+            live.apply(record)
+            if record.partition == 0:
+                writes.apply(record)
+        end = None
+        if self.access.is_exactly_once:
+            first = TopicPartition(self.access.topic(InternalTopic.CONFIG), 0)
+            end = self.reader.admin.log_offsets([first], "end", self.access.timeout_s)[first]
+        return ConfigFacts(fold.snapshot(), live, writes.bare(end))
+
+    def statuses(self) -> StatusFacts:
+        cache, live = StatusCache(), LiveRecords()
+        for record in self.reader.records(InternalTopic.STATUS):
+            cache.apply(decode_record(record.key, record.value))
+            live.apply(record)
+        return StatusFacts(cache, live)
+
+    def offsets(self) -> OffsetFacts:
+        cache, live = OffsetCache(), LiveRecords()
+        for record in self.reader.records(InternalTopic.OFFSET):
+            if record.key is not None:
+                cache.apply(record.key, record.value, record.timestamp_ms)
+            live.apply(record)
+        return OffsetFacts(cache, live)
+
+    def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
+        found, not_answered = ask_conditions(() if group is None else group.workers)
+        self.not_checked.extend(not_answered)
+        return found
+
+    def groups(self) -> tuple[LiveGroup | None, tuple[LiveGroup, ...]]:
+        if not self.access.has_group:
+            what = "statuses of workers that are gone, the session key's age, topics shared with another cluster"
+            self.not_checked.append((what, "group.id is not known"))
+            return None, ()
+        own = live_group(self.access)
+        try:
+            return own, neighbour_groups(self.access)
+        except (UnreachableError, TimedOutError):
+            raise
+        except ConnectError as error:
+            self.not_checked.append(("topics shared with another cluster", str(error)))
+            return own, ()

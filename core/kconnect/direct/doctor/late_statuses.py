@@ -1,0 +1,92 @@
+"""Findings on statuses that are not those of the workers which run it: one that was written late covers a newer one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kconnect.direct.doctor.facts import Evidence, Facts, Finding, Severity, StatusFacts, evidence_of
+from kconnect.direct.group.live_group import LiveGroup
+from kconnect.direct.group.other_groups import id_of
+from kconnect.model import RunState, TaskId
+from kconnect.storage.status_topic import StoredStatus, Subject, encode_status, status_key
+
+__all__ = ["late_findings", "owners_of"]
+
+
+def owners_of(group: LiveGroup | None) -> dict[Subject, str]:
+    """Who has which connector and task assigned, by worker id; empty while a rebalance runs, or nothing is known."""
+    if group is None or not group.is_settled:
+        return {}
+    owned: dict[Subject, str] = {}
+    for worker in group.workers:
+        owned |= dict.fromkeys((*worker.work.connectors, *worker.work.tasks), id_of(worker))
+    return owned
+
+
+def late_findings(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+    """Of each connector and task at most one: a newer status that is covered, else a worker that never said it runs."""
+    owners = owners_of(facts.group)
+    statuses.statuses.set_owners(owners)
+    for subject, in_force in statuses.statuses.statuses().items():
+        record, last = statuses.live.get(status_key(subject)), statuses.statuses.last(subject)
+        if record is None or last is None or not facts.is_settled(record):
+            continue
+        evidence = evidence_of(record)
+        if last != in_force and last.generation < in_force.generation:
+            yield _covered(subject, in_force, last, evidence, is_live=facts.is_live)
+        elif in_force.state is RunState.UNASSIGNED and subject in owners:
+            yield _unassigned(subject, in_force, owners, evidence)
+
+
+def _covered(
+    subject: Subject, newer: StoredStatus, last: StoredStatus, evidence: Evidence, *, is_live: bool
+) -> Finding:
+    key, value = status_key(subject).decode(errors="replace"), encode_status(newer)
+    force = ("--force",) if is_live else ()
+    repair: tuple[str, ...] = _restart(subject)
+    if value is not None and newer.trace is None:  # a trace is no word for a command line
+        repair = ("connect", "topics", "status", "put", *force, key, value.decode())
+    return Finding(
+        code="status-covered",
+        severity=Severity.WARNING,
+        sentence=f"The last status of {_named(subject)} is {last.state} of worker {last.worker_id} in generation "
+        f"{last.generation}, written late: before it stands {newer.state} of worker {newer.worker_id} in generation "
+        f"{newer.generation}, and Java's workers show the last one",
+        evidence=(evidence,),
+        connector=_connector_of(subject),
+        repair=repair,
+        hint="A worker of ours that runs it writes its status again by itself, within seconds.",
+    )
+
+
+def _unassigned(subject: Subject, status: StoredStatus, owners: Mapping[Subject, str], evidence: Evidence) -> Finding:
+    owner = owners[subject]
+    if status.worker_id == owner:
+        hint = f"Worker {owner} may still be starting it: GET /health there tells."
+    else:
+        hint = f"Worker {owner} has it and has said nothing, or worker {status.worker_id} wrote later than it did."
+    return Finding(
+        code="unassigned-but-owned",
+        severity=Severity.WARNING,
+        sentence=f"{_named(subject, capital=True)} is UNASSIGNED, says worker {status.worker_id} in generation "
+        f"{status.generation}, but the group has assigned it to worker {owner}, which lives",
+        evidence=(evidence,),
+        connector=_connector_of(subject),
+        repair=_restart(subject),
+        hint=hint,
+    )
+
+
+def _restart(subject: Subject) -> tuple[str, ...]:
+    if isinstance(subject, TaskId):
+        return ("connect", "tasks", "restart", subject.connector, str(subject.task))
+    return ("connect", "connectors", "restart", subject)
+
+
+def _named(subject: Subject, *, capital: bool = False) -> str:
+    what = f"task {subject}" if isinstance(subject, TaskId) else f"connector {subject}"
+    return what[0].upper() + what[1:] if capital else what
+
+
+def _connector_of(subject: Subject) -> str:
+    return subject.connector if isinstance(subject, TaskId) else subject

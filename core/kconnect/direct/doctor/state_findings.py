@@ -1,0 +1,261 @@
+"""Findings on statuses and offsets: of nobody, of workers that are gone, spelled twice, in two partitions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from kconnect.direct.access import InternalTopic
+from kconnect.direct.doctor.facts import (
+    Facts,
+    Finding,
+    LiveRecords,
+    OffsetFacts,
+    Severity,
+    StatusFacts,
+    delete_command,
+    evidence_of,
+    key_text,
+)
+from kconnect.direct.doctor.late_statuses import late_findings
+from kconnect.direct.group.live_group import LiveGroup
+from kconnect.direct.group.other_groups import id_of
+from kconnect.errors import DataError
+from kconnect.model import LogRecord, RunState, TaskId
+from kconnect.storage.offset_topic import decode_key, decode_value, java_json
+from kconnect.storage.status_topic import Ignored, StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
+from kconnect.wording import counted
+
+__all__ = ["offset_findings", "status_findings"]
+
+_KINDS = (b"status-connector-", b"status-task-", b"status-topic-")
+
+
+def status_findings(facts: Facts) -> Iterator[Finding]:
+    """What is wrong with what the status topic holds; nothing when it was not read."""
+    if facts.statuses is None:
+        return
+    yield from _unreadable_statuses(facts, facts.statuses)
+    yield from _orphan_statuses(facts, facts.statuses)
+    yield from _of_gone_workers(facts, facts.statuses)
+    yield from late_findings(facts, facts.statuses)
+    yield from _of_neighbours(facts, facts.statuses)
+    yield from _scattered(InternalTopic.STATUS, facts.statuses.live)
+
+
+def offset_findings(facts: Facts) -> Iterator[Finding]:
+    """What is wrong with what the offsets topic holds; nothing when it was not read."""
+    if facts.offsets is None:
+        return
+    yield from _unreadable_offsets(facts, facts.offsets)
+    yield from _spelled_twice(facts, facts.offsets)
+    yield from _orphan_offsets(facts, facts.offsets)
+    yield from _scattered(InternalTopic.OFFSET, facts.offsets.live)
+
+
+def _unreadable_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+    for record in statuses.live:
+        event = decode_record(record.key, record.value)
+        if not isinstance(event, Ignored):
+            continue
+        is_known = (record.key or b"").startswith(_KINDS)
+        yield Finding(
+            code="malformed-record" if is_known else "unknown-key",
+            severity=Severity.WARNING,
+            sentence=f"The record {key_text(record.key)!r} of the status topic cannot be understood: {event.reason}",
+            evidence=(evidence_of(record),),
+            repair=delete_command(InternalTopic.STATUS, [record], in_spite_of=facts),
+            hint="Workers skip it.",
+        )
+
+
+def _statuses_of(records: Sequence[LogRecord]) -> str:
+    return counted(len(records), "status", "statuses")
+
+
+def _statuses(statuses: StatusFacts) -> Iterator[tuple[LogRecord, str | TaskId, StoredStatus]]:
+    """The statuses in force, with their records."""
+    for record in statuses.live:
+        match decode_record(record.key, record.value):
+            case StatusRead(subject, StoredStatus() as status):
+                yield record, subject, status
+
+
+def _orphan_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+    if facts.configs is None:
+        return
+    snapshot = facts.configs.snapshot
+    ownerless: dict[str, list[LogRecord]] = defaultdict(list)
+    surplus: dict[str, list[LogRecord]] = defaultdict(list)
+    for record in statuses.live:
+        if not facts.is_settled(record):
+            continue
+        match decode_record(record.key, record.value):
+            case StatusRead(TaskId(name, _), _) | StatusRead(str() as name, _) if name not in snapshot.configs:
+                ownerless[name].append(record)
+            case TopicRead(name, _, TopicUse()) if name not in snapshot.configs:
+                ownerless[name].append(record)
+            case StatusRead(TaskId(name, number), _) if number >= snapshot.task_count(name):
+                surplus[name].append(record)
+    for name, records in ownerless.items():
+        yield Finding(
+            code="orphan-status",
+            severity=Severity.WARNING,
+            sentence=f"{_statuses_of(records)} of a connector {name!r} that does not exist",
+            evidence=tuple(evidence_of(record) for record in records),
+            connector=name,
+            repair=delete_command(InternalTopic.STATUS, records),
+        )
+    for name, records in surplus.items():
+        yield Finding(
+            code="orphan-task-status",
+            severity=Severity.WARNING,
+            sentence=f"{_statuses_of(records)} of tasks that connector {name} does not have: it has "
+            f"{snapshot.task_count(name)}",
+            evidence=tuple(evidence_of(record) for record in records),
+            connector=name,
+            repair=delete_command(InternalTopic.STATUS, records, in_spite_of=facts),
+        )
+
+
+def _of_gone_workers(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+    if facts.group is None:
+        return
+    living = worker_ids(facts.group)
+    gone: dict[str, list[LogRecord]] = defaultdict(list)
+    for record, _, status in _statuses(statuses):
+        if status.state is RunState.RUNNING and status.worker_id not in living and facts.is_settled(record):
+            gone[status.worker_id].append(record)
+    why = "which is not in the group" if living else "but no worker is in the group"
+    for worker_id, records in gone.items():
+        yield Finding(
+            code="stale-running",
+            severity=Severity.WARNING,
+            sentence=f"{_statuses_of(records)} RUNNING on worker {worker_id}, {why} {facts.group.name}",
+            evidence=tuple(evidence_of(record) for record in records),
+            repair=delete_command(InternalTopic.STATUS, records, in_spite_of=facts),
+            hint="The worker died without a word. Workers that take its work over write new statuses.",
+        )
+
+
+def _of_neighbours(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+    """A status by a live worker of another group proves that two clusters write into this topic."""
+    own = worker_ids(facts.group) if facts.group is not None else frozenset()
+    if facts.group is None:
+        return
+    by_worker: dict[str, list[LogRecord]] = defaultdict(list)
+    for record, _, status in _statuses(statuses):
+        by_worker[status.worker_id].append(record)
+    for other in facts.neighbours:
+        records = [record for worker_id in sorted(worker_ids(other) - own) for record in by_worker.get(worker_id, ())]
+        if records:
+            yield Finding(
+                code="topics-shared",
+                severity=Severity.ERROR,
+                sentence=f"Live workers of another group, {other.name}, write statuses into the topic of "
+                f"{facts.group.name}: two clusters cannot share their topics",
+                evidence=tuple(evidence_of(record) for record in records),
+                hint="Give each cluster three topics of its own; or the same group.id, if it is to be one cluster.",
+            )
+
+
+def worker_ids(group: LiveGroup) -> frozenset[str]:
+    """The workers of a group as their statuses name them: host and port of their REST URL."""
+    return frozenset(map(id_of, group.workers))
+
+
+def _unreadable_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+    for record in offsets.live:
+        if decode_key(record.key or b"") is None:
+            yield Finding(
+                code="unknown-key",
+                severity=Severity.WARNING,
+                sentence=f"The offsets topic has a record whose key {key_text(record.key)!r} is not "
+                '["connector",{partition}]',
+                evidence=(evidence_of(record),),
+                repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
+                hint="It belongs to no connector, and is kept for nothing.",
+            )
+            continue
+        try:
+            decode_value(record.value)
+        except DataError as error:
+            yield Finding(
+                code="malformed-record",
+                severity=Severity.ERROR,
+                sentence=f"The offset of {key_text(record.key)!r} cannot be read, so data may be read again: {error}",
+                evidence=(evidence_of(record),),
+                connector=_connector_of(record),
+                repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
+            )
+
+
+def _spelled_twice(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+    """Java reads by the bytes that it writes itself: of two spellings its own stays, and the newest of its own."""
+    for newest, others in offsets.offsets.duplicates().items():
+        records = [found for key in (newest, *others) if (found := offsets.live.get(key)) is not None]
+        javas = [record for record in records if _is_javas(record.key or b"")]
+        kept = max(javas or records[:1], key=lambda record: (record.timestamp_ms or 0, record.offset), default=None)
+        stale = [record for record in records if record is not kept]
+        if kept is None or not stale:
+            continue
+        hint = None
+        if kept.key != newest:
+            hint = f"The newest offset, under {key_text(newest)!r}, is not where Java reads; put it there if it counts."
+        yield Finding(
+            code="duplicate-offset-key",
+            severity=Severity.WARNING,
+            sentence=f"One partition has {counted(len(records), 'offset')}, under keys that differ only in spelling; "
+            "Java reads by the spelling alone, and so may go on from an older one",
+            evidence=tuple(evidence_of(record) for record in records),
+            connector=_connector_of(records[0]),
+            repair=delete_command(InternalTopic.OFFSET, stale, in_spite_of=facts),
+            hint=hint,
+        )
+
+
+def _is_javas(key: bytes) -> bool:
+    """Whether Java spells it so, in one order of the fields or another."""
+    decoded = decode_key(key)
+    try:
+        return decoded is not None and java_json(list(decoded)).encode(errors="replace") == key
+    except RecursionError:
+        return False
+
+
+def _orphan_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+    if facts.configs is None:
+        return
+    left: dict[str, list[LogRecord]] = defaultdict(list)
+    for record in offsets.live:
+        name = _connector_of(record)
+        if name is not None and name not in facts.configs.snapshot.configs and facts.is_settled(record):
+            left[name].append(record)
+    for name, records in left.items():
+        yield Finding(
+            code="orphan-offsets",
+            severity=Severity.INFO,
+            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that does not exist: one that is "
+            "created under this name goes on from them",
+            evidence=tuple(evidence_of(record) for record in records),
+            connector=name,
+            repair=delete_command(InternalTopic.OFFSET, records),
+        )
+
+
+def _connector_of(record: LogRecord) -> str | None:
+    decoded = decode_key(record.key or b"")
+    return None if decoded is None else decoded[0]
+
+
+def _scattered(which: InternalTopic, live: LiveRecords) -> Iterator[Finding]:
+    for records in live.scattered():
+        yield Finding(
+            code="key-in-several-partitions",
+            severity=Severity.WARNING,
+            sentence=f"The key {key_text(records[0].key)!r} is in {counted(len(records), 'partition')}: compaction "
+            "keeps all of them, and which one a worker reads last is chance",
+            evidence=tuple(evidence_of(record) for record in records),
+            hint=f"Were partitions added to topic {records[0].topic}? A tombstone is to be written to partition "
+            f"{', '.join(str(record.partition) for record in records[:-1])}, as `kcat -P -Z -p` does.",
+        )

@@ -1,0 +1,1 @@
+"""Changes to the internal topics: plans (pure), what stands against them, and the shell that writes them."""

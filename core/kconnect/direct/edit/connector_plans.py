@@ -1,0 +1,163 @@
+"""Plans for a whole connector: what is wanted of it, its deletion, and how it was before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.direct.access import InternalTopic
+from kconnect.direct.edit.plan import Edit, EditPlan, NoLiveOwner
+from kconnect.direct.read.reader import ConfigView, StatusView
+from kconnect.direct.read.record_json import connector_of
+from kconnect.errors import NotFoundError, did_you_mean
+from kconnect.model import TargetState, TaskId
+from kconnect.storage.config_topic import (
+    Malformed,
+    StringMap,
+    decode,
+    encode_commit,
+    encode_connector,
+    encode_target_state,
+    encode_task,
+    encode_task_count,
+    tombstone_of_connector,
+    tombstone_of_target_state,
+)
+
+__all__ = ["ConnectorState", "connector_state", "delete_plan", "restore_plan", "state_step", "target_state_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """What the config topic says of one connector. `task_count_record` None: no fencing was ever noted."""
+
+    config: StringMap = field(repr=False)
+    target_state: TargetState
+    tasks: Sequence[StringMap] = field(default=(), repr=False)
+    task_count_record: int | None = None
+
+
+def connector_state(view: ConfigView, connector: str) -> ConnectorState | None:
+    """A connector as it is in a view; None when it is not there. Tasks that are inconsistent count as none."""
+    snapshot = view.snapshot
+    config = snapshot.raw_config(connector)
+    if config is None:
+        return None
+    tasks = [snapshot.raw_task_config(task) for task in snapshot.tasks(connector)]
+    return ConnectorState(
+        config,
+        snapshot.target_state(connector) or TargetState.STARTED,
+        [task for task in tasks if task is not None],
+        snapshot.task_count_record(connector),
+    )
+
+
+def target_state_plan(view: ConfigView, connector: str, state: TargetState) -> EditPlan:
+    """Pause, resume or stop. Errors: NotFoundError.
+
+    As in Java a stop also leaves the connector without tasks, and what is wanted already is written again.
+    Source: DistributedHerder#stopConnector, KafkaConfigBackingStore#putTargetState.
+    """
+    known(view, connector)
+    written = [encode_target_state(connector, state)]
+    if state is TargetState.STOPPED:
+        written.insert(0, encode_commit(connector, 0))
+    verb = {TargetState.STARTED: "Resume", TargetState.PAUSED: "Pause", TargetState.STOPPED: "Stop"}[state]
+    return EditPlan(f"{verb} {connector}", (_step(view, written),), (NoLiveOwner(connector),))
+
+
+def delete_plan(view: ConfigView, connector: str, statuses: StatusView | None = None) -> EditPlan:
+    """Delete a connector, of whatever name; with `statuses` what is left of it in the status topic goes as well.
+
+    Errors: NotFoundError when it has neither a config nor a target state. Its offsets stay, as in Java.
+    Source: KafkaConfigBackingStore#removeConnectorConfig; the workers, which would delete the statuses, do not run.
+    """
+    tombstones = [tombstone_of_connector(connector), tombstone_of_target_state(connector)]
+    edits = _step(view, tombstones)
+    if all(edit.old is None for edit in edits):
+        known(view, connector)
+    steps = [edits]
+    if statuses is not None:
+        left = [
+            Edit(InternalTopic.STATUS, record.key, None, record)
+            for record in statuses.latest.all()
+            if record.key is not None and connector_of(InternalTopic.STATUS, record.key) == connector
+        ]
+        steps += [(edit,) for edit in left]
+    return EditPlan(f"Delete {connector}", tuple(steps), (NoLiveOwner(connector),))
+
+
+def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
+    """Make a connector as it was; the plan is empty when it is so. Errors: NotFoundError when it was not there then."""
+    wanted = connector_state(then, connector)
+    if wanted is None:
+        raise NotFoundError(
+            f"There was no connector {connector} at that point, or compaction has removed its record since",
+            hint=f"connect topics config history {connector} lists the versions that are still there.",
+        )
+    notes = []
+    if connector in then.snapshot.inconsistent:
+        notes.append(f"The tasks of {connector} were not complete then: it gets none, and its leader makes them anew.")
+    step = state_step(now, connector, wanted)
+    return EditPlan(f"Restore {connector}", (step,) if step else (), (NoLiveOwner(connector),), notes=tuple(notes))
+
+
+def state_step(
+    now: ConfigView, connector: str, wanted: ConnectorState, *, with_record: bool = False
+) -> tuple[Edit, ...]:
+    """The records that make a connector so, none when it is so already.
+
+    What is wanted of it comes first, as when Java creates one, so that nobody starts what is to be stopped; the commit
+    last. A set of tasks counts only as a whole, so all are written or none; and they are written anew behind a config,
+    or compaction would lose them (KAFKA-17719). So is what counts only because a newer record of its key is malformed.
+    `with_record`: the task count record too, before the commit, so that the leader fences the former tasks before these
+    start.
+    """
+    current = connector_state(now, connector)
+    written: list[tuple[bytes, bytes | None]] = []
+    target = encode_target_state(connector, wanted.target_state)[0]
+    if current is None or current.target_state is not wanted.target_state or _is_overlaid(now, target):
+        written.append(encode_target_state(connector, wanted.target_state))
+    is_other = current is None or dict(current.config) != dict(wanted.config)
+    is_other = is_other or _is_overlaid(now, encode_connector(connector, {})[0])
+    if is_other:
+        written.append(encode_connector(connector, wanted.config))
+    record = wanted.task_count_record if with_record else None
+    if record is not None and record != now.snapshot.task_count_record(connector):
+        written.append(encode_task_count(connector, record))
+    if is_other or _other_tasks(now, connector, wanted.tasks):
+        for number, config in enumerate(wanted.tasks):
+            written.append(encode_task(TaskId(connector, number), config))
+        written.append(encode_commit(connector, len(wanted.tasks)))
+    return _step(now, written)
+
+
+def known(view: ConfigView, connector: str) -> StringMap:
+    """A connector's settings. Errors: NotFoundError with names that are there."""
+    config = view.snapshot.raw_config(connector)
+    if config is not None:
+        return config
+    names = ", ".join(sorted(view.snapshot.connectors)[:10])
+    shown = f"There are: {names}" if names else "There are none."
+    hint = did_you_mean(connector, view.snapshot.connectors) or shown
+    raise NotFoundError(f"Unknown connector {connector}", hint=hint)
+
+
+def _is_overlaid(now: ConfigView, key: bytes) -> bool:
+    """Whether the newest record of a key is skipped by all who read it, as malformed."""
+    record = now.latest.get(key)
+    return record is not None and isinstance(decode(record), Malformed)
+
+
+def _other_tasks(now: ConfigView, connector: str, wanted: Sequence[Mapping[str, str]]) -> bool:
+    if connector in now.snapshot.inconsistent or now.snapshot.task_count(connector) != len(wanted):
+        return True
+    keys = [encode_task(TaskId(connector, number), {})[0] for number in range(len(wanted))]
+    if any(_is_overlaid(now, key) for key in (*keys, encode_commit(connector, 0)[0])):
+        return True
+    found = now.snapshot.task_configs.get(connector, {})
+    return any(dict(found.get(number, {})) != dict(config) for number, config in enumerate(wanted))
+
+
+def _step(view: ConfigView, written: Sequence[tuple[bytes, bytes | None]]) -> tuple[Edit, ...]:
+    return tuple(Edit(InternalTopic.CONFIG, key, value, view.latest.get(key)) for key, value in written)

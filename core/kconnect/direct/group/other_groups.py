@@ -1,0 +1,75 @@
+"""Live workers under another group.id than the one that was given: a guard that asks for a wrong group sees nobody.
+
+Who runs connectors of this cluster stands in its status topic: a RUNNING status by a worker that lives in another group
+proves that the topics are that group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker
+from kconnect.model import RunState, TaskId
+from kconnect.storage.status_cache import StatusCache
+
+__all__ = ["Neighbours", "id_of", "seen_neighbours"]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """`users` are live groups whose workers run connectors of this cluster, `others` those of which it is not known."""
+
+    users: tuple[tuple[LiveGroup, str], ...] = ()
+    """Each group with the words of what one of its workers runs."""
+    others: tuple[LiveGroup, ...] = ()
+
+    def warnings(self, group_id: str) -> tuple[str, ...]:
+        """Sentences for who is about to write."""
+        if not self.others:
+            return ()
+        names = ", ".join(group.name for group in self.others)
+        return (
+            f"Group {group_id} has no workers, but these groups of Connect workers live on the brokers: {names}. "
+            "Is group.id the one of this cluster?",
+        )
+
+
+def seen_neighbours(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> Neighbours:
+    """Sort the live ones of other groups. `statuses` None: they cannot be read, so nothing is proved."""
+    users: list[tuple[LiveGroup, str]] = []
+    others: list[LiveGroup] = []
+    for group in groups:
+        if not group.is_live:
+            continue
+        run = None if statuses is None else _runs(group, statuses)
+        if run is None:
+            others.append(group)
+        else:
+            users.append((group, run))
+    return Neighbours(tuple(users), tuple(others))
+
+
+def _runs(group: LiveGroup, statuses: StatusCache) -> str | None:
+    """What of the cluster's a worker of the group runs. A status that a worker before it left at its address does not
+    count, as far as it is known what the worker was assigned.
+    """
+    workers = {id_of(worker): worker for worker in group.workers}
+    for subject, status in sorted(statuses.statuses().items(), key=lambda item: str(item[0])):
+        worker = workers.get(status.worker_id)
+        if worker is None or status.state is not RunState.RUNNING:
+            continue
+        if not group.is_settled or _has(worker, subject):
+            what = f"task {subject}" if isinstance(subject, TaskId) else f"connector {subject}"
+            return f"{worker.url or worker.client_id} runs {what}"
+    return None
+
+
+def _has(worker: LiveWorker, subject: str | TaskId) -> bool:
+    return subject in (worker.work.tasks if isinstance(subject, TaskId) else worker.work.connectors)
+
+
+def id_of(worker: LiveWorker) -> str:
+    """As its statuses name it: host and port of its REST URL."""
+    return urlsplit(worker.url).netloc

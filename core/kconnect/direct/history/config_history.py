@@ -1,0 +1,280 @@
+"""The history of a connector in the config topic: its versions, and what each changed. Pure.
+
+The topic tells what was changed and when; it does not record who did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kconnect.direct.read.record_json import moment
+from kconnect.direct.read.secret_masks import Masks
+from kconnect.model import LogRecord, TargetState
+from kconnect.storage.config_topic import (
+    CONNECTOR,
+    ConnectorConfigured,
+    Malformed,
+    RestartRequested,
+    StringMap,
+    TargetStateSet,
+    TaskConfigured,
+    TaskCountRecorded,
+    TasksCommitted,
+    Tombstone,
+    decode,
+    read_key,
+)
+from kconnect.wording import counted
+
+__all__ = [
+    "Earlier",
+    "History",
+    "Kind",
+    "Version",
+    "config_history",
+    "config_versions",
+    "history_to_json",
+    "setting_changes",
+]
+
+
+class Kind(StrEnum):
+    """What a version did."""
+
+    CREATED = "created"
+    RECONFIGURED = "reconfigured"
+    REWRITTEN = "rewritten"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    STOPPED = "stopped"
+    STATE_REMOVED = "state-removed"
+    TASKS = "tasks"
+    RESTART = "restart-requested"
+    FENCED = "fenced"
+    DELETED = "deleted"
+    MALFORMED = "malformed"
+
+
+class Earlier(StrEnum):
+    """Whether there were versions before the first one that is left."""
+
+    NONE = "none"
+    MAYBE = "maybe"
+    """Offsets before it have no record (any more): compaction, or the marks of transactions."""
+    LOST = "lost"
+    """What is left of its tasks is older than what is left of its config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One change: where it stands, what it did, the settings before and after where it is about settings.
+
+    `sentence` says it in words. For tasks `old` and `new` are None: their configs are in `task_changes`, by number.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    kind: Kind
+    sentence: str
+    old: StringMap | None = field(default=None, repr=False)
+    new: StringMap | None = field(default=None, repr=False)
+    task_changes: Mapping[int, tuple[StringMap | None, StringMap | None]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All versions of a connector that are left, oldest first."""
+
+    connector: str
+    versions: tuple[Version, ...]
+    earlier: Earlier = Earlier.NONE
+
+
+def config_versions(records: Iterable[LogRecord], connector: str) -> list[Version]:
+    """The versions of a connector, oldest first; `records` is the whole config topic in its order."""
+    return list(config_history(records, connector).versions)
+
+
+def config_history(records: Iterable[LogRecord], connector: str) -> History:
+    """As `config_versions`, with a word on what is gone. Never raises, whatever the records are. Memory: the versions.
+
+    Records that mean nothing (tombstones of tasks, tasks that no commit follows) are no versions.
+    """
+    teller = _Teller(connector)
+    for record in records:
+        teller.apply(record)
+    return History(connector, tuple(teller.versions), teller.earlier)
+
+
+class _Teller:
+    """Folds records into versions of one connector."""
+
+    def __init__(self, connector: str) -> None:
+        self.versions: list[Version] = []
+        self.earlier = Earlier.NONE
+        self._connector = connector
+        self._next_offset = 0
+        self._has_gap = False
+        self._has_remains = False  # tasks of it were read before any config
+        self._config: StringMap | None = None
+        self._is_known = False  # a record of its config was read, be it a deletion
+        self._count: int | None = None
+        self._tasks: dict[int, StringMap] = {}
+        self._waiting: dict[int, StringMap] = {}
+
+    def apply(self, record: LogRecord) -> None:
+        self._has_gap = self._has_gap or record.offset != self._next_offset
+        self._next_offset = record.offset + 1
+        match decode(record):
+            case ConnectorConfigured(name, config) if name == self._connector:
+                self._on_config(record, config)
+            case TaskConfigured(task, settings) if task.connector == self._connector:
+                self._has_remains = True
+                self._waiting[task.task] = settings
+            case TasksCommitted(name, count) if name == self._connector:
+                self._on_commit(record, count)
+            case TargetStateSet(name, state) if name == self._connector:
+                kind, sentence = _STATES[state]
+                self._add(record, kind, sentence)
+            case RestartRequested(name, only_failed, include_tasks) if name == self._connector:
+                whom = "the connector and its tasks" if include_tasks else "the connector"
+                self._add(
+                    record, Kind.RESTART, f"restart of {whom}{', as far as FAILED,' if only_failed else ''} asked for"
+                )
+            case TaskCountRecorded(name, count) if name == self._connector:
+                self._add(record, Kind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
+            case Malformed(key, _, why) if _is_of(key, self._connector):
+                self._add(record, Kind.MALFORMED, f"the record {key} cannot be understood: {why}")
+            case Tombstone():
+                pass
+
+    def _on_config(self, record: LogRecord, config: StringMap | None) -> None:
+        before, is_first = self._config, not self._is_known
+        if is_first:
+            self.earlier = self._what_was_before()
+        self._config, self._is_known = config, True
+        if config is None:
+            self._count, self._tasks, self._waiting = None, {}, {}
+            self._add(record, Kind.DELETED, "deleted", old=before)
+        elif before is None and is_first and self.earlier is not Earlier.NONE:
+            self._add(record, Kind.CREATED, "created, or what compaction has left of its changes", new=config)
+        elif before is None:
+            self._add(record, Kind.CREATED, "created", new=config)
+        elif dict(before) == dict(config):
+            self._add(record, Kind.REWRITTEN, "written again, with the same settings", old=before, new=config)
+        else:
+            changed = len(setting_changes(before, config))
+            self._add(
+                record,
+                Kind.RECONFIGURED,
+                f"{counted(changed, 'setting')} changed",
+                old=before,
+                new=config,
+            )
+
+    def _what_was_before(self) -> Earlier:
+        if self._has_remains:
+            return Earlier.LOST
+        return Earlier.MAYBE if self._has_gap else Earlier.NONE
+
+    def _on_commit(self, record: LogRecord, count: int) -> None:
+        self._has_remains = self._has_remains or not self._is_known
+        waiting, self._waiting = self._waiting, {}
+        before, self._count = self._count, count
+        old = self._tasks
+        if not count:  # a stop takes all of them: one line says it
+            self._tasks = {}
+            self._add(record, Kind.TASKS, f"tasks {'?' if before is None else before} -> 0")
+            return
+        is_whole = all(number in waiting for number in range(count))
+        self._tasks = {number: waiting[number] for number in range(count)} if is_whole else {}
+        changes = {
+            number: (old.get(number), waiting.get(number))
+            for number in range(count)
+            if is_whole and dict(old.get(number) or {}) != dict(waiting[number])
+        }
+        sentence = f"tasks {0 if before is None else before} -> {count}" if before != count else f"{_tasks(count)} anew"
+        if not is_whole:
+            sentence += ", of which configs are missing: inconsistent"
+        self._add(record, Kind.TASKS, sentence, task_changes=changes)
+
+    def _add(
+        self,
+        record: LogRecord,
+        kind: Kind,
+        sentence: str,
+        *,
+        old: StringMap | None = None,
+        new: StringMap | None = None,
+        task_changes: Mapping[int, tuple[StringMap | None, StringMap | None]] | None = None,
+    ) -> None:
+        place = (record.partition, record.offset, record.timestamp_ms)
+        self.versions.append(Version(*place, kind, sentence, old, new, task_changes or {}))
+
+
+_STATES = {
+    TargetState.STARTED: (Kind.RESUMED, "to run"),
+    TargetState.PAUSED: (Kind.PAUSED, "paused"),
+    TargetState.STOPPED: (Kind.STOPPED, "stopped"),
+    None: (Kind.STATE_REMOVED, "target state removed"),
+}
+
+
+def _is_of(key: str, connector: str) -> bool:
+    kind = read_key(key)
+    if kind is None or not kind[1]:
+        return False
+    return kind[1] == connector or (kind[0] != CONNECTOR and kind[1].rpartition("-")[0] == connector)
+
+
+def _tasks(count: int) -> str:
+    return counted(count, "task")
+
+
+def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[str, str | None, str | None]]:
+    """Key, value before and after, of each setting that differs; sorted by key."""
+    before, after = old or {}, new or {}
+    return [
+        (key, before.get(key), after.get(key))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key) or (key in before) != (key in after)
+    ]
+
+
+def history_to_json(history: History, masks: Masks | None = None) -> dict[str, Any]:
+    """Shape: connector, earlier, versions: [{partition, offset, timestamp, kind, sentence, who, settings, tasks}].
+
+    `settings` has {key, old, new} of each setting that differs, `tasks` the same by task number; `who` is always null.
+    """
+    masks = masks or Masks()
+    for version in history.versions:
+        masks.learn({history.connector: version.new or {}})
+    return {
+        "connector": history.connector,
+        "earlier": str(history.earlier),
+        "versions": [_version_to_json(version, history.connector, masks) for version in history.versions],
+    }
+
+
+def _version_to_json(version: Version, connector: str, masks: Masks) -> dict[str, Any]:
+    def settings(old: StringMap | None, new: StringMap | None) -> list[dict[str, str | None]]:
+        shown_old, shown_new = (masks.settings(connector, config or {}) for config in (old, new))
+        return [
+            {"key": key, "old": shown_old.get(key), "new": shown_new.get(key)}
+            for key, _, _ in setting_changes(old, new)
+        ]
+
+    return {
+        "partition": version.partition,
+        "offset": version.offset,
+        "timestamp": moment(version.timestamp_ms),
+        "kind": str(version.kind),
+        "sentence": version.sentence,
+        "who": None,
+        "settings": settings(version.old, version.new),
+        "tasks": {str(number): settings(old, new) for number, (old, new) in version.task_changes.items()},
+    }

@@ -1,0 +1,135 @@
+"""Alter and reset the offsets of one connector directly: what has to be done, and doing it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.client import DirectClient
+from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
+from kconnect.direct.edit.plan import EditPlan
+from kconnect.direct.offsets.plans import (
+    GroupNow,
+    fencing_plan,
+    read_offsets_now,
+    reset_plans,
+    resolved_config,
+    sink_plans,
+    source_plans,
+)
+from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError
+from kconnect.herder.connector_runner import call_once
+from kconnect.herder.offsets_admin import parse_sink_offsets
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
+
+__all__ = ["OffsetChange", "plan_offsets"]
+
+log = logging.getLogger(__name__)
+
+# As a REST request of Java's may take
+_HOOK_TIMEOUT_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """All that is to be done for one connector, in order.
+
+    `hook` asks the connector's plugin, which may refuse, or change positions that it keeps elsewhere; None when it is
+    not installed here. `zombies`: producers of how many tasks are fenced before anything is written.
+    """
+
+    connector: str
+    plans: tuple[EditPlan, ...]
+    zombies: int = 0
+    hook: Callable[[], None] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.plans
+
+    def check(self, client: DirectClient, *, force: bool) -> Checked:
+        """Errors: as `check_plan`."""
+        return Checked.all_of(check_plan(client.access, client.reader, plan, force=force) for plan in self.plans)
+
+    def apply(self, client: DirectClient, *, force: bool) -> list[Applied]:
+        """Errors: as `apply_plan`, and BadRequestError, ConnectError of the plugin: then nothing is written."""
+        done = []
+        for number, plan in enumerate(self.plans):
+            before = (lambda: self._prepare(client.access)) if number == 0 else None
+            done.append(apply_plan(client.access, client.reader, plan, force=force, before=before))
+        client.forget()
+        return done
+
+    def _prepare(self, access: ClusterAccess) -> None:
+        """Ask the plugin, and take the transactional ids of the tasks away from producers that may still run.
+
+        Source: KIP-618.
+        """
+        from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+
+        if self.hook is not None:
+            self.hook()
+        for task in range(self.zombies):
+            config, topic = access.clients(InternalTopic.OFFSET).producer, access.topic(InternalTopic.OFFSET)
+            transactional_id = f"{access.group_id}-{self.connector}-{task}"
+            log.info("Fencing producer %s", transactional_id)
+            writer = KafkaExclusiveWriter(topic, config, transactional_id, timeout_setting="--timeout")
+            try:
+                writer.claim(access.timeout_s)
+            finally:
+                writer.stop()
+
+
+def plan_offsets(
+    client: DirectClient, name: str, wanted: Sequence[ConnectorOffset] | None, *, force: bool = False
+) -> OffsetChange:
+    """Set these offsets (None: reset that partition), or with `wanted` None forget all of them.
+
+    Errors: NotFoundError, BadRequestError, ConflictError as the plans; ConnectError of the reading.
+    """
+    info = client.connector(name)
+    is_sink = info.type is ConnectorType.SINK
+    partitions = [at for at in parse_sink_offsets(wanted) if at.partition >= 0] if wanted and is_sink else []
+    now = read_offsets_now(client.access, client.reader, info, partitions=partitions)
+    if wanted is None:
+        plans = reset_plans(client.access, now, name)
+    elif isinstance(now, GroupNow):
+        plans = sink_plans(now, name, wanted, force=force)
+    else:
+        plans = source_plans(client.access, now, wanted, force=force)
+    if wanted is None:
+        wanted = [ConnectorOffset(item.partition, None) for item in now.listed()]
+    hook = _hook(client, info, wanted)
+    fencing = None
+    if plans and client.access.is_exactly_once and not isinstance(now, GroupNow):
+        fencing = fencing_plan(name, client.configs.snapshot, client.configs.latest.get)
+    if fencing is None:
+        return OffsetChange(name, tuple(plans), hook=hook)
+    return OffsetChange(name, (fencing[0], *plans), fencing[1], hook)
+
+
+def _hook(client: DirectClient, info: ConnectorInfo, wanted: Sequence[ConnectorOffset]) -> Callable[[], None] | None:
+    """`alter_offsets` of the plugin, as `OffsetsAdmin` calls it."""
+    plugin: Any = client.connector_class(info.config.get("connector.class") or "")
+    if plugin is None:
+        return None
+
+    def ask() -> None:
+        config = dict(resolved_config(client.access, info, is_whole=True))
+        pairs: Any = [(dict(item.partition), None if item.offset is None else dict(item.offset)) for item in wanted]
+        if info.type is ConnectorType.SINK:
+            pairs = parse_sink_offsets(wanted)
+        what = f"alter_offsets of connector {info.name}"
+        try:
+            call_once(info.name, what, lambda: plugin().alter_offsets(config, pairs), _HOOK_TIMEOUT_S)
+        except (DataError, ConfigError) as err:
+            raise BadRequestError(f"Connector {info.name} refuses these offsets: {err}", hint=err.hint) from err
+        except ConnectError:
+            raise
+        except Exception as err:  # a plugin call
+            raise ConnectError(f"Failed to modify offsets for {info.type} connector {info.name}: {err!r}") from err
+
+    return ask

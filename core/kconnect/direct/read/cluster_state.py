@@ -1,0 +1,99 @@
+"""What the broker tells of a cluster as a whole: its group, who leads it, how far its workers have read the configs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker, live_group
+from kconnect.errors import ConflictError, NotFoundError
+from kconnect.model import TopicPartition
+
+__all__ = ["ClusterState", "cluster_state", "member_json", "shown_url"]
+
+# The group protocol's own names of Connect's sub-protocols, as connect.protocol spells them
+_PROTOCOLS = {"default": "eager"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """One look at a cluster; nothing of it comes from a worker's REST server."""
+
+    group: LiveGroup
+    config_end: int | None = None
+    """The offset that the config topic's next record will have; None when the topic is not named, or not there."""
+
+    @property
+    def protocol(self) -> str:
+        """As connect.protocol spells it; empty while there is none."""
+        return _PROTOCOLS.get(self.group.protocol, self.group.protocol)
+
+    @property
+    def leader(self) -> LiveWorker | None:
+        """None while a rebalance runs, as who leads is decided in it, and without workers."""
+        if not self.group.is_settled:
+            return None
+        return next((worker for worker in self.group.workers if worker.is_leader), None)
+
+    def found_leader(self) -> LiveWorker:
+        """The leader. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
+        if not self.group.is_live:
+            raise NotFoundError(
+                f"No worker of group {self.group.name} runs (the broker says {self.group.state})",
+                hint="--group-id, or group.id of --worker, must be that of the workers.",
+            )
+        if not self.group.is_settled:
+            raise ConflictError(f"Group {self.group.name} is rebalancing: who leads it is not decided yet")
+        if self.leader is None:
+            raise ConflictError(f"Group {self.group.name} has workers, and none of them was told that it leads")
+        return self.leader
+
+    def to_json(self) -> dict[str, Any]:
+        leader, workers = self.leader, self.group.workers
+        return {
+            "group": self.group.name,
+            "state": self.group.state,
+            "protocol": self.protocol,
+            "leader": None if leader is None else shown_url(leader),
+            "config_offset": None if leader is None else leader.placed_offset,
+            "config_end": self.config_end,
+            "delay_ms": max((worker.delay_ms for worker in workers), default=0),
+            "connectors": sum(len(worker.work.connectors) for worker in workers),
+            "tasks": sum(len(worker.work.tasks) for worker in workers),
+            "members": [member_json(worker) for worker in workers],
+        }
+
+
+def member_json(worker: LiveWorker) -> dict[str, Any]:
+    """One member, with all that it runs."""
+    return {
+        "url": shown_url(worker),
+        "host": worker.host.removeprefix("/"),
+        "client_id": worker.client_id,
+        "member_id": worker.member_id,
+        "leader": worker.is_leader,
+        "config_offset": worker.config_offset,
+        "connectors": sorted(worker.work.connectors),
+        "tasks": [str(task) for task in sorted(worker.work.tasks)],
+    }
+
+
+def shown_url(worker: LiveWorker) -> str:
+    """Its URL as people write it: workers tell the group one with a slash at its end."""
+    return worker.url.rstrip("/")
+
+
+def cluster_state(access: ClusterAccess) -> ClusterState:
+    """Ask the broker. Errors: as `live_group`."""
+    group = live_group(access)
+    if not access.worker.get(InternalTopic.CONFIG.setting):
+        return ClusterState(group)
+    from kconnect.direct.read.reader import ClusterReader
+
+    with ClusterReader(access) as reader:
+        topic = access.topic(InternalTopic.CONFIG)
+        if topic not in reader.admin.describe_topics([topic], access.timeout_s):
+            return ClusterState(group)
+        only = TopicPartition(topic, 0)
+        return ClusterState(group, reader.admin.end_offsets([only], access.timeout_s)[only])

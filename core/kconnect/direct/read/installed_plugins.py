@@ -1,0 +1,57 @@
+"""InstalledConnectors: what the classes of a cluster's connectors say of themselves, where they are installed here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from functools import cached_property
+
+from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.direct.access import ClusterAccess
+from kconnect.direct.read.secret_masks import Masks
+from kconnect.errors import ConfigError
+from kconnect.model import ConnectorType
+from kconnect.plugins import PluginRegistry
+
+__all__ = ["InstalledConnectors", "masks_of"]
+
+log = logging.getLogger(__name__)
+
+
+class InstalledConnectors:
+    """Connector classes of this environment and of the worker's `plugin.path`. Nothing is loaded before it is asked.
+
+    What is not here, as all connectors of a Java cluster that we do not ship, is no error. Threads: one.
+    """
+
+    def __init__(self, plugin_path: str | None = None) -> None:
+        self._plugin_path = plugin_path
+
+    def connector_class(self, name: str) -> type[Connector] | None:
+        """The class that a `connector.class` names; None when it is not here."""
+        try:
+            return self._registry.connector_class(name)
+        except ConfigError as err:
+            log.debug("Connector class %s is not known here: %s", name, err)
+            return None
+
+    def connector_type(self, name: str) -> ConnectorType | None:
+        """Source or sink; None when the class is not here."""
+        found = self.connector_class(name)
+        for base, kind in ((SinkConnector, ConnectorType.SINK), (SourceConnector, ConnectorType.SOURCE)):
+            if found is not None and issubclass(found, base):
+                return kind
+        return None
+
+    def password_keys(self, config: Mapping[str, str]) -> Collection[str]:
+        """Settings of a config that are of type PASSWORD, as far as the plugins it names are here."""
+        return self._registry.password_keys(config)
+
+    @cached_property
+    def _registry(self) -> PluginRegistry:
+        return PluginRegistry.load(self._plugin_path, tells_skipped=False)
+
+
+def masks_of(access: ClusterAccess, *, reveal: bool = False) -> Masks:
+    """Masks that know the connector classes which are installed here."""
+    return Masks(InstalledConnectors(access.worker.get("plugin.path")).password_keys, reveal=reveal)
