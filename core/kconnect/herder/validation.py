@@ -6,7 +6,7 @@ No thread, no socket: a plugin registry and settings in, a report out. The conne
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.exactly_once_settings import is_distributed, is_exactly_once
+from kconnect.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_keys import OWN_OF_CONNECTORS
@@ -55,12 +56,19 @@ class InvalidConnectorError(BadRequestError):
         self.problems = problems
 
 
+def _installed_has_kerberos() -> bool:
+    from kconnect.kafka.clients import has_kerberos  # here: it loads when a connector wants Kerberos
+
+    return has_kerberos()
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorValidator:
     """Validates connector configs against the plugins and settings of one worker.
 
     Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
-    Differs: an override of a client setting that is no number is an error of that setting, where Java answers 500.
+    Differs: an override of a client setting that is no number is an error of that setting, where Java answers 500; so
+    is GSSAPI where the installed librdkafka does not have it.
     """
 
     plugins: PluginFinder
@@ -68,6 +76,8 @@ class ConnectorValidator:
     variables: Variables = field(default_factory=Variables)
     told: set[tuple[str, str]] = field(default_factory=set, repr=False)
     """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
+    has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
+    """Whether clients can log in by GSSAPI; asked only where a connector wants it."""
 
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead; references checked by their values.
@@ -296,6 +306,8 @@ class ConnectorValidator:
             name = key.removeprefix(prefix)
             value = ConfigValue(name, mask({key: text})[key])
             refused = override_error(policy, name, allowlist) or _untranslatable(prefix, name, text)
+            if name == "sasl.mechanism" and refused is None and wants_kerberos(self.worker, props, client):
+                refused = None if self.has_kerberos() else _kerberos_refused()
             try:
                 if name in table and value.value == text:
                     value.value = parse_type(name, text, table[name].type)
@@ -319,6 +331,11 @@ def _untranslatable(prefix: str, key: str, text: str) -> str | None:
     except ConnectError as err:
         return str(err)
     return None
+
+
+def _kerberos_refused() -> str:
+    why = missing_mechanism(GSSAPI)
+    return f"{why[0].upper()}{why[1:]}. {OTHER_MECHANISMS}"
 
 
 def _prefixed(prefix: str, keys: Mapping[str, ConfigKey], values: list[ConfigValue]) -> ConfigInfos:

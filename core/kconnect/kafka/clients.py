@@ -7,16 +7,26 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from kconnect.config.kerberos import OTHER_MECHANISMS, missing_mechanism
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.auth_errors import is_refusal, refusal_error
 from kconnect.wording import counted
 
-__all__ = ["ClientLog", "admin_client", "connect_error", "consumer_client", "kafka_errors", "producer_client"]
+__all__ = [
+    "ClientLog",
+    "admin_client",
+    "connect_error",
+    "consumer_client",
+    "has_kerberos",
+    "kafka_errors",
+    "producer_client",
+]
 
 # Measured on 2 cores, broker beside, 98 B values, one task: 1.45 M records/s at 0.67 us CPU with these; with
 # batch.size 16384 (Java's default) 0.63 M/s at 0.92 us; more than 1 MB gives nothing and brokers refuse it.
@@ -72,6 +82,16 @@ def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:
     """An admin client. Errors: ConnectError when librdkafka refuses a setting."""
     with kafka_errors("The admin client cannot be built"):
         return AdminClient({**config, **log.settings(config)})
+
+
+@cache
+def has_kerberos() -> bool:
+    """Whether the installed librdkafka has GSSAPI; it says so of a feature that it is asked to have."""
+    try:
+        Producer({"builtin.features": "sasl_gssapi", "log_level": 0})
+    except KafkaException:
+        return False
+    return True
 
 
 class ClientLog:
@@ -149,12 +169,7 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
     text = f"{doing}: {error.str()}"
     if "No provider for SASL mechanism" in text:
         mechanism = text.split("SASL mechanism ", 1)[1].split(":", 1)[0]
-        kerberos = "Kerberos, " if mechanism == "GSSAPI" else ""
-        return ConnectError(
-            f"{doing}: the installed librdkafka was built without {kerberos}sasl.mechanism={mechanism}",
-            hint="Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or install a confluent-kafka built with "
-            "libsasl2 (pip install --no-binary confluent-kafka confluent-kafka).",
-        )
+        return ConnectError(f"{doing}: {missing_mechanism(mechanism)}", hint=OTHER_MECHANISMS)
     if error.code() in _TIMED_OUT:
         return TimedOutError(text)
     if error.code() in _UNREACHABLE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,51 @@ def test_an_override_that_is_no_number_is_an_error_of_that_setting(validator: Co
     infos = validator.validate(config)
 
     assert infos.errors == ["Invalid value x for configuration max.poll.records: Not a number of type INT"]
+
+
+SASL = "SASL_PLAINTEXT"
+KERBEROS = [
+    # connector, its client, what the connector says of the protocol, what the worker says
+    ("FileStreamSource", "producer", {"producer.override.security.protocol": "SASL_SSL"}, {}),
+    ("FileStreamSource", "producer", {}, {"producer.security.protocol": SASL}),
+    ("FileStreamSource", "admin", {"topic.creation.default.partitions": "1"}, {"security.protocol": SASL}),
+    ("FileStreamSink", "consumer", {}, {"consumer.security.protocol": SASL}),
+]
+
+
+def kerberos_errors(
+    kind: str, client: str, given: dict[str, str], settings: dict[str, str], *, has_kerberos: bool | None = None
+) -> dict[str, list[str]]:
+    config = {
+        "connector.class": kind,
+        "name": "v",
+        "topics" if kind.endswith("Sink") else "topic": "t",
+        "file": "/tmp/f",
+        f"{client}.override.sasl.mechanism": "GSSAPI",
+        **given,
+    }
+    validator = ConnectorValidator(PluginRegistry.load(), {**WORKER, **settings})
+    if has_kerberos is not None:
+        validator = replace(validator, has_kerberos=lambda: has_kerberos)
+    values = [info.value for info in validator.validate(config).configs if info.value]
+    return {value.name: value.error_messages for value in values if value.error_messages}
+
+
+@pytest.mark.parametrize(("kind", "client", "given", "settings"), KERBEROS)
+def test_a_login_that_the_installed_library_does_not_have_is_an_error_of_that_setting(
+    kind: str, client: str, given: dict[str, str], settings: dict[str, str]
+) -> None:
+    found = kerberos_errors(kind, client, given, settings)
+
+    assert found.keys() == {f"{client}.override.sasl.mechanism"}
+    (message,) = found[f"{client}.override.sasl.mechanism"]
+    assert message.startswith("The installed librdkafka was built without Kerberos, sasl.mechanism=GSSAPI. Use PLAIN,")
+    assert kerberos_errors(kind, client, given, settings, has_kerberos=True) == {}, "with libsasl2 it works"
+
+
+@pytest.mark.parametrize("settings", [{}, {"security.protocol": SASL}, {"producer.security.protocol": "SSL"}])
+def test_a_login_that_never_happens_is_not_refused(settings: dict[str, str]) -> None:
+    assert kerberos_errors("FileStreamSource", "producer", {}, settings, has_kerberos=False) == {}
 
 
 def test_overrides_are_described_as_settings_of_javas_clients(validator: ConnectorValidator) -> None:
