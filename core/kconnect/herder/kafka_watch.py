@@ -13,6 +13,7 @@ from typing import Protocol
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError
 from kconnect.herder.kafka_contact import KafkaContact
+from kconnect.herder.watch_thread import WatchThread
 from kconnect.outage import length_text
 from kconnect.redaction import redact
 
@@ -59,23 +60,19 @@ class KafkaWatch:
         self._heard_at_s = heard_at_s
         self._what_happens = what_happens
         self._clock = clock or SystemClock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = WatchThread("kafka-watch", self._run)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="kafka-watch", daemon=True)
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
         """Idempotent."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        self._thread.stop(timeout_s)
 
-    def _run(self) -> None:
+    def _run(self, stop: threading.Event) -> None:
         probe: Probe | None = None
         try:
-            while not self._clock.wait(self._stop, self.pause_s()):
+            while not self._clock.wait(stop, self.pause_s()):
                 if self.has_heard():
                     continue
                 try:

@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from kconnect.herder.watch_thread import WatchThread
+
 __all__ = ["CutOffWatch"]
 
 log = logging.getLogger(__name__)
@@ -26,21 +28,17 @@ class CutOffWatch:
     def __init__(self, runs_until: Callable[[], float | None], cut_off: Callable[[], None]) -> None:
         self._runs_until = runs_until
         self._cut_off = cut_off
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = WatchThread("herder-watch", self._run)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="herder-watch", daemon=True)
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        self._thread.stop(timeout_s)
 
-    def _run(self) -> None:
+    def _run(self, stop: threading.Event) -> None:
         told_for: float | None = None
-        while not self._stop.wait(_LOOK_EVERY_S):
+        while not stop.wait(_LOOK_EVERY_S):
             until = self._runs_until()
             if until is None or until == told_for or time.monotonic() < until + _GRACE_S:
                 continue
