@@ -13,8 +13,8 @@ import pytest
 from kconnect.api import ConfigDef, ConnectRecord, Transformation
 from kconnect.devbroker import DevBroker
 from kconnect.errors import RetriableError
-from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TaskSpec, TopicPartition
+from kit.group_offsets import sink_offsets
 from kit.pace import now
 from kit.pipeline_host import FILE_SINK, FILE_SOURCE, SINK, Behaviour, PipelineHost
 from kit.topics import consume_values, create_topic, delete_topic, produce_lines, topic_for
@@ -49,11 +49,6 @@ class Poison(Transformation):
 
 
 POISON = {"transforms": "p", "transforms.p.type": f"{__name__}:Poison", "errors.retry.delay.max.ms": "50"}
-
-
-def committed(broker: DevBroker, name: str) -> dict[TopicPartition, int]:
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        return admin.group_offsets(f"connect-{name}", 10)
 
 
 def await_failed(host: PipelineHost, spec: TaskSpec, within_s: float = 30) -> str:
@@ -109,7 +104,7 @@ def test_a_full_disk_fails_the_sink_and_its_records_come_again(
         line = await_failed(host, spec)
         assert "Cannot write to /dev/full: No space left on device" in line
         assert f"{topic}-0 0 to 1" in line, "where the records are"
-        assert committed(broker, name) == {}
+        assert sink_offsets(broker.bootstrap, name) == {}
         again = host.start_sink(name, FILE_SINK, topics=topic, file=str(out))
         host.await_count(again, "records_put", 2)
     assert out.read_text() == "a\nb\n"
@@ -149,7 +144,7 @@ def test_a_poison_record_is_tried_again_until_the_time_is_up_and_goes_to_the_que
     with PipelineHost(broker.bootstrap) as host:
         spec = host.start_sink(name, SINK, topics=topic, **POISON, **more)
         host.await_count(spec, "records_put", 2)
-        eventually(lambda: committed(broker, name) == {TopicPartition(topic, 0): 3}, 20, "committed")
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 3}, 20, "committed")
     assert time.monotonic() - began >= 0.4
     assert Poison.attempts > 3
     assert consume_values(broker.bootstrap, dlq, 1) == [b"poison"]
@@ -182,7 +177,7 @@ def test_a_stop_in_the_midst_of_endless_retries_is_quick_and_leaves_the_record_f
         assert host.stop(spec) == set()
         assert now() - began < 3
         assert host.states(spec)[-1] == RunState.STOPPED, host.trace(spec)
-        assert committed(broker, name) == {}
+        assert sink_offsets(broker.bootstrap, name) == {}
 
 
 def test_retries_of_a_batch_whose_flush_failed_go_on_reading(

@@ -17,6 +17,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TaskSpec, TopicPartition
 from kit.golden import load
+from kit.group_offsets import sink_offsets
 from kit.pipeline_host import SINK, Behaviour, PipelineHost
 from kit.topics import consume, create_topic, end_offset, produce_lines, topic_for
 from kit.waiting import eventually
@@ -78,11 +79,6 @@ def without_trace(headers: list[tuple[str, bytes | None]]) -> list[tuple[str, by
     ]
 
 
-def committed(broker: DevBroker, name: str) -> dict[TopicPartition, int]:
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        return admin.group_offsets(f"connect-{name}", 10)
-
-
 def await_failed(host: PipelineHost, spec: TaskSpec) -> str:
     """The first line of the trace."""
     eventually(lambda: host.states(spec)[-1:] == [RunState.FAILED], 30, "FAILED", pause_s=0.01)
@@ -106,9 +102,9 @@ def test_a_sink_handles_bad_records_as_java_does(
             await_failed(host, spec)
         else:
             host.await_count(spec, "records_read", 8)
-            eventually(lambda: committed(broker, connector) == ends, 20, "committed")
+            eventually(lambda: sink_offsets(broker.bootstrap, connector) == ends, 20, "committed")
             assert host.states(spec) == [RunState.RUNNING]
-        assert committed(broker, connector) == ends
+        assert sink_offsets(broker.bootstrap, connector) == ends
     assert out.read_bytes().decode() == OWN_FILES.get(name, case["sink_file"])
 
     def named(text: str) -> str:
@@ -198,7 +194,9 @@ def test_a_task_reports_records_it_can_not_write_and_goes_on(
         host.await_count(spec, "records_put", 4)
         produce_lines(broker.bootstrap, topic, ['{"a": 3}'])
         host.await_count(spec, "records_put", 5)
-        eventually(lambda: committed(broker, name) == {TopicPartition(topic, 0): 5}, 20, "committed past them")
+        eventually(
+            lambda: sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 5}, 20, "committed past them"
+        )
     found = letters(broker.bootstrap, dlq, 2)
     assert [(message.key(), message.value()) for message in found] == [(b"k", b'{"bad" : 1}'), (b"k", b'{"bad":2}')]
     context = context_of(found[0])
@@ -248,7 +246,7 @@ def test_without_tolerance_a_report_fails_the_task_even_if_the_plugin_swallows_i
     assert f"Record of topic '{topic}', partition 0, offset 0 failed in TASK_PUT" in line
     assert "no room for it" in line
     assert [message.value() for message in letters(broker.bootstrap, dlq, 1)] == [b"a"]
-    assert committed(broker, name) == {}
+    assert sink_offsets(broker.bootstrap, name) == {}
 
 
 def test_there_is_no_reporter_unless_errors_are_logged_or_queued(
@@ -274,7 +272,7 @@ def test_offsets_stay_before_a_letter_that_the_topic_refuses_and_the_task_fails(
         line = await_failed(host, spec)
     assert f"The dead letter of {topic}-0@1 could not be written" in line
     assert end_offset(broker.bootstrap, dlq) == 0
-    assert committed(broker, name) == {}
+    assert sink_offsets(broker.bootstrap, name) == {}
 
 
 def test_many_letters_are_written_before_their_offsets_are_committed(
@@ -290,4 +288,4 @@ def test_many_letters_are_written_before_their_offsets_are_committed(
     assert [context_of(message)["offset"] for message in letters(broker.bootstrap, dlq, 1_000)] == [
         str(number) for number in range(1, 2_000, 2)
     ]
-    assert committed(broker, name) == {TopicPartition(topic, 0): 2_000}
+    assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 2_000}

@@ -19,6 +19,7 @@ from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.model import TargetState, TopicPartition
 from kconnect.storage.config_clients import leader_transactional_id
 from kconnect.storage.config_topic import encode_connector, encode_target_state
+from kit.group_offsets import group_offsets
 from kit.topics import create_topic
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -236,12 +237,12 @@ def test_offsets_of_a_group_are_set_removed_and_the_group_deleted(cluster, reade
     create_topic(broker.bootstrap, topic, partitions=2)
     one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
     apply_plan(cluster.access, reader, EditPlan("Set", (), groups=(GroupEdit(group, {one: 0, two: 0}),)))
-    assert reader.admin.group_offsets(group, 20) == {one: 0, two: 0}
+    assert group_offsets(broker.bootstrap, group) == {one: 0, two: 0}
     applied = apply_plan(cluster.access, reader, EditPlan("Set", (), groups=(GroupEdit(group, {one: None}),)))
     assert applied.groups == (group,)
-    assert reader.admin.group_offsets(group, 20) == {two: 0}
+    assert group_offsets(broker.bootstrap, group) == {two: 0}
     apply_plan(cluster.access, reader, EditPlan("Reset", (), groups=(GroupEdit(group, {}, is_deleted=True),)))
-    assert reader.admin.group_offsets(group, 20) == {}
+    assert group_offsets(broker.bootstrap, group) == {}
 
 
 def test_a_refused_batch_names_the_topic_and_leaves_nothing(cluster, reader):

@@ -12,6 +12,7 @@ from kconnect.herder.group_offset_delete import delete_group_offsets
 from kconnect.herder.kafka_groups import kafka_group_offsets
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import TopicPartition
+from kit.group_offsets import group_offsets
 from kit.ports import free_port
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -37,7 +38,6 @@ def test_the_other_offsets_are_there_all_the_time(broker, topic, places):
     gone, stay = places[:2], places[2:]
     over, seen = threading.Event(), []
     with (
-        KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "watcher") as watcher,
         kafka_group_offsets({"bootstrap.servers": broker.bootstrap}, _WITHIN_S, timeout_setting="t")(
             {"name": "s"}
         ) as groups,
@@ -46,7 +46,7 @@ def test_the_other_offsets_are_there_all_the_time(broker, topic, places):
 
         def watch():
             while not over.is_set():
-                seen.append(watcher.group_offsets(topic, _WITHIN_S))
+                seen.append(group_offsets(broker.bootstrap, topic))
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_fine(broker, topic, places):
             settings, topic, [places[1], TopicPartition("no-such-topic", 0)], _WITHIN_S, timeout_setting="t"
         )
         delete_group_offsets(settings, topic, [], _WITHIN_S, timeout_setting="t")
-        assert admin.group_offsets(topic, _WITHIN_S) == {places[0]: 5}
+        assert group_offsets(broker.bootstrap, topic) == {places[0]: 5}
 
 
 def test_a_group_with_members_is_left_alone(broker, topic, places):

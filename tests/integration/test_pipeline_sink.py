@@ -13,6 +13,7 @@ from kconnect.errors import ConflictError, RetriableError
 from kconnect.herder.group_offset_delete import delete_group_offsets
 from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TargetState, TopicPartition
+from kit.group_offsets import sink_offsets
 from kit.pipeline_host import FILE_SINK, SINK, Behaviour, PipelineHost
 from kit.topics import create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -33,11 +34,6 @@ def taken() -> list[Any]:
     return found
 
 
-def group_offsets(broker: DevBroker, name: str) -> dict[TopicPartition, int]:
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        return admin.group_offsets(f"connect-{name}", 10)
-
-
 def unique(request: pytest.FixtureRequest) -> str:
     return topic_for(request)  # consumer groups outlive a test as topics do
 
@@ -56,7 +52,7 @@ def test_every_record_of_a_topic_is_a_line_of_the_file(
         assert host.stop(spec) == set()
         assert host.states(spec) == [RunState.RUNNING, RunState.STOPPED]
     assert out.read_bytes() == b"\n".join([*lines, b"last", b""])
-    assert group_offsets(broker, name) == {TopicPartition(topic, 0): len(lines) + 1}
+    assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): len(lines) + 1}
 
 
 def test_a_restarted_sink_goes_on_where_it_committed(
@@ -82,7 +78,7 @@ def test_offsets_are_committed_on_the_timer_while_the_task_runs(
         spec = host.start_sink(name, SINK, topics=topic)
         produce_lines(broker.bootstrap, topic, ["a", "b"])
         host.await_count(spec, "records_put", 2)
-        eventually(lambda: group_offsets(broker, name) == {TopicPartition(topic, 0): 2}, 10, "committed")
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 2}, 10, "committed")
         eventually(lambda: host.counters(spec).commits > 0, 10, "the commit was heard of")
 
 
@@ -96,7 +92,7 @@ def test_a_task_that_is_killed_reads_again_from_its_last_commit(
         host.await_count(spec, "records_put", 2)
         host.host.cancel([spec.id])  # what the end of a slot looks like to the cluster
         eventually(lambda: host.host.leftovers() == 0, 10, "the cancelled task has ended")
-        assert group_offsets(broker, name) == {}
+        assert sink_offsets(broker.bootstrap, name) == {}
         again = host.start_sink(name, SINK, topics=topic, consumer_override_session_timeout_ms="6000")
         host.await_count(again, "records_put", 2)
     assert taken == ["a", "b", "a", "b"]
@@ -229,7 +225,7 @@ def test_a_task_reads_on_from_the_offset_it_asks_for(
         host.await_count(spec, "records_put", 5)
         host.stop(spec)
     assert taken == ["a", "b", "c", "b", "c"]
-    assert group_offsets(broker, name) == {TopicPartition(topic, 0): 3}
+    assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, 0): 3}
 
 
 def test_partitions_the_task_pauses_itself_are_not_read_until_it_resumes_them(
@@ -268,7 +264,7 @@ def test_a_plugin_that_raises_fails_its_task_with_the_trace(
         assert f"raised ValueError: told to fail in {method}" in host.trace(spec).splitlines()[0]
         assert "Traceback (most recent call last)" in host.trace(spec)
     assert Behaviour.calls[-1] == "stop"
-    assert group_offsets(broker, name) == ({TopicPartition(topic, 0): 1} if method == "stop" else {})
+    assert sink_offsets(broker.bootstrap, name) == ({TopicPartition(topic, 0): 1} if method == "stop" else {})
 
 
 def test_a_put_that_never_returns_is_left_behind_and_commits_nothing(
@@ -285,7 +281,7 @@ def test_a_put_that_never_returns_is_left_behind_and_commits_nothing(
         Behaviour.release()
         eventually(lambda: host.host.leftovers() == 0, 10, "the leftover ends when its plugin returns")
         assert len(host.reports) == told
-    assert group_offsets(broker, name) == {}
+    assert sink_offsets(broker.bootstrap, name) == {}
 
 
 def test_a_record_that_can_not_be_converted_fails_the_task_or_is_skipped(
@@ -321,5 +317,5 @@ def test_group_offsets_are_altered_and_deleted_only_without_members(
         host.stop(again)
         settings = {"bootstrap.servers": broker.bootstrap}
         delete_group_offsets(settings, f"connect-{name}", [place], 10, timeout_setting="t")
-        assert group_offsets(broker, name) == {}
+        assert sink_offsets(broker.bootstrap, name) == {}
     assert taken == ["a", "b", "b"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kconnect.devbroker import DevBroker
-from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TopicPartition
+from kit.group_offsets import sink_offsets
 from kit.pipeline_host import SINK, Behaviour, PipelineHost
 from kit.topics import create_topic, produce_lines, topic_for
 from kit.waiting import eventually
@@ -20,11 +20,6 @@ pytestmark = pytest.mark.broker
 @pytest.fixture(autouse=True)
 def _fresh_behaviour() -> None:
     Behaviour.reset()
-
-
-def committed(broker: DevBroker, name: str) -> dict[TopicPartition, int]:
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        return admin.group_offsets(f"connect-{name}", 10)
 
 
 def await_pre_commits(count: int) -> None:
@@ -52,13 +47,13 @@ def test_offsets_that_pre_commit_gives_are_committed_and_no_others_and_a_restart
     with PipelineHost(broker.bootstrap) as host:
         spec = host.start_sink(name, SINK, topics=topic)
         host.await_count(spec, "records_put", 20)
-        eventually(lambda: committed(broker, name) == {first: 4}, 10, "what the task gave is committed")
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {first: 4}, 10, "what the task gave is committed")
         assert asked[-1] == {first: 10, second: 10}, "it is asked with all that was put"
         commits = host.counters(spec).commits
         await_pre_commits(Behaviour.calls.count("pre_commit") + 2)
         assert host.counters(spec).commits == commits, "the same offsets are not committed again"
         assert host.stop(spec) == set()
-        assert committed(broker, name) == {first: 4}, "the end commits no more than that either"
+        assert sink_offsets(broker.bootstrap, name) == {first: 4}, "the end commits no more than that either"
         seen.clear()
         again = host.start_sink(name, SINK, topics=topic)
         host.await_count(again, "records_put", 16)
@@ -77,7 +72,7 @@ def test_a_pre_commit_that_gives_nothing_commits_nothing(
         await_pre_commits(2)
         assert host.stop(spec) == set()
     assert "flush" not in Behaviour.calls, "a task with a pre_commit of its own is not flushed, as in Java"
-    assert committed(broker, name) == {}
+    assert sink_offsets(broker.bootstrap, name) == {}
 
 
 def test_offsets_of_other_partitions_and_beyond_what_was_read_are_ignored_with_a_warning(
@@ -92,9 +87,9 @@ def test_offsets_of_other_partitions_and_beyond_what_was_read_are_ignored_with_a
         spec = host.start_sink(name, SINK, topics=topic)
         host.await_count(spec, "records_put", 2)
         await_pre_commits(2)
-        assert committed(broker, name) == {}
+        assert sink_offsets(broker.bootstrap, name) == {}
         given.append({place: 1, stranger: 1})
-        eventually(lambda: committed(broker, name) == {place: 1}, 10, "the good one is committed")
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {place: 1}, 10, "the good one is committed")
         assert host.states(spec) == [RunState.RUNNING]
     assert f"Ignoring offset 99 of {place}: only 2 was read" in caplog.text
     assert f"Ignoring the offset of {stranger} that the task gave" in caplog.text
@@ -112,9 +107,9 @@ def test_a_commit_that_the_task_asks_for_does_not_wait_for_the_timer(
         spec = host.start_sink(name, SINK, topics=topic)
         host.await_count(spec, "records_put", 2)
         if asks == "from another thread":
-            assert committed(broker, name) == {}
+            assert sink_offsets(broker.bootstrap, name) == {}
             Behaviour.tasks[0].context.request_commit()
-        eventually(lambda: committed(broker, name) == {place: 2}, 10, "committed long before the timer")
+        eventually(lambda: sink_offsets(broker.bootstrap, name) == {place: 2}, 10, "committed long before the timer")
         flushes = Behaviour.calls.count("flush")
         assert host.counters(spec).offset_seq <= flushes <= 2, "each request is answered by one commit"
         host.stop(spec)

@@ -11,8 +11,8 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import RetriableError
-from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TaskSpec, TopicPartition
+from kit.group_offsets import sink_offsets
 from kit.journal_sink import JOURNAL_SINK, broken_rules, read_journal
 from kit.pipeline_host import SINK, Behaviour, PipelineHost
 from kit.topics import create_topic, produce_lines, topic_for
@@ -72,11 +72,6 @@ def held_now(journal: Path) -> dict[str, set[str]]:
     return held
 
 
-def committed(broker: DevBroker, name: str) -> dict[TopicPartition, int]:
-    with KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test") as admin:
-        return admin.group_offsets(f"connect-{name}", 10)
-
-
 @pytest.mark.parametrize("strategy", [{}, COOPERATIVE], ids=["eager", "cooperative"])
 def test_tasks_that_come_and_go_keep_javas_order_of_calls_and_read_each_record_once(
     broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest, strategy: dict[str, str]
@@ -128,7 +123,7 @@ def test_tasks_that_come_and_go_keep_javas_order_of_calls_and_read_each_record_o
     assert sorted(read) == sorted(
         (f"{topic}-{p}", offset) for p in range(PARTITIONS) for offset in range(feeder.written)
     )
-    assert committed(broker, name) == {TopicPartition(topic, p): feeder.written for p in range(PARTITIONS)}
+    assert sink_offsets(broker.bootstrap, name) == {TopicPartition(topic, p): feeder.written for p in range(PARTITIONS)}
 
 
 def test_the_calls_round_a_rebalance_are_javas(

@@ -156,24 +156,6 @@ class KafkaAdmin:
 
     # --- offsets of consumer groups (KIP-875) ---
 
-    def group_offsets(self, group: str, timeout_s: float) -> dict[TopicPartition, int]:
-        """Committed offsets of a group, empty for a group that is not there."""
-        request = [ConsumerGroupTopicPartitions(group)]
-        doing = f"The offsets of consumer group {group!r} cannot be read"
-
-        def ask(turn_s: float) -> Future[Any]:
-            return self._client.list_consumer_group_offsets(request, request_timeout=turn_s)[group]
-
-        try:
-            answer = self._of_coordinator(ask, doing, timeout_s)
-        except NotFoundError:
-            return {}
-        return {
-            TopicPartition(part.topic, part.partition): part.offset
-            for part in answer.topic_partitions
-            if part.offset != OFFSET_INVALID and part.error is None
-        }
-
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         """Set committed offsets of a group without members.
 
