@@ -22,7 +22,6 @@ from kconnect.model import (
 from kconnect.storage import commit_source_offsets, connector_partitions, list_source_offsets
 from kconnect.storage.connector_offsets import ConnectorOffsetStore
 from kconnect.storage.offset_topic import decode_key, decode_value
-from kconnect.storage.offset_writer import OffsetWriter
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
 from kconnect.storage.status_store import TopicStatusStore
 from kconnect.storage.status_topic import StatusRead, StoredStatus, TopicRead, decode_record
@@ -201,12 +200,7 @@ def test_every_offsets_record_of_java_is_understood_and_written_in_the_same_byte
         wanted = [raw(record) for record in golden.load(f"topics/dump-{dump}.json")]
         for key, value in wanted:
             connector, partition = decode_key(key)
-            writer = OffsetWriter(store, connector)
-            writer.offset(partition, decode_value(value))
-            assert writer.begin_flush()
-            written = writer.do_flush()
-            assert written is not None
-            assert written.result(0) is None
+            commit_source_offsets(store, connector, [ConnectorOffset(partition, decode_value(value))])
         store.stop()
         assert wrote.sent == wanted
 
@@ -244,10 +238,8 @@ def test_offsets_altered_by_rest_are_written_in_the_order_of_javas_hash_map():
     store = TopicOffsetStore(wrote)
     store.start()
     for item in offsets_from_json(step["action"]["body"]):
-        writer = OffsetWriter(store, "src")
-        writer.offset(grown_map_order(item.partition), grown_map_order(item.offset))
-        assert writer.begin_flush()
-        assert writer.do_flush() is not None
+        altered = ConnectorOffset(grown_map_order(item.partition), grown_map_order(item.offset))
+        commit_source_offsets(store, "src", [altered])
     store.stop()
     # The order of the two partitions is that of a HashMap of maps in Java; they lie in two partitions of the topic.
     assert sorted(wrote.sent) == sorted(raw(record) for record in step["records"])
@@ -269,10 +261,7 @@ def test_a_connectors_own_topic_and_the_workers_are_written_in_javas_order():
     store.start()
     wanted = []
     for number, offset in ((52, {"position": 49}), (54, {"position": 7}), (55, None)):
-        writer = OffsetWriter(store, "sep")
-        writer.offset({"filename": IN_FILE}, offset)
-        assert writer.begin_flush()
-        assert writer.do_flush() is not None
+        commit_source_offsets(store, "sep", [ConnectorOffset({"filename": IN_FILE}, offset)])
         recorded = [item for item in SCENARIO[number]["records"] if item["topic"] in (OFFSETS, OWN_OFFSETS)]
         wanted += [(item["topic"], *raw(item)) for item in sorted(recorded, key=lambda item: item["timestamp"])]
     assert connector_partitions(store, "sep") == []

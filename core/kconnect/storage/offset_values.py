@@ -12,9 +12,7 @@ from typing import Any
 from kconnect.errors import DataError
 from kconnect.model import ConnectorOffset
 from kconnect.storage.offset_store import OffsetStore
-from kconnect.storage.offset_topic import decode_key, decode_value, encode_key, encode_value
-
-__all__ = ["commit_source_offsets", "connector_partitions", "list_source_offsets", "read_source_offsets"]
+from kconnect.storage.offset_topic import check_format, decode_key, decode_value, encode_key, encode_value
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +20,13 @@ log = logging.getLogger(__name__)
 def read_source_offsets(
     store: OffsetStore, connector: str, partitions: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any] | None]:
-    """The committed offset of each partition, None where there is none or it cannot be read (logged)."""
-    keys = [encode_key(connector, partition) for partition in partitions]
-    found = store.get(keys)
-    return [_offset_of(connector, found.get(key)) for key in keys]
+    """The committed offset of each partition, None where there is none; also, and logged, for invalid ones.
+
+    Source: OffsetStorageReaderImpl#offsets, which leaves out a partition that is no valid key, and an invalid offset.
+    """
+    keys = [_key_of(connector, partition) for partition in partitions]
+    found = store.get([key for key in keys if key is not None])
+    return [None if key is None else _offset_of(connector, found.get(key)) for key in keys]
 
 
 def commit_source_offsets(store: OffsetStore, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
@@ -54,11 +55,21 @@ def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOff
     return [item for item in found if item.offset is not None]
 
 
+def _key_of(connector: str, partition: Mapping[str, Any]) -> bytes | None:
+    try:
+        return encode_key(connector, partition)
+    except DataError as error:
+        log.error(
+            "A source partition of connector %s is not valid, so no offset is returned for it: %s", connector, error
+        )
+        return None
+
+
 def _offset_of(connector: str, value: bytes | None) -> dict[str, Any] | None:
     try:
-        return decode_value(value)
+        offset = decode_value(value)
+        check_format(offset)
+        return offset
     except DataError:
-        log.exception(
-            "An offset of connector %s cannot be read and is taken as none: data may be read again", connector
-        )
+        log.exception("An offset of connector %s cannot be read and is ignored: its data may be read again", connector)
         return None
