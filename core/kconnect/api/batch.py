@@ -202,9 +202,10 @@ class RecordBatch:
 
         What comes back from `to_records` equals what went in. Shape: order is kept; no records give None.
         """
-        from kconnect.api.columns import batch_of
+        from kconnect.api.batch_parts import batch_parts
 
-        return batch_of(records)
+        parts = batch_parts(records)
+        return None if parts is None else cls(**parts)
 
     def _source_records(
         self, keys: list[Any], values: list[Any], times: list[int | None], headers: Sequence[Headers | None]
