@@ -74,11 +74,9 @@ class ConnectorConfig:
 class SourceConnectorConfig(ConnectorConfig):
     """What Connect reads from a source connector's config. Source: SourceConnectorConfig (Kafka 4.3)."""
 
-    topic_creation_groups: list[str]
     exactly_once_support: str
     transaction_boundary: str
     transaction_boundary_interval_ms: int | None
-    offsets_storage_topic: str | None
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> SourceConnectorConfig:
@@ -86,16 +84,10 @@ class SourceConnectorConfig(ConnectorConfig):
         values = SOURCE_CONFIG.parse(props)
         return cls(
             **_shared(values, props),
-            topic_creation_groups=values["topic.creation.groups"],
             exactly_once_support=values["exactly.once.support"].lower(),
             transaction_boundary=values["transaction.boundary"].lower(),
             transaction_boundary_interval_ms=values["transaction.boundary.interval.ms"],
-            offsets_storage_topic=values["offsets.storage.topic"],
         )
-
-    @property
-    def uses_topic_creation(self) -> bool:
-        return any(key.startswith("topic.creation.") for key in self.originals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,19 +120,13 @@ class WorkerConfig:
     value_converter: str
     header_converter: str
     task_shutdown_graceful_timeout_ms: int
-    offset_flush_interval_ms: int
     offset_flush_timeout_ms: int
     plugin_path: list[str] | None
-    config_providers: list[str]
     connector_client_config_override_policy: str
-    topic_creation_enable: bool
     topic_tracking_enable: bool
     topic_tracking_allow_reset: bool
     listeners: list[str]
     admin_listeners: list[str] | None
-    rest_advertised_host_name: str | None
-    rest_advertised_port: int | None
-    rest_advertised_listener: str | None
     access_control_allow_origin: str
     access_control_allow_methods: str
     response_http_headers_config: str
@@ -180,10 +174,7 @@ class DistributedConfig(WorkerConfig):
     """Settings of a worker in a cluster. Source: o.a.k.connect.runtime.distributed.DistributedConfig (Kafka 4.3)."""
 
     group_id: str
-    offset_storage_topic: str
     config_storage_topic: str
-    status_storage_topic: str
-    exactly_once_source_support: str
     connect_protocol: str
 
     @classmethod

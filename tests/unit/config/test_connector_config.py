@@ -34,7 +34,6 @@ def test_a_source_config_is_typed() -> None:
     assert (config.name, config.tasks_max, config.tolerates_errors) == ("a", 3, True)
     assert config.transaction_boundary == "interval"
     assert config.key_converter is None
-    assert not config.uses_topic_creation
 
 
 def test_a_sink_config_is_typed() -> None:
