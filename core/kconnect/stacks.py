@@ -11,7 +11,7 @@ from traceback import FrameSummary
 __all__ = ["ThreadPlace", "place_of_thread"]
 
 # Frames that lead to a plugin's call: ours, and what stands between them
-_OURS = frozenset(str(Path(__file__).parent / room) for room in ("pipeline", "herder"))
+_OURS = frozenset(Path(__file__).parent / room for room in ("pipeline", "herder"))
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})
 
 
@@ -36,7 +36,7 @@ def place_of_thread(ident: int | None) -> ThreadPlace | None:
 
 def _leads_to_the_call(frame: FrameSummary) -> bool:
     file = Path(frame.filename)
-    return str(file.parent) in _OURS or file.name in _BETWEEN
+    return not _OURS.isdisjoint(file.parents) or file.name in _BETWEEN
 
 
 def _of_author(frames: list[FrameSummary]) -> FrameSummary:

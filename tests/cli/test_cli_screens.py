@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tomli
 
-from kconnect.herder.health import Reason
+from kconnect.herder.health.reasons import Reason
 from kconnect.model import Condition, TargetState, TaskCondition, TaskId
 from kit.cli import cli_env, connect_command
 from kit.memory_herder import file_source

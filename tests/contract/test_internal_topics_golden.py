@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from kconnect.herder.restart import restart_plan
+from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import (
     ConnectorOffset,

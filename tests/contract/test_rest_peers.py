@@ -19,7 +19,7 @@ from kconnect.client.transport import Request
 from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
 from kconnect.herder.cluster.leader_client import RestLeader
-from kconnect.herder.cluster.told import utc_time
+from kconnect.herder.decisions.finding_messages import utc_time
 from kconnect.model import Condition, TaskCondition, TaskId
 from kconnect.rest import AppSettings, RestOptions, RestServer
 from kconnect.rest.jaas import Login

@@ -17,7 +17,7 @@ from kconnect.config import DistributedConfig, StandaloneConfig
 from kconnect.config.client_config import admin_config, consumer_config, producer_config
 from kconnect.config.properties import parse_properties
 from kconnect.config.variables import Variables
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kit.certificates import Authority
 from kit.cli import cli_env

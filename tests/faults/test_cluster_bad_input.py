@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Producer
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError
-from kconnect.herder.state.facts import Phase
+from kconnect.herder.decisions.facts import Phase
 from kconnect.model import RunState, TaskId, TaskSpec
 from kconnect.storage.config_topic import encode_session_key
 from kconnect.storage.session_key import SessionKey

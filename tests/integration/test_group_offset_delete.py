@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from kconnect.errors import ConflictError, UnreachableError
-from kconnect.herder.group_offset_delete import delete_group_offsets
-from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.group_offset_delete import delete_group_offsets
 from kconnect.kafka.admin import KafkaAdmin
 from kconnect.model import TopicPartition
 from kit.group_offsets import group_offsets

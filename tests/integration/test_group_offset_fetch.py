@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from kconnect.errors import UnreachableError
-from kconnect.herder.group_offset_fetch import fetch_group_offsets
-from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kconnect.model import TopicPartition
 from kit.ports import free_port
 from kit.topics import create_topic
@@ -20,7 +20,7 @@ _WITHIN_S = 60.0
 # In a process of its own: librdkafka's own request ended it with a segmentation fault
 _FIRST_LOOK = """
 import sys
-from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 with kafka_group_offsets({"bootstrap.servers": sys.argv[1]}, 60.0, timeout_setting="t")({"name": "s"}) as groups:
     print(groups.list_offsets("connect-s"))
 """

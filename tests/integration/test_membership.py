@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import decode_assignment, decode_metadata
-from kconnect.herder.group import Joining, Lost
+from kconnect.herder.membership import Joining, Lost
 from kconnect.kafka.groups import describe_group
 from kit.group_members import Member, member_ids
 from kit.waiting import eventually

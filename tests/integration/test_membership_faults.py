@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.herder.group import Assigned, Joining, Lost
+from kconnect.herder.membership import Assigned, Joining, Lost
 from kit.coordinator_proxy import FIND_COORDINATOR, HEARTBEAT, JOIN_GROUP, SYNC_GROUP, CoordinatorProxy
 from kit.group_members import Member, is_settled, member_ids, remove
 from kit.pace import ended

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from kconnect.herder.assignment.protocol import decode_assignment
-from kconnect.herder.group import Lost
+from kconnect.herder.membership import Lost
 from kconnect.kafka.groups import describe_group
 from kit.group_members import Member, is_settled
 from kit.java_connect import JavaConnect

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from kconnect.errors import ConnectError
-from kconnect.herder.group import Lost
-from kconnect.herder.membership.coordinator import Coordinator
-from kconnect.herder.membership.security import access
+from kconnect.herder.group.coordinator import Coordinator
+from kconnect.herder.group.security import access
+from kconnect.herder.membership import Lost
 from kit.group_members import Member
 from kit.secure_broker import (
     OAUTH,

@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kconnect.errors import ConflictError, RetriableError
-from kconnect.herder.group_offset_delete import delete_group_offsets
+from kconnect.herder.offsets.group_offset_delete import delete_group_offsets
 from kconnect.kafka import KafkaAdmin
 from kconnect.model import RunState, TargetState, TopicPartition
 from kit.group_offsets import sink_offsets

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from kconnect.herder.cluster.distributed import DistributedHerder
-from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.state.facts import HerderTimes
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.cluster.herder import DistributedHerder
+from kconnect.herder.decisions.facts import HerderTimes
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage.config_store import TopicConfigStore

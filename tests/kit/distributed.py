@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError, UnreachableError
-from kconnect.herder.cluster.distributed import DistributedHerder
-from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.config_infos import ConfigInfos
-from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.cluster.herder import DistributedHerder
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.decisions.facts import HerderTimes, Phase
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.state.facts import HerderTimes, Phase
+from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic

@@ -22,11 +22,11 @@ from kconnect.herder.assignment.protocol import (
     encode_assignment,
     owned_work,
 )
-from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
-from kconnect.herder.membership.coordinator import Coordinator
-from kconnect.herder.membership.frames import LeaveGroup
-from kconnect.herder.membership.member import GroupCallbacks, GroupMember, GroupSettings
-from kconnect.herder.membership.security import access
+from kconnect.herder.group.coordinator import Coordinator
+from kconnect.herder.group.frames import LeaveGroup
+from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
+from kconnect.herder.group.security import access
+from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.kafka.groups import describe_group
 from kit.waiting import eventually
 

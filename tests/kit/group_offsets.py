@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.herder.group_offset_fetch import fetch_group_offsets
+from kconnect.herder.offsets.group_offset_fetch import fetch_group_offsets
 from kconnect.model import TopicPartition
 
 __all__ = ["group_offsets", "sink_offsets"]

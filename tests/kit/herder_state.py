@@ -7,8 +7,7 @@ from itertools import count
 
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Assignment, Work
-from kconnect.herder.group import Joining
-from kconnect.herder.state.events import (
+from kconnect.herder.decisions.events import (
     Asked,
     CaughtUp,
     Claimed,
@@ -20,11 +19,12 @@ from kconnect.herder.state.events import (
     Tick,
     Written,
 )
-from kconnect.herder.state.facts import HerderTimes
-from kconnect.herder.state.instructions import Instruction, Write
-from kconnect.herder.state.machine import HerderState
-from kconnect.herder.state.mismatch import OwnSettings
-from kconnect.herder.state.requests import Request
+from kconnect.herder.decisions.facts import HerderTimes
+from kconnect.herder.decisions.instructions import Instruction, Write
+from kconnect.herder.decisions.machine import HerderState
+from kconnect.herder.decisions.mismatch_rules import OwnSettings
+from kconnect.herder.decisions.requests import Request
+from kconnect.herder.membership import Joining
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.config_topic import encode_connector

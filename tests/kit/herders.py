@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from kconnect.api import ConfigDef
 from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
-from kconnect.herder.config_infos import ConfigInfos
-from kconnect.herder.hosted_connector import PluginTimes
-from kconnect.herder.log_ranges import LogRanges
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.offsets.log_ranges import LogRanges
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.standalone import StandaloneHerder
+from kconnect.herder.standalone.herder import StandaloneHerder
+from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.model import TargetState, TopicPartition
 from kconnect.storage import MemoryOffsetStore
 from kit.memory_launcher import MemoryLauncher

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kconnect.config.variables import Variables
+from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.local_work import LocalWork
-from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.connector_host import ConnectorHost
-from kconnect.herder.connector_plugins import ConnectorPlugins
-from kconnect.herder.hosted_connector import PluginTimes
-from kconnect.herder.state.events import Event
-from kconnect.herder.task_runs import TaskRuns
+from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
+from kconnect.herder.connectors.task_runs import TaskRuns
+from kconnect.herder.decisions.events import Event
 from kconnect.model import RunState
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic

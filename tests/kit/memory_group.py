@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kconnect.herder.assignment.eager import JoinedGroup
 from kconnect.herder.assignment.protocol import PROTOCOL_NAMES, MemberState, decode_assignment, encode_metadata
-from kconnect.herder.group import Assigned, GroupEvent, Joining, Lost
+from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.metrics import GroupMeter
 
 

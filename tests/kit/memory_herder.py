@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
-from kconnect.herder.config_infos import ConfigInfo, ConfigInfos
-from kconnect.herder.health import Reason
+from kconnect.herder.decisions.restart_plan import restart_plan
+from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
-from kconnect.herder.restart import restart_plan
+from kconnect.herder.validation.config_infos import ConfigInfo, ConfigInfos
 from kconnect.logs import LoggerLevel
 from kconnect.model import (
     ConnectorInfo,

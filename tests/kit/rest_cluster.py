@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kconnect.client.peers import Peers
-from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.cluster.herder import DistributedHerder
 from kconnect.herder.cluster.leader_client import RestLeader
-from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.cluster.rounds import VERSIONS
+from kconnect.herder.cluster.rebalance_rounds import VERSIONS
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer
 from kconnect.rest.tls import peer_context, server_context

@@ -8,8 +8,8 @@ from functools import partial
 
 from kconnect.herder.interface import Launcher
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
 from kit.herders import MemoryGroups

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from kconnect.herder.standalone import StandaloneHerder
+from kconnect.herder.standalone.herder import StandaloneHerder
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage import MemoryOffsetStore

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.standalone import StandaloneHerder
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.standalone.herder import StandaloneHerder
+from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
 from kconnect.storage import MemoryOffsetStore

@@ -11,7 +11,7 @@ import random
 from concurrent.futures import Future
 
 from kconnect.errors import RetriableError
-from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import LogPosition, LogRecord, RunState, TaskId
 from kconnect.storage.status_cache import StatusCache

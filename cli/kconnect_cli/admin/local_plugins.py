@@ -20,8 +20,8 @@ def local_plugins() -> list[dict[str, Any]]:
 
 def local_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
     """As `ConnectClient.plugin_config`. Errors: NotFoundError, BadRequestError for a version that is not here."""
-    from kconnect.herder.config_infos import key_info
-    from kconnect.herder.plugin_config import plugin_config_keys
+    from kconnect.herder.validation.config_infos import key_info
+    from kconnect.herder.validation.plugin_config import plugin_config_keys
 
     keys = plugin_config_keys(PluginRegistry.load(tells_skipped=False), plugin, version)
     return [key_info(key) for key in keys]

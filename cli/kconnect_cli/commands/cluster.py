@@ -174,7 +174,7 @@ def _why(row: Any) -> str:
 
 def _with_reasons(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose reason only the round's leader knows, with that reason where the leader told it."""
-    from kconnect.herder.rebalances import UNASKED
+    from kconnect.herder.decisions.rebalances import UNASKED
 
     known = {(row["leader_url"], row["generation"]): row["why"] for row in rows if row["is_leader"]}
     return [

@@ -27,7 +27,7 @@ from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 
 if TYPE_CHECKING:
-    from kconnect.herder.health import Health
+    from kconnect.herder.health.reasons import Health
     from kconnect.metrics import TaskCounters
     from kconnect.model import ConnectorStatus, TaskId, TaskState
     from kconnect.outage import Outage
@@ -218,7 +218,7 @@ class LiveView:
 
 
 def _waits_for(worker: ShownWorker) -> str:
-    from kconnect.herder.health import reasons_text
+    from kconnect.herder.health.reasons import reasons_text
 
     starting = [reason for reason in worker.health.reasons() if reason.is_starting]
     return reasons_text(starting, time.time_ns() // 1_000_000)

@@ -11,8 +11,6 @@ from kconnect.errors import ConfigError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClientAccess"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:

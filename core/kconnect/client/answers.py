@@ -17,21 +17,6 @@ from kconnect.model import (
     TaskState,
 )
 
-__all__ = [
-    "as_conditions",
-    "as_info",
-    "as_infos",
-    "as_list",
-    "as_message",
-    "as_names",
-    "as_object",
-    "as_objects",
-    "as_status",
-    "as_statuses",
-    "as_task_infos",
-    "as_task_state",
-]
-
 Json = Any  # whatever a worker answers
 
 

@@ -38,8 +38,6 @@ from kconnect.model import (
 )
 from kconnect.outage import Outage
 
-__all__ = ["ConnectClient"]
-
 # A worker gives up after 90 s (Java's REST request timeout); a little more, so that its answer is the one we show
 _REQUEST_TIMEOUT_S = 95.0
 # Enough for one lost SYN (1 s) and its repetition

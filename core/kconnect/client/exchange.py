@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kconnect.client.access import ClientAccess
     from kconnect.clock import Clock
 
-__all__ = ["Exchange"]
-
 T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0

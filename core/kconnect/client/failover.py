@@ -9,8 +9,6 @@ from kconnect.client.failures import BrokenOffError, NotConnectedError, nobody_o
 from kconnect.client.transport import HttpTransport, Request, Response
 from kconnect.errors import ConnectError, TimedOutError
 
-__all__ = ["FailoverTransport"]
-
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
 _IDEMPOTENT: Final = frozenset({"GET", "PUT"})
 # How long a read waits for one worker while there are others: a frozen one takes connections and never answers

@@ -20,18 +20,6 @@ from kconnect.errors import (
 if TYPE_CHECKING:
     from kconnect.client.transport import Response
 
-__all__ = [
-    "BrokenOffError",
-    "NotConnectedError",
-    "broken_off",
-    "foreign",
-    "is_passing_conflict",
-    "late",
-    "nobody_of",
-    "not_connected",
-    "refusal",
-]
-
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
 )

@@ -13,8 +13,6 @@ from kconnect.errors import BadRequestError, UnreachableError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ADVERTISED", "DEADLINE", "Peers"]
-
 ADVERTISED = (
     "That is the address that worker gives to others: see its settings rest.advertised.host.name, "
     "rest.advertised.port and rest.advertised.listener."

@@ -21,8 +21,6 @@ from kconnect.errors import BadRequestError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["HttpTransport", "Request", "Response", "TlsAccess", "Transport", "checked_url"]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from kconnect.api.configdef import ConfigKey
-from kconnect.herder.config_infos import ConfigInfos
-from kconnect.herder.health import Reason
-from kconnect.herder.rebalances import Rebalance
-from kconnect.herder.sessions import RequestSignature
+from kconnect.herder.decisions.rebalances import Rebalance
+from kconnect.herder.decisions.request_signatures import RequestSignature
+from kconnect.herder.health.reasons import Reason
+from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.logs import LoggerLevel
 from kconnect.metrics import Reading, TaskCounters, TaskMeter
 from kconnect.model import (
@@ -26,8 +26,6 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.outage import Outage
-
-__all__ = ["Herder", "Launcher", "LauncherEvents", "PluginDescription", "ServerInfo", "SlotInfo"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 
 from kconnect.api.configdef import ConfigKey
 from kconnect.config.variables import Variables
-from kconnect.herder.config_infos import ConfigInfos
-from kconnect.herder.connector_plugins import ConnectorPlugins
-from kconnect.herder.health import Health
-from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
+from kconnect.herder.health.kafka_contact import KafkaContact
+from kconnect.herder.health.reasons import Health
 from kconnect.herder.interface import Launcher
-from kconnect.herder.kafka_contact import KafkaContact
-from kconnect.herder.offsets_admin import GroupOffsetsFactory
+from kconnect.herder.offsets.admin import GroupOffsetsFactory
+from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.storage import OffsetStore
-
-__all__ = ["HerderParts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

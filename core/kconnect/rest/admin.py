@@ -9,8 +9,6 @@ from kconnect.logs import level_number
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.rest.operation import Operation, Query, Schema, array_of, object_of, text
 
-__all__ = ["ENDPOINTS"]
-
 log = logging.getLogger(__name__)
 
 _LEVEL = 'a JSON object {"level": "DEBUG"}'

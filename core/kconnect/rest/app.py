@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
-from kconnect.herder.health import reasons_text
+from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
 from kconnect.rest import admin, conditions, connectors, internal, observe, plugins_api, root
@@ -33,8 +33,6 @@ from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
 from kconnect.rest.problems import error_body, status_and_message
-
-__all__ = ["ENDPOINTS", "AppSettings", "create_app", "endpoints_for"]
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,6 @@ from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, Tas
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
 
-__all__ = ["CONDITION", "ENDPOINTS", "OtherWorkers", "with_condition", "with_conditions"]
-
 log = logging.getLogger(__name__)
 
 CONDITION: Final = Query("condition", "Whether to show how each task fares beside its state", boolean)

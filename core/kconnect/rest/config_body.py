@@ -7,8 +7,6 @@ from typing import Final
 
 from kconnect.errors import BadRequestError
 
-__all__ = ["CHANGES", "CONFIG", "as_texts", "without_nulls"]
-
 CONFIG: Final = 'a JSON object {"key": "value", ..}'
 CHANGES: Final = 'a JSON object {"key": "value", "removed key": null, ..}'
 

@@ -13,8 +13,6 @@ from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
 from kconnect.rest.internal import put_task_configs
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, object_of, ref, text, texts
 
-__all__ = ["ENDPOINTS"]
-
 log = logging.getLogger(__name__)
 
 _INITIAL_STATES = {

@@ -15,8 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kconnect.errors import ConfigError
 
-__all__ = ["CrossOrigin", "is_preflight", "origin_check"]
-
 _DEFAULT_METHODS: Final = "GET,POST,HEAD"
 _MAX_AGE_S: Final = 60
 _REGULAR = re.compile(r"[\\*+?|()\[\]^$]")

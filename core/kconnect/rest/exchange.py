@@ -14,8 +14,6 @@ from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.interface import Herder
 from kconnect.model import TaskCondition, TaskId
 
-__all__ = ["Answer", "Call", "Endpoint", "Handler", "Others", "accepted", "json_bytes", "no_content"]
-
 
 class Others(Protocol):
     """The other workers of the cluster, as far as an answer needs them."""

@@ -20,11 +20,9 @@ from urllib.parse import urlencode, urlsplit
 from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.client.transport import Request, Response
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
-from kconnect.herder.sessions import ALGORITHM_HEADER, SIGNATURE_HEADER
+from kconnect.herder.decisions.request_signatures import ALGORITHM_HEADER, SIGNATURE_HEADER
 from kconnect.redaction import redact
 from kconnect.rest.exchange import Answer, Call
-
-__all__ = ["CARRIED_HEADERS", "Forwarder", "forwarded_request", "passed_on"]
 
 log = logging.getLogger(__name__)
 

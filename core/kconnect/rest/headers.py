@@ -19,8 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kconnect.errors import ConfigError
 
-__all__ = ["HeaderRule", "ResponseHeaders", "parse_rules"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:

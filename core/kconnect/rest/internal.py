@@ -6,12 +6,10 @@ Differs: Java reads the body first, so a malformed one without a valid signature
 
 from __future__ import annotations
 
-from kconnect.herder.sessions import RequestSignature
+from kconnect.herder.decisions.request_signatures import RequestSignature
 from kconnect.rest.config_body import as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.rest.operation import Operation
-
-__all__ = ["ENDPOINTS", "put_task_configs"]
 
 _TASK_CONFIGS = 'a JSON array [{"key": "value", ..}, ..]'
 

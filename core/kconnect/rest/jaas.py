@@ -25,8 +25,6 @@ from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.folders import is_open_to_others
 
-__all__ = ["Login", "LoginModule", "load_login", "parse_jaas_file"]
-
 log = logging.getLogger(__name__)
 
 ENTRY: Final = "KafkaConnect"

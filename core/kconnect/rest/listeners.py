@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from kconnect.errors import ConfigError, EnvironmentProblemError
 
-__all__ = ["BoundListener", "Listeners", "advertised_address", "advertised_url", "bind_listeners"]
-
 # Source: RestServer.LISTENER_PATTERN
 _LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _BACKLOG = 128

@@ -9,8 +9,6 @@ from kconnect.metrics import CONTENT_TYPE, prometheus_text
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
 
-__all__ = ["ENDPOINTS"]
-
 _NUMBER = {"type": ["number", "null"]}
 _SLOT = object_of(
     {

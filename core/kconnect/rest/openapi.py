@@ -13,8 +13,6 @@ from kconnect.model import Condition
 from kconnect.rest.exchange import Endpoint, Handler
 from kconnect.rest.operation import Operation, Query, Schema, array_of, integer, object_of, ref, text, texts
 
-__all__ = ["openapi_document"]
-
 _PART = re.compile(r"\{(\w+)}")
 _TYPE: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
 _STATE: Final[Schema] = {

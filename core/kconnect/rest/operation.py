@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias
 
 from kconnect.rest.exchange import Answer, Call, Handler
 
-__all__ = ["Operation", "Query", "Schema", "array_of", "boolean", "integer", "object_of", "ref", "text", "texts"]
-
 # A JSON schema; values are whatever JSON has
 Schema: TypeAlias = Mapping[str, Any]
 

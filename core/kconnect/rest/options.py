@@ -17,8 +17,6 @@ from kconnect.rest.jaas import Login
 from kconnect.rest.security import BasicAuth, find_login
 from kconnect.rest.tls import peer_context, server_context
 
-__all__ = ["RestOptions"]
-
 MAIN_TLS: Final = "listeners.https."
 ADMIN_TLS: Final = "admin.listeners.https."
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kconnect.errors import BadRequestError
-from kconnect.herder.config_infos import key_info
 from kconnect.herder.interface import PluginDescription
+from kconnect.herder.validation.config_infos import key_info
 from kconnect.rest.config_body import CONFIG, as_texts
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
-
-__all__ = ["ENDPOINTS"]
 
 
 def _or_null(schema: Schema) -> Schema:

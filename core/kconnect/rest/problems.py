@@ -17,8 +17,6 @@ from kconnect.java_messages import is_failed_start, plain_words
 from kconnect.redaction import redact
 from kconnect.rest.exchange import json_bytes
 
-__all__ = ["error_body", "status_and_message"]
-
 log = logging.getLogger(__name__)
 
 # First match wins; what is not listed is 500.

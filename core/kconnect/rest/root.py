@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kconnect.errors import ConflictError
-from kconnect.herder.health import Reason, reasons_text
+from kconnect.herder.health.reasons import Reason, reasons_text
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
-
-__all__ = ["ENDPOINTS"]
 
 _INFO = object_of({"version": text, "commit": text, "kafka_cluster_id": {"type": ["string", "null"]}})
 _STATUS = {"enum": ["healthy", "starting", "unhealthy"]}

@@ -22,8 +22,6 @@ from kconnect.rest.cors import is_preflight
 from kconnect.rest.jaas import Login, load_login
 from kconnect.rest.problems import error_body
 
-__all__ = ["BasicAuth", "credentials", "find_login", "jaas_file"]
-
 log = logging.getLogger(__name__)
 
 EXTENSION: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"

@@ -28,8 +28,6 @@ from kconnect.rest.forward import Forwarder
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
 
-__all__ = ["RestServer"]
-
 log = logging.getLogger(__name__)
 
 # Requests that wait for the herder at one time; threads are only made when needed

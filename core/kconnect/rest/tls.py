@@ -20,8 +20,6 @@ from kconnect.config.key_stores import KeyStore, key_store, trust_store
 from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError
 
-__all__ = ["peer_context", "server_context", "tls_settings"]
-
 log = logging.getLogger(__name__)
 
 _VERSIONS: Final = {

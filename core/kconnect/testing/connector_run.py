@@ -10,7 +10,7 @@ from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.clock import Clock
 from kconnect.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.memory_config import complete_task_configs
+from kconnect.herder.decisions.connector_entry import complete_task_configs
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kconnect.config import DistributedConfig
 from kconnect.config.client_config import InternalClients
-from kconnect.herder.health import Health
+from kconnect.herder.health.reasons import Health
 from kconnect.storage.config_clients import config_topic_clients, leader_transactional_id
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.internal_topic_specs import internal_topic_specs

@@ -15,13 +15,13 @@ from kconnect.config import DistributedConfig
 from kconnect.config.client_config import internal_clients
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.assignment.protocol import PROTOCOL_TYPE
-from kconnect.herder.cluster.distributed import DistributedHerder
+from kconnect.herder.cluster.cluster_parts import ClusterParts, RebalanceCallbacks
+from kconnect.herder.cluster.herder import DistributedHerder
 from kconnect.herder.cluster.leader_client import RestLeader
-from kconnect.herder.cluster.parts import ClusterParts, GroupQuestions
-from kconnect.herder.cluster.rounds import VERSIONS
-from kconnect.herder.group import Membership
-from kconnect.herder.sessions import key_form
-from kconnect.herder.state.facts import HerderTimes
+from kconnect.herder.cluster.rebalance_rounds import VERSIONS
+from kconnect.herder.decisions.facts import HerderTimes
+from kconnect.herder.decisions.request_signatures import key_form
+from kconnect.herder.membership import Membership
 from kconnect.worker.cluster_stores import ClusterStores, client_id_base
 from kconnect.worker.running import LAUNCHER_STOP_S, POLL_S, RunningWorker, herder_parts
 from kconnect.worker.startup_errors import EXIT_HERDER, EXIT_WORKER, exit_code
@@ -190,10 +190,10 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
     )
 
 
-def _membership(config: DistributedConfig) -> Callable[[GroupQuestions], Membership]:
+def _membership(config: DistributedConfig) -> Callable[[RebalanceCallbacks], Membership]:
     """Errors: ConfigError for security settings that cannot be used."""
-    from kconnect.herder.membership.member import GroupCallbacks, GroupMember, GroupSettings
-    from kconnect.herder.membership.security import access
+    from kconnect.herder.group.member import GroupCallbacks, GroupMember, GroupSettings
+    from kconnect.herder.group.security import access
 
     values = config.values
     settings = GroupSettings(
@@ -205,7 +205,7 @@ def _membership(config: DistributedConfig) -> Callable[[GroupQuestions], Members
     )
     way = access(config.originals, client_id_base(config).removesuffix("-"))
 
-    def make(questions: GroupQuestions) -> Membership:
+    def make(questions: RebalanceCallbacks) -> Membership:
         return GroupMember(settings, way, GroupCallbacks(metadata=questions.metadata, assign=questions.assign))
 
     return make

@@ -14,9 +14,9 @@ from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import admin_config, admin_settings
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
-from kconnect.herder.health import Health, Reason
-from kconnect.herder.kafka_contact import KafkaContact
-from kconnect.herder.kafka_watch import KafkaWatch, Probe
+from kconnect.herder.health.kafka_contact import KafkaContact
+from kconnect.herder.health.kafka_watch import KafkaWatch, Probe
+from kconnect.herder.health.reasons import Health, Reason
 from kconnect.reach import reach_any
 from kconnect.redaction import redact
 
@@ -93,8 +93,8 @@ class KafkaAvailability:
         """Know from now on whether Kafka answers, and say so in the log and in the worker's health."""
 
         def probe() -> Probe:
-            from kconnect.herder.membership.probe import BrokerProbe
-            from kconnect.herder.membership.security import access
+            from kconnect.herder.group.probe import BrokerProbe
+            from kconnect.herder.group.security import access
 
             return BrokerProbe(access(admin_settings(self._props, {}, client_id="watch"), "worker-watch"))
 

@@ -28,14 +28,14 @@ from kconnect.errors import (
     EnvironmentProblemError,
     NotFoundError,
 )
-from kconnect.herder.health import Health, Reason
-from kconnect.herder.hosted_connector import PluginTimes
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.health.kafka_contact import KafkaContact
+from kconnect.herder.health.reasons import Health, Reason
 from kconnect.herder.interface import Herder, Launcher
-from kconnect.herder.kafka_contact import KafkaContact
-from kconnect.herder.kafka_groups import kafka_group_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.parts import HerderParts
-from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.outage import Outage

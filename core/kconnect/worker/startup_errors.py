@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
-from kconnect.herder.validation import InvalidConnectorError
+from kconnect.herder.validation.connector_checks import InvalidConnectorError
 from kconnect.java_messages import is_failed_start, is_unknown_class, plain_words
 from kconnect.redaction import redact
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kconnect.errors import ConnectError
-from kconnect.herder.health import Health
+from kconnect.herder.health.reasons import Health
 from kconnect.metrics import TaskCounters
 from kconnect.model import (
     Condition,

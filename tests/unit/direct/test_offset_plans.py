@@ -20,7 +20,7 @@ from kconnect.direct.offsets.plans import (
 )
 from kconnect.direct.offsets.transfers import import_requirements
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
-from kconnect.herder.log_ranges import LogRanges
+from kconnect.herder.offsets.log_ranges import LogRanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition
 from kconnect.storage import config_topic
 from kconnect.storage.offset_topic import encode_key, encode_value

@@ -7,17 +7,17 @@ import threading
 import pytest
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError
-from kconnect.herder.cluster.answers import Answers
-from kconnect.herder.cluster.stages import Stages
-from kconnect.herder.state.events import Asked, Event, GivenUp
-from kconnect.herder.state.requests import AskRemove
+from kconnect.herder.cluster.pending_requests import PendingRequests
+from kconnect.herder.cluster.thread_stage import ThreadStage
+from kconnect.herder.decisions.events import Asked, Event, GivenUp
+from kconnect.herder.decisions.requests import AskRemove
 
 REQUEST = AskRemove("c")
-STAGES = Stages(lambda: 0)
+STAGES = ThreadStage(lambda: 0)
 
 
 def test_who_asks_gets_what_was_given_under_its_number() -> None:
-    answers = Answers()
+    answers = PendingRequests()
 
     def post(event: Event) -> None:
         assert isinstance(event, Asked)
@@ -27,13 +27,13 @@ def test_who_asks_gets_what_was_given_under_its_number() -> None:
 
 
 def test_who_asks_is_refused_with_the_error_of_its_request() -> None:
-    answers = Answers()
+    answers = PendingRequests()
     with pytest.raises(ConflictError, match="not now"):
         answers.ask(REQUEST, lambda event: answers.fail(1, ConflictError("not now")), 5, STAGES)
 
 
 def test_who_gets_no_answer_gives_up_and_one_that_comes_later_is_for_nobody() -> None:
-    answers, posted = Answers(), list[Event]()
+    answers, posted = PendingRequests(), list[Event]()
     with pytest.raises(TimedOutError, match=r"^Request timed out\. The worker is currently"):
         answers.ask(REQUEST, posted.append, 0.01, STAGES)
     assert posted == [Asked(1, REQUEST), GivenUp(1)]
@@ -41,7 +41,7 @@ def test_who_gets_no_answer_gives_up_and_one_that_comes_later_is_for_nobody() ->
 
 
 def test_the_end_is_told_to_who_waits_and_to_who_asks_after_it() -> None:
-    answers, posted = Answers(), threading.Event()
+    answers, posted = PendingRequests(), threading.Event()
     told: list[str] = []
 
     def wait() -> None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from kconnect.errors import TimedOutError
-from kconnect.herder.cluster.status import ClusterStatus
+from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import ConnectorType, RunState, TaskId, TaskState
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic

@@ -6,8 +6,8 @@ import pytest
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.herder.cluster.config_writes import carry_out
-from kconnect.herder.sessions import KeyForm
-from kconnect.herder.state.writes import (
+from kconnect.herder.decisions.request_signatures import KeyForm
+from kconnect.herder.decisions.writes import (
     ConfigWrite,
     NewSessionKey,
     PutConfig,

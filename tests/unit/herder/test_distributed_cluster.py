@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.config.variables import Variables
 from kconnect.errors import AlreadyExistsError, NotFoundError, TimedOutError, WrongWorkerError
-from kconnect.herder.state.facts import Phase
+from kconnect.herder.decisions.facts import Phase
 from kconnect.model import RunState, TargetState, TaskId
 from kit.distributed import memory_cluster
 from kit.herders import config

@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
-from kconnect.herder.cluster.exactly_once import ExactlyOnce
+from kconnect.herder.cluster.exactly_once_sources import ExactlyOnce
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 from kit.distributed import TIMES, Cluster, memory_cluster

@@ -16,7 +16,7 @@ from kconnect.config.exactly_once_settings import (
     task_transactional_id,
 )
 from kconnect.errors import ConfigError
-from kconnect.herder.exactly_once_checks import check_exactly_once
+from kconnect.herder.validation.exactly_once_checks import check_exactly_once
 from kit.numbered_source import NumberedSource
 
 CLUSTER = {"group.id": "g", "offset.storage.topic": "offsets", "bootstrap.servers": "a:1,b:2"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kconnect.herder.health import Health, Reason, reasons_text
+from kconnect.herder.health.reasons import Health, Reason, reasons_text
 from kconnect.testing.manual_clock import ManualClock
 
 

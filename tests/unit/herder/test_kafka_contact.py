@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from kconnect.errors import ConnectError
-from kconnect.herder.kafka_contact import KafkaContact
-from kconnect.herder.kafka_watch import KafkaWatch
+from kconnect.herder.health.kafka_contact import KafkaContact
+from kconnect.herder.health.kafka_watch import KafkaWatch
 from kconnect.outage import OUTAGE_HEADER, Outage, length_text
 from kit.waiting import eventually
 
@@ -140,7 +140,7 @@ def test_the_next_look_is_due_an_interval_after_the_last_answer(clock, contact):
 def test_an_outage_is_two_lines_of_log_whatever_it_lasts(clock, contact, caplog):
     watch = watch_over(contact, clock)
     contact.answered()
-    with caplog.at_level(logging.INFO, "kconnect.herder.kafka_watch"):
+    with caplog.at_level(logging.INFO, "kconnect.herder.health.kafka_watch"):
         for _ in range(100):
             clock.now_s += 1
             watch.note_silence(REFUSED)

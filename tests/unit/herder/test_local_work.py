@@ -7,9 +7,9 @@ import threading
 from kconnect.api.config_provider import ConfigData, ConfigProvider
 from kconnect.config.variables import Variables
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.cluster.config import entry_of
-from kconnect.herder.hosted_connector import PluginTimes
-from kconnect.herder.state.events import Reconfigure, TaskConfigsFailed, TaskConfigsGiven
+from kconnect.herder.cluster.config_entries import entry_of
+from kconnect.herder.connectors.hosted_connector import PluginTimes
+from kconnect.herder.decisions.events import Reconfigure, TaskConfigsFailed, TaskConfigsGiven
 from kconnect.model import RunState, TargetState, TaskId
 from kit.local_work import desk
 from kit.sample_connectors import SamplePlugins

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, decode_metadata
-from kconnect.herder.membership.errors import error_name, final_error
-from kconnect.herder.membership.heartbeats import Rhythm, must_stop_at, next_beat_at
-from kconnect.herder.membership.member import offered_protocols
+from kconnect.herder.group.errors import error_name, final_error
+from kconnect.herder.group.heartbeats import Rhythm, must_stop_at, next_beat_at
+from kconnect.herder.group.member import offered_protocols
 from kit.golden import load
 
 STATE = MemberState(2, "http://h:8083/", 7, Assignment(2, "l", "http://l/", 7, Work(("a",))))

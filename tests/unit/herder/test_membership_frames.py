@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kconnect.herder.membership.frames import (
+from kconnect.herder.group.frames import (
     ApiVersions,
     Authenticate,
     FindCoordinator,

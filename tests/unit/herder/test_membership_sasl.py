@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kconnect.errors import ConnectError
-from kconnect.herder.membership.sasl import OAuthBearerLogin, PlainLogin, ScramLogin
+from kconnect.herder.group.sasl import OAuthBearerLogin, PlainLogin, ScramLogin
 
 # RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -8,8 +8,8 @@ import ssl
 import pytest
 
 from kconnect.errors import ConfigError
-from kconnect.herder.membership.errors import Unanswered
-from kconnect.herder.membership.security import access
+from kconnect.herder.group.errors import Unanswered
+from kconnect.herder.group.security import access
 from kit.certificates import Authority
 
 PLAIN = 'x.PlainLoginModule required username="u" password="s3cret";'

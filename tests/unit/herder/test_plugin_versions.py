@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kconnect.errors import BadRequestError, ConfigError
-from kconnect.herder.plugin_config import plugin_config_keys
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.plugins import PluginRegistry
 
 RECORDED = json.loads((Path(__file__).parents[2] / "golden" / "rest" / "plugin_versions.json").read_text())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kconnect.herder.assignment.protocol import Assignment, Work
-from kconnect.herder.group import Joining, Lost
-from kconnect.herder.rebalances import FIRST, HANDED_OVER, UNASKED, Rebalance, Rebalances, RoundMembers
-from kconnect.herder.state.events import Placed, Tick
-from kconnect.herder.state.instructions import RequestRejoin
+from kconnect.herder.decisions.events import Placed, Tick
+from kconnect.herder.decisions.instructions import RequestRejoin
+from kconnect.herder.decisions.rebalances import FIRST, HANDED_OVER, UNASKED, Rebalance, Rebalances, RoundMembers
+from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 from kit.distributed import memory_cluster

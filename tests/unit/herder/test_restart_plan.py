@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.herder.restart import restart_plan
+from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
 
 FAILED, RUNNING, PAUSED, RESTARTING = RunState.FAILED, RunState.RUNNING, RunState.PAUSED, RunState.RESTARTING

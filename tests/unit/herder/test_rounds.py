@@ -15,7 +15,7 @@ from kconnect.herder.assignment.protocol import (
     decode_assignment,
     encode_metadata,
 )
-from kconnect.herder.cluster.rounds import Rounds
+from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 
@@ -38,8 +38,8 @@ class Topic:
     def __init__(self) -> None:
         self.now = configs(5, "c")
 
-    def rounds(self, version: int = 2) -> Rounds:
-        return Rounds(lambda: self.now, ME, version, 0, SystemClock())
+    def rounds(self, version: int = 2) -> RebalanceRounds:
+        return RebalanceRounds(lambda: self.now, ME, version, 0, SystemClock())
 
 
 def group(*offsets: int, version: int = 2, generation: int = 1) -> JoinedGroup:

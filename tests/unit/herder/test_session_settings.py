@@ -8,8 +8,8 @@ from kconnect.client.peers import Peers
 from kconnect.client.transport import Response
 from kconnect.config import DistributedConfig
 from kconnect.errors import ConfigError
-from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.sessions import KeyForm, new_key
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.decisions.request_signatures import KeyForm, new_key
 from kconnect.worker.cluster_stores import ClusterStores
 from kconnect.worker.distributed import cluster_parts
 

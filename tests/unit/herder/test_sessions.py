@@ -10,7 +10,7 @@ import pytest
 
 from kconnect.config.distributed_keys import MAC_NAMES
 from kconnect.errors import BadRequestError, ForbiddenError, NotReadyError
-from kconnect.herder.sessions import (
+from kconnect.herder.decisions.request_signatures import (
     KeyForm,
     RequestSignature,
     check_signature,

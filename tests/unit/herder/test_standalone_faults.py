@@ -154,7 +154,7 @@ def test_a_start_that_never_returns_is_failed_with_the_place_it_hangs_at(impatie
     assert "gate.wait()" in (state.trace or "")
     assert (state.trace or "").startswith("start of connector fsrc did not return within 0.2 s: it is at ")
     assert "_HeldUp" not in (state.trace or "")
-    assert "connector_runner.py" not in (state.trace or ""), "only what the author wrote, and what that called"
+    assert "connectors/runner.py" not in (state.trace or ""), "only what the author wrote, and what that called"
 
 
 def in_background(action):

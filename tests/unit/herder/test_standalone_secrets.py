@@ -13,7 +13,7 @@ from kconnect.api import ConfigData
 from kconnect.config.providers import FileConfigProvider
 from kconnect.config.variables import Variables
 from kconnect.errors import ConfigError, ConnectError
-from kconnect.herder.validation import ConnectorValidator
+from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.plugins import PluginRegistry
 from kit.herders import Bench, herder_bench
 from kit.waiting import eventually

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.group import Joining
-from kconnect.herder.state.events import ValuesChanged
-from kconnect.herder.state.instructions import RestartByPlan, RestartHere, SetLogLevel, SetTarget, StartWork, StopWork
+from kconnect.herder.decisions.events import ValuesChanged
+from kconnect.herder.decisions.instructions import (
+    RestartByPlan,
+    RestartHere,
+    SetLogLevel,
+    SetTarget,
+    StartWork,
+    StopWork,
+)
+from kconnect.herder.membership import Joining
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import Member, kinds, of

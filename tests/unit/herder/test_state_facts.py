@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from kconnect.herder.assignment.protocol import Assignment
-from kconnect.herder.group import Joining
-from kconnect.herder.state.events import ConfigsChanged, Tick
-from kconnect.herder.state.facts import Facts, HerderTimes
+from kconnect.herder.decisions.events import ConfigsChanged, Tick
+from kconnect.herder.decisions.facts import HerderFacts, HerderTimes
+from kconnect.herder.membership import Joining
 from kconnect.model import TaskId
 from kit.herder_state import Member
 
 LEADING = Assignment(2, "me", "http://me/", 5)
 
 
-class Changing(Facts):
+class Changing(HerderFacts):
     """Facts of a member that loses its group just after it was looked at for the first time."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -26,7 +26,7 @@ class Changing(Facts):
         return value
 
 
-def changing() -> Facts:
+def changing() -> HerderFacts:
     facts = Changing(HerderTimes(), member_id="me")
     facts.assignment = LEADING
     return facts

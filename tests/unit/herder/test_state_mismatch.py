@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect.herder.cluster.told import ClusterNames, sentence
-from kconnect.herder.group import Joining, Lost
-from kconnect.herder.state.events import Started, Written
-from kconnect.herder.state.facts import HerderTimes
-from kconnect.herder.state.findings import (
+from kconnect.herder.decisions.events import Started, Written
+from kconnect.herder.decisions.facts import HerderTimes
+from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
+from kconnect.herder.decisions.findings import (
     ConfigTopicEnds,
     ConfigTopicUnread,
     ExactlyOnceElsewhere,
@@ -17,8 +16,9 @@ from kconnect.herder.state.findings import (
     ProtocolDowngraded,
     WrittenByOther,
 )
-from kconnect.herder.state.instructions import Instruction, Tell
-from kconnect.herder.state.writes import ForRequest
+from kconnect.herder.decisions.instructions import Instruction, Tell
+from kconnect.herder.decisions.writes import ForRequest
+from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TargetState
 from kconnect.storage.config_topic import encode_logger_level, encode_target_state
 from kconnect.storage.session_key import SessionKey

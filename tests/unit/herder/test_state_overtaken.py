@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.group import Joining
-from kconnect.herder.state.instructions import StartWork, StopWork
+from kconnect.herder.decisions.instructions import StartWork, StopWork
+from kconnect.herder.membership import Joining
 from kconnect.model import TargetState, TaskId
 from kit.herder_state import Member, kinds, of
 

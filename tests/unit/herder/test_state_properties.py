@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.group import Joining, Lost
-from kconnect.herder.state.events import ConfigsChanged
-from kconnect.herder.state.facts import Phase
-from kconnect.herder.state.instructions import CatchUp, Instruction, RequestRejoin, StartWork, StopWork
+from kconnect.herder.decisions.events import ConfigsChanged
+from kconnect.herder.decisions.facts import Phase
+from kconnect.herder.decisions.instructions import CatchUp, Instruction, RequestRejoin, StartWork, StopWork
+from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 from kit.herder_state import Member

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kconnect.herder.assignment.protocol import CONFIG_MISMATCH, Work
-from kconnect.herder.group import Joining, Lost
-from kconnect.herder.state.events import Claimed, Started, StopAsked
-from kconnect.herder.state.facts import HerderTimes, Phase
-from kconnect.herder.state.findings import ConfigTopicEnds, ConfigTopicUnread
-from kconnect.herder.state.instructions import (
+from kconnect.herder.decisions.events import Claimed, Started, StopAsked
+from kconnect.herder.decisions.facts import HerderTimes, Phase
+from kconnect.herder.decisions.findings import ConfigTopicEnds, ConfigTopicUnread
+from kconnect.herder.decisions.instructions import (
     CatchUp,
     LeaveGroup,
     RequestRejoin,
@@ -18,6 +17,7 @@ from kconnect.herder.state.instructions import (
     TakeGeneration,
     Tell,
 )
+from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TaskId
 from kit.herder_state import Member, kinds, of
 

@@ -13,10 +13,9 @@ from kconnect.errors import (
     NotFoundError,
     WrongWorkerError,
 )
-from kconnect.herder.group import Joining
-from kconnect.herder.state.events import Asked, Claimed, GivenUp, Lost, StopAsked
-from kconnect.herder.state.instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
-from kconnect.herder.state.requests import (
+from kconnect.herder.decisions.events import Asked, Claimed, GivenUp, Lost, StopAsked
+from kconnect.herder.decisions.instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
+from kconnect.herder.decisions.requests import (
     AskFence,
     AskOffsets,
     AskPut,
@@ -26,7 +25,8 @@ from kconnect.herder.state.requests import (
     AskStop,
     AskTasks,
 )
-from kconnect.herder.state.writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
+from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
+from kconnect.herder.membership import Joining
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import LEADER_URL, Member, kinds, of

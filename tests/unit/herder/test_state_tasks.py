@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kconnect.errors import ConnectError
-from kconnect.herder.group import Joining
-from kconnect.herder.state.events import Claimed, Reconfigure, Started, TaskConfigsFailed, TaskConfigsForwarded
-from kconnect.herder.state.facts import HerderTimes, Phase
-from kconnect.herder.state.instructions import AskTaskConfigs, ForwardTaskConfigs, Write
-from kconnect.herder.state.keys import KeyForm
-from kconnect.herder.state.writes import ForTasks, NewSessionKey, PutTasks
+from kconnect.herder.decisions.events import Claimed, Reconfigure, Started, TaskConfigsFailed, TaskConfigsForwarded
+from kconnect.herder.decisions.facts import HerderTimes, Phase
+from kconnect.herder.decisions.instructions import AskTaskConfigs, ForwardTaskConfigs, Write
+from kconnect.herder.decisions.request_signatures import KeyForm
+from kconnect.herder.decisions.writes import ForTasks, NewSessionKey, PutTasks
+from kconnect.herder.membership import Joining
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 from kit.herder_state import KEY, LEADER_URL, Member, kinds, of

@@ -12,7 +12,7 @@ import pytest
 
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import BadRequestError
-from kconnect.herder.validation import ConnectorValidator, InvalidConnectorError
+from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.logs import current_context
 from kconnect.plugins import PluginRegistry
 
@@ -389,10 +389,10 @@ def test_lines_written_during_validation_say_so(validator: ConnectorValidator) -
             seen.append(current_context())
 
     handler = Contexts()
-    logging.getLogger("kconnect.herder.validation").addHandler(handler)
+    logging.getLogger("kconnect.herder.validation.connector_checks").addHandler(handler)
     props = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
     validator.validate(props | {"value.converter": f"{__name__}:WithoutTable"})
-    logging.getLogger("kconnect.herder.validation").removeHandler(handler)
+    logging.getLogger("kconnect.herder.validation.connector_checks").removeHandler(handler)
 
     assert seen == ["[c|validate] "]
     assert current_context() == ""

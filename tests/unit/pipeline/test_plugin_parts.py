@@ -9,7 +9,7 @@ import pytest
 from kconnect.api import SourceTask
 from kconnect.config.connector_config import ConnectorConfig
 from kconnect.errors import ConfigError
-from kconnect.herder.connector_plugins import new_connector
+from kconnect.herder.connectors.plugin_classes import new_connector
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
 from kconnect.pipeline.stages import RaiseAlways
 from kconnect.plugins import PluginRegistry

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kconnect.errors import ConflictError
-from kconnect.herder.health import Reason
+from kconnect.herder.health.reasons import Reason
 from kconnect.outage import OUTAGE_HEADER, Outage
 from kconnect.rest.app import AppSettings
 from kit.asgi import RestCaller

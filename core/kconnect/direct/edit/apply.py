@@ -197,7 +197,7 @@ def _runs(step: Sequence[Edit]) -> list[list[Edit]]:
 
 def _write_group(access: ClusterAccess, edit: GroupEdit) -> None:
     """Errors: ConflictError while the group has members; ConnectError."""
-    from kconnect.herder.kafka_groups import kafka_group_offsets
+    from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 
     wanted = {at: offset for at, offset in edit.new.items() if offset is not None}
     removed = [at for at, offset in edit.new.items() if offset is None]

@@ -21,8 +21,8 @@ from kconnect.direct.offsets.plans import (
     source_plans,
 )
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError
-from kconnect.herder.connector_runner import call_once
-from kconnect.herder.offsets_admin import parse_sink_offsets
+from kconnect.herder.connectors.runner import call_once
+from kconnect.herder.offsets.admin import parse_sink_offsets
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
 
 __all__ = ["OffsetChange", "plan_offsets"]

@@ -14,9 +14,9 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwner, NoRunningTask, Stopped, without_unchanged
 from kconnect.direct.read.reader import ClusterReader, OffsetView
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, DataError, NotFoundError
-from kconnect.herder.kafka_groups import kafka_group_offsets
-from kconnect.herder.log_ranges import LogRanges, not_in_log
-from kconnect.herder.offsets_admin import OFFSET, PARTITION, STARTS_OVER, TOPIC, consumer_group_of, parse_sink_offsets
+from kconnect.herder.offsets.admin import OFFSET, PARTITION, STARTS_OVER, TOPIC, consumer_group_of, parse_sink_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.log_ranges import LogRanges, not_in_log
 from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TopicPartition
 from kconnect.storage.config_topic import encode_task_count

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.offsets.plans import resolved_config
 from kconnect.errors import BadRequestError
-from kconnect.herder.kafka_groups import kafka_group_offsets
-from kconnect.herder.log_ranges import not_in_log
-from kconnect.herder.offsets_admin import STARTS_OVER, parse_sink_offsets
+from kconnect.herder.offsets.admin import STARTS_OVER, parse_sink_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.log_ranges import not_in_log
 from kconnect.model import ConnectorInfo, ConnectorOffset
 
 __all__ = ["check_readable"]

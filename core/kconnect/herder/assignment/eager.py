@@ -25,8 +25,6 @@ from kconnect.java_compat.hash_map import sort_key
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 
-__all__ = ["GroupAssignor", "GroupPlan", "JoinedGroup", "LeaderBehind", "assign_eagerly"]
-
 _VERSIONS = {name: version for version, name in PROTOCOL_NAMES.items()}
 _EAGER = 0
 

@@ -22,8 +22,6 @@ from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 
-__all__ = ["Decision", "Hold", "IncrementalAssignor", "LeaderMemory", "Round"]
-
 NOTHING = WorkSet()
 # Waits of 40 ms, 1.6 s, 64 s, .. between rounds that revoke to balance, as in Java
 _BACK_OFF_BASE = 40

@@ -15,19 +15,6 @@ from typing import TypeVar
 from kconnect.errors import DataError
 from kconnect.model import TaskId
 
-__all__ = [
-    "PROTOCOL_NAMES",
-    "PROTOCOL_TYPE",
-    "Assignment",
-    "MemberState",
-    "Work",
-    "decode_assignment",
-    "decode_metadata",
-    "encode_assignment",
-    "encode_metadata",
-    "owned_work",
-]
-
 PROTOCOL_TYPE = "connect"
 """What a group of workers is to the broker; that of consumers is `consumer`."""
 PROTOCOL_NAMES = {0: "default", 1: "compatible", 2: "sessioned"}

@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 
 from kconnect.java_compat.hash_map import sort_key
 
-__all__ = ["Shares"]
-
 Item = TypeVar("Item", bound=Hashable)
 
 

@@ -11,8 +11,6 @@ from kconnect.java_compat.hash_map import sort_key
 from kconnect.model import TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 
-__all__ = ["WorkSet"]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkSet:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 
 from kconnect.errors import TimedOutError
-from kconnect.herder.sessions import KeyForm, new_key
-from kconnect.herder.state.writes import (
+from kconnect.herder.decisions.request_signatures import KeyForm, new_key
+from kconnect.herder.decisions.writes import (
     ConfigWrite,
     NewSessionKey,
     PutConfig,
@@ -20,8 +20,6 @@ from kconnect.herder.state.writes import (
 )
 from kconnect.model import TargetState
 from kconnect.storage.config_store import ConfigStore
-
-__all__ = ["carry_out", "described"]
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from kconnect.herder.watch_thread import WatchThread
-
-__all__ = ["CutOffWatch"]
+from kconnect.herder.health.watch_thread import WatchThread
 
 log = logging.getLogger(__name__)
 

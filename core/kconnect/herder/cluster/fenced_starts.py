@@ -16,8 +16,6 @@ from kconnect.errors import ConflictError, ConnectError, RetriableError, Unreach
 from kconnect.model import TaskId
 from kconnect.storage.config_store import ConfigStore
 
-__all__ = ["FencedStarts"]
-
 log = logging.getLogger(__name__)
 
 # A round waits for brokers and for the leader rather than for the processor

@@ -17,8 +17,6 @@ from kconnect.errors import ConflictError, ConnectError, FencedError, NotFoundEr
 from kconnect.storage.config_store import ConfigStore
 from kconnect.storage.snapshot import ClusterSnapshot
 
-__all__ = ["FencingPlan", "FencingRounds", "fence_zombies", "fencing_plan"]
-
 log = logging.getLogger(__name__)
 
 StringMap = Mapping[str, str]

@@ -7,13 +7,11 @@ from typing import Any
 
 from kconnect.clock import Clock
 from kconnect.errors import ConflictError
-from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.cluster.topics import ClusterTopics
-from kconnect.herder.task_runs import report_task
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.topic_tracking import ClusterTopics
+from kconnect.herder.connectors.task_runs import report_task
 from kconnect.model import ConnectorOffset, RunState, TaskId
 from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
-
-__all__ = ["ClusterEvents"]
 
 
 class ClusterEvents:

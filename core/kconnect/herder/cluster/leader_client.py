@@ -12,11 +12,9 @@ from kconnect.client.peers import ADVERTISED, DEADLINE, Peers
 from kconnect.client.transport import Request, Response
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, ForbiddenError, TimedOutError, UnreachableError
-from kconnect.herder.cluster.told import utc_time
-from kconnect.herder.sessions import signature_headers
+from kconnect.herder.decisions.finding_messages import utc_time
+from kconnect.herder.decisions.request_signatures import signature_headers
 from kconnect.storage.session_key import SessionKey
-
-__all__ = ["RestLeader"]
 
 
 class RestLeader:

@@ -13,22 +13,20 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from kconnect.config.variables import has_reference
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.cluster.config import entry_of
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.config_entries import entry_of
 from kconnect.herder.cluster.fenced_starts import FencedStarts
-from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.connector_host import ConnectorHost
-from kconnect.herder.connector_runner import trace_of
+from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.connectors.orders import Orders
+from kconnect.herder.connectors.runner import trace_of
+from kconnect.herder.connectors.task_runs import TaskRuns
+from kconnect.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.herder.decisions.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven, ValuesChanged
 from kconnect.herder.interface import Launcher
-from kconnect.herder.memory_config import ConnectorEntry
-from kconnect.herder.orders import Orders
-from kconnect.herder.state.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven, ValuesChanged
-from kconnect.herder.task_runs import TaskRuns
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.redaction import redact
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.wording import counted
-
-__all__ = ["LocalWork"]
 
 log = logging.getLogger(__name__)
 

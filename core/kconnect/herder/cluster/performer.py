@@ -13,21 +13,19 @@ from dataclasses import dataclass
 
 from kconnect.errors import ConflictError, ConnectError, TimedOutError, WrongWorkerError
 from kconnect.herder.assignment.protocol import Work
-from kconnect.herder.cluster.answers import Answers
-from kconnect.herder.cluster.config import entry_of
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.config_entries import entry_of
 from kconnect.herder.cluster.config_writes import carry_out, described
 from kconnect.herder.cluster.local_work import LocalWork
-from kconnect.herder.cluster.parts import ClusterParts
-from kconnect.herder.cluster.rounds import Rounds
-from kconnect.herder.cluster.stages import Stages
-from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.cluster.told import ClusterNames, sentence
-from kconnect.herder.group import Membership
-from kconnect.herder.memory_config import ConnectorEntry
-from kconnect.herder.restart import restart_plan
-from kconnect.herder.state.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
-from kconnect.herder.state.findings import ConfigTopicEnds
-from kconnect.herder.state.instructions import (
+from kconnect.herder.cluster.pending_requests import PendingRequests
+from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
+from kconnect.herder.cluster.thread_stage import ThreadStage
+from kconnect.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.herder.decisions.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
+from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
+from kconnect.herder.decisions.findings import ConfigTopicEnds
+from kconnect.herder.decisions.instructions import (
     Answer,
     AskTaskConfigs,
     CatchUp,
@@ -53,11 +51,11 @@ from kconnect.herder.state.instructions import (
     WithholdStops,
     Write,
 )
-from kconnect.herder.state.writes import ForRequest
+from kconnect.herder.decisions.restart_plan import restart_plan
+from kconnect.herder.decisions.writes import ForRequest
+from kconnect.herder.membership import Membership
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId
 from kconnect.wording import counted
-
-__all__ = ["Hands", "Performer"]
 
 log = logging.getLogger(__name__)
 
@@ -72,17 +70,17 @@ _FENCERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class PerformerParts:
     """What a performer acts on."""
 
     cluster: ClusterParts
     membership: Membership
-    rounds: Rounds
+    rounds: RebalanceRounds
     work: LocalWork
     status: ClusterStatus
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
-    answers: Answers
-    stages: Stages
+    answers: PendingRequests
+    stages: ThreadStage
     fence: Callable[[str], None]
     """Run a round of fencing for a connector. Blocks. Errors: ConnectError."""
     set_log_level: Callable[[str, str], None]
@@ -95,7 +93,7 @@ class Hands:
 class Performer:
     """Threads: one, the herder's. States: open -> closed."""
 
-    def __init__(self, hands: Hands) -> None:
+    def __init__(self, hands: PerformerParts) -> None:
         self._hands = hands
         self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
         self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="fencing-round")

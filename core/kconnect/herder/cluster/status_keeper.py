@@ -11,13 +11,11 @@ import threading
 from collections.abc import Callable
 
 from kconnect.clock import Clock
-from kconnect.herder.cluster.config import ClusterConfig
-from kconnect.herder.cluster.status import ClusterStatus
-from kconnect.herder.state.facts import Facts, Phase
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.config_entries import ClusterConfig
+from kconnect.herder.decisions.facts import HerderFacts, Phase
 from kconnect.model import TaskId
 from kconnect.storage.status_topic import Subject
-
-__all__ = ["KnownWork", "StatusKeeper"]
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +89,7 @@ class StatusKeeper:
 class KnownWork:
     """What a herder knows of who has which work. Threads: any; it only looks."""
 
-    def __init__(self, facts: Facts, configs: ClusterConfig, status: ClusterStatus) -> None:
+    def __init__(self, facts: HerderFacts, configs: ClusterConfig, status: ClusterStatus) -> None:
         self._facts = facts
         self._configs = configs
         self._status = status

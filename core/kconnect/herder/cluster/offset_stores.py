@@ -1,0 +1,119 @@
+"""Offsets of connectors of a cluster: which store they are in, and the three commands on them (KIP-875).
+
+Source: Worker#offsetStoreForRegularSourceTask, ConnectorOffsetBackingStore (Kafka 4.3; KIP-618).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kconnect.errors import ConnectError
+from kconnect.herder.cluster.config_entries import ClusterConfig
+from kconnect.herder.offsets.admin import GroupOffsetsFactory, OffsetsAdmin
+from kconnect.model import ConnectorOffset, ConnectorType
+from kconnect.storage import OffsetStore
+from kconnect.storage.connector_offsets import ConnectorOffsetStore
+from kconnect.storage.record_log import ExclusiveWriter
+from kconnect.storage.topic_offsets import TopicOffsetStore
+from kconnect.storage.transactional_offsets import TransactionalOffsets
+
+if TYPE_CHECKING:
+    from kconnect.api import Connector
+    from kconnect.herder.connectors.host import ConnectorHost
+
+log = logging.getLogger(__name__)
+
+MakeWriter = Callable[[str, str, Mapping[str, str]], ExclusiveWriter]
+"""From connector, topic and the connector's resolved config to what writes offsets in the place of its tasks."""
+OpenOwnOffsets = Callable[[str], TopicOffsetStore]
+"""From the name of a topic to its store, not started; the topic is made where it is missing. Errors: ConnectError."""
+_OWN_TOPIC = "offsets.storage.topic"
+
+
+class ClusterOffsets:
+    """States: open -> closed. Threads: any; the leader alone changes offsets, of connectors that are STOPPED.
+
+    A connector with a topic of its own (`offsets.storage.topic`) has its offsets there and in the worker's store; the
+    topic is opened when the first of its tasks, or somebody else, asks for them, and read until the worker stops.
+    """
+
+    def __init__(
+        self,
+        store: OffsetStore,
+        config: ClusterConfig,
+        groups: GroupOffsetsFactory,
+        open_own: OpenOwnOffsets | None,
+        make_writer: MakeWriter | None = None,
+    ) -> None:
+        """`make_writer` is given where tasks deliver exactly once: then they write offsets themselves."""
+        self._store = store
+        self._config = config
+        self._groups = groups
+        self._open_own = open_own
+        self._make_writer = make_writer
+        self._lock = threading.Lock()  # held while a topic is read: who asks for another one waits too
+        self._own: dict[str, TopicOffsetStore] = {}  # guarded by _lock; by topic
+
+    def store_of(self, connector: str) -> OffsetStore:
+        """Where the tasks of a connector read. Blocks while its own topic is read. Errors: ConnectError."""
+        own = self._own_of(connector)
+        return self._store if own is None else ConnectorOffsetStore(connector, own, self._store)
+
+    def commit_store_of(self, connector: str) -> OffsetStore:
+        """Where what tasks commit goes; of exactly-once ones that is the copy of what they wrote to their own topic."""
+        return self._store if self._make_writer is not None else self.store_of(connector)
+
+    def _own_of(self, connector: str) -> TopicOffsetStore | None:
+        entry = self._config.find(connector)
+        topic = (entry.config.get(_OWN_TOPIC) or "").strip() if entry is not None else ""
+        if not topic or self._open_own is None:
+            return None
+        with self._lock:
+            if topic not in self._own:
+                own = self._open_own(topic)
+                own.start()
+                self._own[topic] = own
+                log.info("Offsets of connector %s are in topic %s as well", connector, topic)
+            return self._own[topic]
+
+    def read(self, name: str, host: ConnectorHost, timeout_s: float) -> list[ConnectorOffset]:
+        """Errors: NotFoundError."""
+        entry = self._config.get(name)
+        admin = OffsetsAdmin(self.store_of(name), self._groups, timeout_s)
+        return admin.read(name, host.kind(entry.config), host.resolved(entry).values)
+
+    def modify(
+        self, name: str, offsets: Sequence[ConnectorOffset] | None, host: ConnectorHost, timeout_s: float
+    ) -> str:
+        """Alter them, or (None) remove all. Gives the message REST shows."""
+        entry = self._config.get(name)
+        kind, config = host.kind(entry.config), host.resolved(entry).values
+        admin = OffsetsAdmin(self._store_to_change(name, kind, config), self._groups, timeout_s)
+
+        def make() -> Connector:
+            return host.new_plugin(config)
+
+        if offsets is None:
+            return admin.reset(name, kind, config, make)
+        return admin.alter(name, kind, config, offsets, make)
+
+    def _store_to_change(self, name: str, kind: ConnectorType, config: Mapping[str, str]) -> OffsetStore:
+        make_writer = self._make_writer
+        if make_writer is None or kind is not ConnectorType.SOURCE:
+            return self.store_of(name)
+        own = self._own_of(name)
+        first = own if own is not None else self._store
+        if not isinstance(first, TopicOffsetStore):
+            raise ConnectError(f"The offsets of connector {name} are in no topic: they cannot be written exactly once")
+        copy = self._store if own is not None else None
+        return TransactionalOffsets(name, first, copy, lambda: make_writer(name, first.topic, config))
+
+    def close(self) -> None:
+        """Idempotent; the worker's store is stopped by its owner."""
+        with self._lock:
+            for own in self._own.values():
+                own.stop()
+            self._own.clear()

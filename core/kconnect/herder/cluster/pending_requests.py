@@ -1,0 +1,62 @@
+"""Those who ask the herder's thread, and wait for its answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+from itertools import count
+
+from kconnect.errors import ConnectError, TimedOutError
+from kconnect.herder.cluster.thread_stage import ThreadStage
+from kconnect.herder.decisions.events import Asked, Event, GivenUp
+from kconnect.herder.decisions.requests import Request
+
+
+class PendingRequests:
+    """Futures by number. States: open -> closed. Threads: any. Who comes too late is told nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = count(1)  # guarded by _lock
+        self._waiting: dict[int, Future[object]] = {}  # guarded by _lock
+        self._end: ConnectError | None = None  # guarded by _lock; set when closed
+
+    def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: ThreadStage) -> object:
+        """Post the request and wait. Errors: what it is refused with; TimedOutError, which says what it waits for."""
+        with self._lock:
+            if self._end is not None:
+                raise self._end
+            number = next(self._numbers)
+            future = self._waiting[number] = Future()
+        post(Asked(number, request))
+        try:
+            return future.result(timeout_s)
+        except LateError as err:
+            if self._forget(number) is None:
+                return future.result()  # it came just now
+            post(GivenUp(number))
+            raise TimedOutError(f"Request timed out. {stages.summary()}") from err
+
+    def give(self, number: int, value: object) -> None:
+        future = self._forget(number)
+        if future is not None:
+            future.set_result(value)
+
+    def fail(self, number: int, error: ConnectError) -> None:
+        future = self._forget(number)
+        if future is not None:
+            future.set_exception(error)
+
+    def close(self, error: ConnectError) -> None:
+        """Nobody answers any more: who waits, or asks from now on, gets this error; of two errors the first one."""
+        with self._lock:
+            self._end = self._end or error
+            numbers = list(self._waiting)
+        for number in numbers:
+            self.fail(number, error)
+
+    def _forget(self, number: int) -> Future[object] | None:
+        with self._lock:
+            return self._waiting.pop(number, None)

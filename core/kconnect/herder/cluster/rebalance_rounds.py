@@ -1,0 +1,86 @@
+"""What a member says when it joins its group, and the assignments of rounds it leads: the group's two questions.
+
+Source: WorkerCoordinator#metadata, #onLeaderElected, ConnectProtocolCompatibility (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kconnect.clock import Clock
+from kconnect.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
+from kconnect.herder.assignment.protocol import Assignment, MemberState
+from kconnect.herder.decisions.rebalances import KEPT, RoundMembers
+from kconnect.model import TaskId
+from kconnect.storage.snapshot import ClusterSnapshot
+
+log = logging.getLogger(__name__)
+
+VERSIONS = {"eager": 0, "compatible": 1, "sessioned": 2}
+"""By the value of `connect.protocol`: the highest sub-protocol a worker offers; it offers those below too."""
+
+
+class RebalanceRounds:
+    """Threads: the herder's; `owner_url`, `members_of` from any. Neither question blocks."""
+
+    def __init__(
+        self, snapshot: Callable[[], ClusterSnapshot], url: str, version: int, max_delay_ms: int, clock: Clock
+    ) -> None:
+        """`url`: where other workers reach this one. `version`: see `VERSIONS`."""
+        self._snapshot = snapshot
+        self._url = url
+        self._version = version
+        self._assignor = GroupAssignor(max_delay_ms)
+        self._clock = clock
+        self._plan: GroupPlan | None = None
+        self._led: tuple[int, dict[str, str]] = (-1, {})  # generation and URLs by member id of the round led last
+        self._members: dict[int, RoundMembers] = {}  # by generation
+        self.owned: Assignment | None = None
+        """What the member has, set by its herder."""
+        self.told = ClusterSnapshot()
+        """The configs of which the member told the offset last, or with which it handed out work."""
+
+    def metadata(self) -> MemberState:
+        """What the member says when it joins."""
+        self.told = snapshot = self._snapshot()
+        self._plan = None
+        return MemberState(self._version, self._url, snapshot.offset, self.owned)
+
+    def assign(self, group: JoinedGroup) -> dict[str, bytes]:
+        """The assignment of each member of a round that this one leads."""
+        now_ms = int(self._clock.monotonic() * 1000) + 1
+        plan = self._assignor.plan(group, self.told, now_ms)
+        if isinstance(plan, LeaderBehind):
+            self.told = self._snapshot()
+            plan = self._assignor.plan(group, self.told, now_ms)
+        if isinstance(plan, LeaderBehind):
+            log.info("A worker has read the config topic up to %d, this leader has not: all join again", plan.offset)
+        else:
+            self._plan = plan
+            self._note_members(group, {member: state.url for member, state in plan.members.items()})
+        return plan.to_bytes()
+
+    def owner_url(self, part: str | TaskId) -> str | None:
+        """Who runs a connector or task; None while nobody does, or this worker does not lead."""
+        plan = self._plan
+        return None if plan is None else plan.owner_url(part)
+
+    def members_of(self, generation: int) -> RoundMembers | None:
+        """Who was in a round that this worker led, who came, who went; None for others, and those of long ago."""
+        return self._members.get(generation)
+
+    def _note_members(self, group: JoinedGroup, urls: dict[str, str]) -> None:
+        generation, before = self._led
+        if generation < 0 or generation != group.last_generation:
+            # Another led the round before: all that is known of it is its leader
+            led = self.owned.leader_url if self.owned is not None else ""
+            joined: list[str] = []
+            left = [led] if led and led not in urls.values() else []
+        else:
+            joined = [url for member, url in urls.items() if member not in before]
+            left = [url for member, url in before.items() if member not in urls]
+        self._led = (group.generation, urls)
+        self._members[group.generation] = RoundMembers(*(tuple(sorted(part)) for part in (urls.values(), joined, left)))
+        while len(self._members) > KEPT:
+            del self._members[next(iter(self._members))]

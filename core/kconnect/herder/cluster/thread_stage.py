@@ -1,0 +1,52 @@
+"""What the herder's thread does, or did last: a request that was not answered in time says so.
+
+Source: o.a.k.connect.util.Stage, DistributedHerder#recordTickThreadStage (Kafka 4.3; KAFKA-15563).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    what: str
+    began_ms: int
+    ended_ms: int | None = None
+
+
+class ThreadStage:
+    """One writer, the herder's thread; `summary` from any thread."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._last = _Stage("awaiting startup", now_ms())
+
+    @contextmanager
+    def stage(self, what: str) -> Iterator[None]:
+        """Inside, the worker is busy with `what`, which is a verb's -ing form."""
+        began_ms = self._now_ms()
+        self._last = _Stage(what, began_ms)
+        try:
+            yield
+        finally:
+            self._last = _Stage(what, began_ms, self._now_ms())
+
+    def summary(self) -> str:
+        """A sentence on it."""
+        last = self._last
+        if last.ended_ms is None:
+            return f"The worker is currently {last.what}, which began at {_instant(last.began_ms)}."
+        return (
+            f"The last operation the worker completed was {last.what}, which began at {_instant(last.began_ms)} and "
+            f"completed at {_instant(last.ended_ms)}."
+        )
+
+
+def _instant(time_ms: int) -> str:
+    """As Java's Instant shows it."""
+    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00").removesuffix(".000") + "Z"

@@ -1,0 +1,54 @@
+"""What a connector may ask of the worker that hosts it. Source: HerderConnectorContext, WorkerConnector (Kafka 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kconnect.storage import OffsetStore, read_source_offsets
+
+if TYPE_CHECKING:
+    from kconnect.api import OffsetStorageReader
+    from kconnect.herder.connectors.hosted_connector import HostedConnector
+
+
+class StoreOffsetReader:
+    """Committed source offsets of one connector, straight from the worker's store: an OffsetStorageReader."""
+
+    def __init__(self, store: OffsetStore, connector: str) -> None:
+        self._store = store
+        self._connector = connector
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return read_source_offsets(self._store, self._connector, [partition])[0]
+
+    def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return read_source_offsets(self._store, self._connector, list(partitions))
+
+
+class SinkHostContext:
+    """A SinkConnectorContext. A connector that was shut down, or left behind, can ask for nothing any more."""
+
+    def __init__(self, host: HostedConnector, request_reconfiguration: Callable[[], None]) -> None:
+        self._host = host
+        self._request = request_reconfiguration
+
+    def request_task_reconfiguration(self) -> None:
+        if not self._host.is_shut_down:
+            self._request()
+
+    def raise_error(self, error: BaseException) -> None:
+        self._host.fail(error)
+
+
+class SourceHostContext(SinkHostContext):
+    """A SourceConnectorContext: as that of a sink, with a way to read offsets."""
+
+    def __init__(
+        self, host: HostedConnector, request_reconfiguration: Callable[[], None], reader: OffsetStorageReader
+    ) -> None:
+        super().__init__(host, request_reconfiguration)
+        self._reader = reader
+
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader

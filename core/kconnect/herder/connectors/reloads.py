@@ -1,0 +1,73 @@
+"""Looks again, after the time a config provider names, whether what a connector's config refers to has changed.
+
+Source: WorkerConfigTransformer.scheduleReload (Kafka 4.3).
+Differs: Java restarts a connector when the time is over, changed or not, and leaves its tasks alone; here it is asked
+again and again, and connector and tasks restart when a value has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+
+class Reloads:
+    """One thread with the due times of all connectors; there is none while no connector has any.
+
+    States: open -> closed. Threads: any. `look` is called on the thread and must return at once.
+    """
+
+    def __init__(self, look: Callable[[str], None]) -> None:
+        self._look = look
+        self._changed = threading.Condition()  # guards what stands below
+        self._due: dict[str, tuple[float, float]] = {}  # connector -> (when, again after so many seconds)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def schedule(self, connector: str, after_ms: int | None) -> None:
+        """Look at the connector every `after_ms`; None: no more."""
+        with self._changed:
+            if self._closed or after_ms is None:
+                self._due.pop(connector, None)
+                return
+            period_s = max(after_ms, 1) / 1000
+            self._due[connector] = (time.monotonic() + period_s, period_s)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="herder-reloads", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float) -> None:
+        """Look at nothing any more. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._due.clear()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (ready := self._await_due()) is not None:
+            for connector in ready:
+                try:
+                    self._look(connector)
+                except Exception:  # top of a thread
+                    log.exception("What connector %s refers to could not be looked at again", connector)
+
+    def _await_due(self) -> list[str] | None:
+        """Connectors whose time has come, set for their next; None when closed."""
+        with self._changed:
+            while not self._closed:
+                now = time.monotonic()
+                ready = [name for name, (when, _) in self._due.items() if when <= now]
+                for name in ready:
+                    self._due[name] = (now + self._due[name][1], self._due[name][1])
+                if ready:
+                    return ready
+                self._changed.wait(min((when for when, _ in self._due.values()), default=now + 3600) - now)
+            return None

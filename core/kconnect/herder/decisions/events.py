@@ -1,0 +1,162 @@
+"""What happens to a distributed herder: the events that `HerderState.step` takes in. Frozen; time is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import Assignment
+from kconnect.herder.decisions.requests import Request
+from kconnect.herder.decisions.writes import WriteFor
+from kconnect.herder.membership import Joining, Lost
+from kconnect.storage.config_topic import ForeignRecord
+from kconnect.storage.snapshot import Change, ClusterSnapshot
+
+StringMap = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """It is this late, in milliseconds since the epoch. Comes before what happened then."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The stores are read; the worker may join."""
+
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The worker is to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A rebalance gave an assignment; `snapshot` is the one of which the member told the group when it joined."""
+
+    assignment: Assignment
+    generation: int
+    member_id: str
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """All work here was stopped, because the group was out of reach while the herder's thread was busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The config topic was read to its end, or (`problem`) not in time."""
+
+    snapshot: ClusterSnapshot = field(repr=False)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The right to write to the config topic was claimed, or not."""
+
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsChanged:
+    """Records of the config topic were read: each change with the offset after it, and the state after all of them."""
+
+    changes: Sequence[tuple[Change, int]]
+    snapshot: ClusterSnapshot = field(repr=False)
+    foreign: ForeignRecord | None = None
+    """The last record of a leader's that was not written by this worker, however old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A write to the config topic has ended, read back; `snapshot` is the state after it."""
+
+    target: WriteFor
+    snapshot: ClusterSnapshot = field(repr=False)
+    error: ConnectError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Somebody waits for an answer to a request."""
+
+    id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Nobody waits for that answer any more."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigure:
+    """A connector that runs here is to be asked for task configs: it started, or it or one of its tasks wants so."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigsGiven:
+    """A connector here gave these configs for its tasks, complete as they are stored."""
+
+    connector: str
+    configs: Sequence[StringMap] = field(repr=False)
+    made_from: StringMap = field(repr=False)
+    """The connector's own config, as written, that it was started with."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigsFailed:
+    """It gave none; `is_final`: asking again is of no use."""
+
+    connector: str
+    why: str
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigsForwarded:
+    """The leader took task configs from here, or (`problem`) did not."""
+
+    connector: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesChanged:
+    """What the config of a connector refers to has changed since it, or tasks of it, were started here."""
+
+    connector: str
+
+
+Event = (
+    Tick
+    | Started
+    | StopAsked
+    | Joining
+    | Placed
+    | Lost
+    | CutOff
+    | CaughtUp
+    | Claimed
+    | ConfigsChanged
+    | Written
+    | Asked
+    | GivenUp
+    | Reconfigure
+    | TaskConfigsGiven
+    | TaskConfigsFailed
+    | TaskConfigsForwarded
+    | ValuesChanged
+)

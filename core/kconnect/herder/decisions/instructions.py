@@ -1,0 +1,223 @@
+"""What a distributed herder is to do: the instructions `HerderState.step` gives. Frozen; the shell performs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.decisions.findings import Finding
+from kconnect.herder.decisions.writes import ConfigWrite, WriteFor
+from kconnect.model import ConnectorOffset, TargetState, TaskId
+from kconnect.storage.config_topic import RestartRequested
+from kconnect.storage.snapshot import NO_OFFSET, ClusterSnapshot
+
+StringMap = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeGeneration:
+    """Statuses written from now on are of this generation."""
+
+    generation: int
+    is_leader: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WithholdStops:
+    """The group is out of reach: what stops now may run elsewhere already, and its statuses wait till it is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRejoin:
+    """Have the group rebalance."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell the operator of something that the worker cannot put right."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    """Leave the group, so that the others need not wait for this worker."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """Read the config topic to its end, and on until `offset` is reached, if it is in time; gives CaughtUp."""
+
+    timeout_ms: int
+    offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Become the only one who may write to the config topic; gives Claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartWork:
+    """Start connectors and tasks with the configs of this snapshot. A connector that started gives Reconfigure."""
+
+    work: Work
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StopWork:
+    """Stop connectors and tasks, all at once, and wait; their last statuses are written before it is done."""
+
+    work: Work
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Stop and start one connector or task that runs here, then answer."""
+
+    id: int
+    subject: str | TaskId
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartByPlan:
+    """Restart what the request chooses of a connector, as far as it is this worker's."""
+
+    request: RestartRequested
+    here: Work
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartHere:
+    """Restart all that is here of a connector, as what its config refers to has changed."""
+
+    connector: str
+    here: Work
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTarget:
+    """Bring what runs here of a connector to another state."""
+
+    connector: str
+    state: TargetState
+    here: Work
+
+
+@dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """Give a logger of this worker a level (KIP-976)."""
+
+    logger: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUp:
+    """Remove statuses and topics of connectors and tasks that are not in this snapshot."""
+
+    snapshot: ClusterSnapshot = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskTaskConfigs:
+    """Ask a connector here for task configs; gives TaskConfigsGiven or TaskConfigsFailed."""
+
+    connector: str
+    config: StringMap = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardTaskConfigs:
+    """Hand task configs to the leader; gives TaskConfigsForwarded."""
+
+    connector: str
+    configs: Sequence[StringMap] = field(repr=False)
+    leader_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write to the config topic and read it back; gives Written."""
+
+    target: WriteFor
+    write: ConfigWrite
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyOffsets:
+    """Alter (offsets given) or reset the offsets of a stopped connector, then answer."""
+
+    id: int
+    connector: str
+    offsets: Sequence[ConnectorOffset] | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FenceZombies:
+    """Fence off producers of a connector's former tasks, write its task count record, then answer (KIP-618)."""
+
+    id: int
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A request is done."""
+
+    id: int
+    value: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A request cannot be done."""
+
+    id: int
+    error: ConnectError
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A request is for the worker that runs the connector or task, which the leader of the group knows."""
+
+    id: int
+    subject: str | TaskId
+
+
+Instruction = (
+    TakeGeneration
+    | WithholdStops
+    | RequestRejoin
+    | Tell
+    | LeaveGroup
+    | CatchUp
+    | Claim
+    | StartWork
+    | StopWork
+    | Restart
+    | RestartByPlan
+    | RestartHere
+    | SetTarget
+    | SetLogLevel
+    | CleanUp
+    | AskTaskConfigs
+    | ForwardTaskConfigs
+    | Write
+    | ModifyOffsets
+    | FenceZombies
+    | Answer
+    | Refuse
+    | Redirect
+)

@@ -1,0 +1,247 @@
+"""The distributed herder as a state machine without I/O: `step` takes an event and gives the instructions it calls for.
+
+A member of the group is in one of these phases; requests and changes of configs are acted on in STABLE, and wait
+elsewhere:
+
+        Started            Placed               settled: its configs are read, work is started
+    NEW ───────► JOINING ─────────► SETTLING ──────────────────────────────────────────► STABLE
+                 ▲  ▲  ▲              │  │                                                 │
+                 │  │  └──────────────┘  │ CatchUp was too slow                            │
+                 │  │   rejoin: failed,  │ for worker.sync.timeout.ms:                     │
+                 │  │   other configs    ▼ leave, stop everything                          │
+                 │  └─────────────── UNREAD                                                │
+                 │   read after a back-off                                                 │
+                 └─────────────────────────────────────────────────────────────────────────┘
+                   Joining (another member), changes that place work anew, a delay that is over,
+                   work that was revoked and is free now; Lost: stop everything, then join again
+
+    StopAsked leads from each of them to STOPPED: everything stops, whoever waits is refused.
+
+Rules are apart by idea, a module each of this package; all share one `HerderFacts`.
+Source: DistributedHerder#tick (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from kconnect.errors import FencedError
+from kconnect.herder.assignment.protocol import Assignment
+from kconnect.herder.decisions.config_rules import ConfigRules
+from kconnect.herder.decisions.events import (
+    Asked,
+    CaughtUp,
+    Claimed,
+    ConfigsChanged,
+    CutOff,
+    Event,
+    GivenUp,
+    Placed,
+    Reconfigure,
+    Started,
+    StopAsked,
+    TaskConfigsFailed,
+    TaskConfigsForwarded,
+    TaskConfigsGiven,
+    Tick,
+    ValuesChanged,
+    Written,
+)
+from kconnect.herder.decisions.facts import HerderFacts, HerderTimes, Phase
+from kconnect.herder.decisions.instructions import Instruction, Write
+from kconnect.herder.decisions.membership_rules import MembershipRules
+from kconnect.herder.decisions.mismatch_rules import MismatchRules, OwnSettings
+from kconnect.herder.decisions.rebalances import Rebalances
+from kconnect.herder.decisions.request_rules import RequestRules
+from kconnect.herder.decisions.request_signatures import KeyForm
+from kconnect.herder.decisions.restart_rules import RestartRules
+from kconnect.herder.decisions.task_config_rules import TaskRules
+from kconnect.herder.decisions.writes import ForKey, ForRequest, ForTasks, NewSessionKey
+from kconnect.herder.membership import Joining, Lost
+from kconnect.storage.snapshot import ClusterSnapshot
+
+log = logging.getLogger(__name__)
+
+# Some minutes of a busy cluster
+_RING_ENTRIES = 500
+Value = TypeVar("Value")
+
+
+class HerderState:
+    """Threads: one. Ticks come before the events of their time, and say when time alone calls for something."""
+
+    def __init__(
+        self, times: HerderTimes | None = None, key_form: KeyForm | None = None, own: OwnSettings | None = None
+    ) -> None:
+        self.facts = HerderFacts(times or HerderTimes())
+        self._restarts = RestartRules(self.facts)
+        self._configs = ConfigRules(self.facts, self._restarts)
+        self._membership = MembershipRules(self.facts, self._configs)
+        self._requests = RequestRules(self.facts, self._configs)
+        self._tasks = TaskRules(self.facts)
+        self._keys = _KeyRules(self.facts, key_form or KeyForm())
+        self._mismatch = MismatchRules(self.facts, own or OwnSettings())
+        self.ring: deque[tuple[Event, tuple[Instruction, ...]]] = deque(maxlen=_RING_ENTRIES)
+        """What happened last, and what was done about it; ticks that called for nothing are left out.
+
+        Of snapshots it holds the offset alone: hundreds of copies of a large cluster's configs would be 100 MB.
+        """
+        self.rebalances = Rebalances()
+
+    def step(self, event: Event) -> list[Instruction]:
+        """Take an event in; gives what is to be done, in order."""
+        told = [*self._take(event), *self._due()]
+        self.rebalances.note(event, told, self.facts.now_ms)
+        if told or not isinstance(event, Tick):
+            self.ring.append((_slim(event), tuple(_slim(instruction) for instruction in told)))
+            log.debug("%s -> %s", event, told)
+        return told
+
+    @property
+    def wants_group(self) -> bool:
+        """Whether the member's membership is to be polled: it is in the group or wants to join."""
+        return self.facts.phase in (Phase.JOINING, Phase.SETTLING, Phase.STABLE)
+
+    @property
+    def owned_assignment(self) -> Assignment | None:
+        """What the member tells the group that it has."""
+        return self._membership.owned_assignment
+
+    def next_due_ms(self) -> int | None:
+        """When a tick will call for something; None: only an event will."""
+        times = [self._membership.next_due_ms()]
+        if self.facts.phase is Phase.STABLE:
+            times += [self._tasks.next_due_ms(), self._mismatch.next_due_ms()]
+            if self.facts.may_write:
+                times.append(self._keys.next_due_ms())
+        return min((when for when in times if when is not None), default=None)
+
+    def _take(self, event: Event) -> list[Instruction]:
+        match event:
+            case Tick(now_ms):
+                self.facts.now_ms = now_ms
+                return []
+            case ConfigsChanged():
+                return [*self._configs.take(event), *self._mismatch.changed(event)]
+            case Written():
+                return self._written(event)
+            case Asked():
+                self._requests.take(event)
+                return self._requests.refuse_all() if self.facts.phase is Phase.STOPPED else []
+            case GivenUp():
+                self._requests.give_up(event)
+                return []
+            case ValuesChanged(connector):
+                self._restarts.values_changed(connector)
+                return []
+            case StopAsked():
+                return [*self._membership.stop(event), *self._requests.refuse_all()]
+            case Reconfigure() | TaskConfigsGiven() | TaskConfigsFailed() | TaskConfigsForwarded():
+                return self._task_configs(event)
+            case _:
+                return self._group(event)
+
+    def _group(self, event: Started | Joining | Placed | Lost | CutOff | CaughtUp | Claimed) -> list[Instruction]:
+        match event:
+            case Started(snapshot):
+                return [*self._membership.begin(event), *self._mismatch.read(snapshot)]
+            case Joining():
+                return self._membership.join(event)
+            case Placed():
+                return [*self._membership.place(event), *self._mismatch.placed(event)]
+            case Lost():
+                self._mismatch.lost()
+                return self._membership.lose(event)
+            case CutOff():
+                self._mismatch.lost()
+                return self._membership.cut_off(event)
+            case CaughtUp():
+                told = self._membership.catch_up(event)
+                if self.facts.phase is Phase.UNREAD:
+                    self._mismatch.lost()
+                return told
+            case Claimed():
+                return self._membership.claimed(event)
+
+    def _task_configs(
+        self, event: Reconfigure | TaskConfigsGiven | TaskConfigsFailed | TaskConfigsForwarded
+    ) -> list[Instruction]:
+        match event:
+            case Reconfigure(connector):
+                self._tasks.want(connector)
+            case TaskConfigsGiven():
+                self._tasks.take(event)
+            case TaskConfigsFailed():
+                self._tasks.refused(event)
+            case TaskConfigsForwarded():
+                self._tasks.forwarded(event)
+        return []
+
+    def _written(self, event: Written) -> list[Instruction]:
+        facts = self.facts
+        facts.is_writing = False
+        if event.snapshot.offset >= facts.snapshot.offset:
+            facts.snapshot = event.snapshot
+        if isinstance(event.error, FencedError):
+            self._membership.fenced()
+        told = self._mismatch.read(facts.snapshot)
+        match event.target:
+            case ForRequest() as target:
+                told += self._requests.written(event, target)
+            case ForTasks(connector):
+                self._tasks.written(event, connector)
+            case ForKey() if event.error is not None and facts.is_leader:
+                # It may have been written all the same: only the end of the topic tells
+                told += self._membership.read_again()
+            case _:
+                pass
+        return told
+
+    def _due(self) -> list[Instruction]:
+        """What time and phase allow now, in the order of Java's tick."""
+        facts = self.facts
+        if facts.phase is not Phase.STABLE:
+            return self._membership.due()
+        told = [*self._membership.overtaken(), *self._configs.due(), *self._keys.due(), *self._requests.due()]
+        told += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
+        return told
+
+
+class _KeyRules:
+    """The leader makes a session key when there is none, when it is old, and when it has another form.
+
+    Source: DistributedHerder#checkForKeyRotation, #onSessionKeyUpdate (Kafka 4.3; KIP-507).
+    """
+
+    def __init__(self, facts: HerderFacts, form: KeyForm) -> None:
+        self._facts = facts
+        self._form = form
+
+    def due(self) -> list[Instruction]:
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > self._facts.now_ms or not self._facts.may_write:
+            return []
+        self._facts.is_writing = True
+        return [Write(ForKey(), NewSessionKey(self._facts.now_ms))]
+
+    def next_due_ms(self) -> int | None:
+        """When a new key is to be written by this worker; None: not by this one, or never."""
+        facts = self._facts
+        if not facts.is_leader or not facts.signs_requests:
+            return None
+        key = facts.snapshot.session_key
+        if key is None or key.algorithm != self._form.algorithm or len(key.key) != self._form.size_bytes:
+            return facts.now_ms
+        return key.created_ms + facts.times.key_ttl_ms if facts.times.key_ttl_ms > 0 else None
+
+
+def _slim(value: Value) -> Value:
+    """An event or instruction without the configs that go with it."""
+    snapshot = getattr(value, "snapshot", None)
+    if snapshot is None:
+        return value
+    dataclass: Any = value  # they all are
+    return cast(Value, replace(dataclass, snapshot=ClusterSnapshot(offset=snapshot.offset)))

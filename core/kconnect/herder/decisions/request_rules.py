@@ -1,0 +1,205 @@
+"""Rules for requests: who may do what, what is refused and in which words, and what waits for a rebalance.
+
+Source: DistributedHerder#putConnectorConfig, #deleteConnectorConfig, #stopConnector, #restartConnector, #restartTask,
+#putTaskConfigs, #modifyConnectorOffsetsChecks, #checkRebalanceNeeded (Kafka 4.3).
+Differs: a request that meets a rebalance, or one that is about to come and matters to it, waits for its end, up to its
+own deadline; Java answers 409.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    FencedError,
+    NotFoundError,
+    WrongWorkerError,
+)
+from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.decisions.config_rules import ConfigRules
+from kconnect.herder.decisions.connector_entry import not_stopped
+from kconnect.herder.decisions.events import Asked, GivenUp, Written
+from kconnect.herder.decisions.facts import HerderFacts
+from kconnect.herder.decisions.instructions import (
+    Answer,
+    FenceZombies,
+    Instruction,
+    ModifyOffsets,
+    Redirect,
+    Refuse,
+    Restart,
+    Write,
+)
+from kconnect.herder.decisions.requests import (
+    AskFence,
+    AskOffsets,
+    AskPut,
+    AskRemove,
+    AskRestart,
+    AskRestartByPlan,
+    AskStop,
+    AskTasks,
+    Request,
+)
+from kconnect.herder.decisions.writes import (
+    ConfigWrite,
+    ForRequest,
+    PutConfig,
+    PutRestart,
+    PutTasks,
+    RemoveConfig,
+    StopTasks,
+)
+from kconnect.model import TargetState, TaskId
+
+_NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+
+
+class RequestRules:
+    """Part of a HerderState: requests are answered in the order they came, those that wait let others pass."""
+
+    def __init__(self, facts: HerderFacts, configs: ConfigRules) -> None:
+        self._facts = facts
+        self._configs = configs
+        self._waiting: dict[int, Request] = {}
+
+    def take(self, event: Asked) -> None:
+        self._waiting[event.id] = event.request
+
+    def give_up(self, event: GivenUp) -> None:
+        """Nobody waits any more: what has not begun is not done."""
+        self._waiting.pop(event.id, None)
+
+    def due(self) -> list[Instruction]:
+        """Decide about what need not wait; at most one write at a time, so that the next sees what it made."""
+        told: list[Instruction] = []
+        for number, request in list(self._waiting.items()):
+            if self._must_wait(request):
+                continue
+            del self._waiting[number]
+            try:
+                told.append(self._decide(number, request))
+            except ConnectError as error:
+                told.append(Refuse(number, error))
+        return told
+
+    def written(self, event: Written, target: ForRequest) -> list[Instruction]:
+        error = event.error
+        if isinstance(error, FencedError):
+            error = ConflictError(
+                "Another worker has taken over the right to write to the config topic",
+                hint="Try again: the worker claims it anew if it still leads the group.",
+            )
+        return [Answer(target.id, target.answer) if error is None else Refuse(target.id, error)]
+
+    def refuse_all(self) -> list[Instruction]:
+        """The worker stops."""
+        waiting, self._waiting = self._waiting, {}
+        return [Refuse(number, ConflictError("Worker is shutting down")) for number in waiting]
+
+    def _must_wait(self, request: Request) -> bool:
+        facts = self._facts
+        if isinstance(request, AskRestart):
+            name = request.subject.connector if isinstance(request.subject, TaskId) else request.subject
+            is_here = request.subject in facts.running_connectors or request.subject in facts.running_tasks
+            return self._configs.expects_rebalance and not is_here and facts.snapshot.contains(name)
+        if isinstance(request, AskOffsets) and facts.is_leader and self._runs_on(request.connector):
+            return True
+        return facts.is_leader and not facts.may_write
+
+    def _runs_on(self, connector: str) -> bool:
+        """Its tasks are gone from the configs, but the rebalance that stops them is not over: they still commit."""
+        facts = self._facts
+        return facts.snapshot.task_count(connector) == 0 < facts.placed.task_count(connector)
+
+    def _decide(self, number: int, request: Request) -> Instruction:
+        """Errors: ConnectError, which the asker gets."""
+        match request:
+            case AskRestart(subject):
+                return self._restart(number, subject)
+            case AskTasks(connector, configs):
+                self._require_leader("Only the leader may write task configurations.")
+                self._require(connector)
+                self._require_not_stopped(connector, configs)
+                return self._write(number, PutTasks(connector, configs))
+            case AskFence(connector):
+                self._require_leader("Only the leader may perform zombie fencing.")
+                self._require(connector)
+                return FenceZombies(number, connector)
+            case AskOffsets(connector, offsets):
+                self._require_leader("Only the leader can process external offsets modification requests")
+                self._require(connector)
+                self._require_stopped(connector)
+                return ModifyOffsets(number, connector, offsets)
+            case AskRestartByPlan(plan):
+                self._require(plan.connector, f"Unknown connector: {plan.connector}")
+                self._require_leader("Only the leader can process restart requests.")
+                return self._write(number, PutRestart(plan))
+            case AskPut():
+                return self._put(number, request)
+            case AskRemove(connector):
+                self._require_leader("Only the leader can delete connector configs.")
+                self._require(connector)
+                return self._write(number, RemoveConfig(connector))
+            case AskStop(connector):
+                self._require_leader("Only the leader can transition connectors to the STOPPED state.")
+                self._require(connector, f"Unknown connector {connector}")
+                return self._write(number, StopTasks(connector))
+
+    def _put(self, number: int, request: AskPut) -> Instruction:
+        self._require_leader()
+        name, snapshot = request.connector, self._facts.snapshot
+        exists = snapshot.contains(name)
+        if request.patch_of is not None:
+            self._require(name)
+            if dict(snapshot.configs[name]) != dict(request.patch_of):
+                raise ConflictError(f"The config of connector {name} was changed meanwhile")
+        if exists and not request.replace:
+            raise AlreadyExistsError(f"Connector {name} already exists")
+        return self._write(number, PutConfig(name, request.config, request.target_state), is_new=not exists)
+
+    def _restart(self, number: int, subject: str | TaskId) -> Instruction:
+        facts = self._facts
+        name = subject.connector if isinstance(subject, TaskId) else subject
+        self._require(name, f"Unknown connector: {name}")
+        if isinstance(subject, TaskId) and facts.snapshot.raw_task_config(subject) is None:
+            raise NotFoundError(f"Unknown task: {subject}")
+        if subject in facts.running_connectors or subject in facts.running_tasks:
+            here = Work((), (subject,)) if isinstance(subject, TaskId) else Work((subject,))
+            facts.started(here, facts.snapshot)
+            return Restart(number, subject, facts.snapshot)
+        self._require_leader(
+            "Cannot restart task since it is not assigned to this member"
+            if isinstance(subject, TaskId)
+            else "Only the leader can process restart requests."
+        )
+        return Redirect(number, subject)
+
+    def _write(self, number: int, write: ConfigWrite, *, is_new: bool = False) -> Instruction:
+        self._facts.is_writing = True
+        return Write(ForRequest(number, is_new), write)
+
+    def _require_leader(self, message: str = "Only the leader can set connector configs.") -> None:
+        if self._facts.is_leader:
+            return
+        if not self._facts.leader_url:
+            raise ConflictError(_NO_LEADER)
+        raise WrongWorkerError(message, self._facts.leader_url)
+
+    def _require(self, connector: str, message: str | None = None) -> None:
+        if not self._facts.snapshot.contains(connector):
+            raise NotFoundError(message or f"Connector {connector} not found")
+
+    def _require_not_stopped(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """Tasks that a connector gave out before it was stopped, and that come late from its worker, do not count."""
+        if configs and self._facts.snapshot.target_state(connector) is TargetState.STOPPED:
+            raise BadRequestError(f"Cannot submit non-empty set of task configs for stopped connector {connector}")
+
+    def _require_stopped(self, connector: str) -> None:
+        snapshot = self._facts.snapshot
+        if snapshot.target_state(connector) is not TargetState.STOPPED or snapshot.task_count(connector):
+            raise BadRequestError(not_stopped(connector))

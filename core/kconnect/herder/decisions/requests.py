@@ -1,0 +1,77 @@
+"""What is asked of a distributed herder, as values. `request_rules` has the rules that decide about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.model import ConnectorOffset, TargetState, TaskId
+from kconnect.storage.config_topic import RestartRequested
+
+StringMap = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AskPut:
+    """Create or change a connector, with a config that was found valid. Gives whether it is new."""
+
+    connector: str
+    config: StringMap = field(repr=False)
+    target_state: TargetState | None
+    replace: bool
+    patch_of: StringMap | None = field(default=None, repr=False)
+    """The config that must still stand, for one that was made by changing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRemove:
+    """Delete a connector."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskStop:
+    """Stop a connector and its tasks for good (KIP-875)."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskRestart:
+    """Restart one connector (by its name) or one task, without the rest."""
+
+    subject: str | TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class AskRestartByPlan:
+    """Restart a connector and tasks of it, wherever they run (KIP-745)."""
+
+    request: RestartRequested
+
+
+@dataclass(frozen=True, slots=True)
+class AskTasks:
+    """Another worker has these configs for the tasks of a connector it runs."""
+
+    connector: str
+    configs: Sequence[StringMap] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskFence:
+    """Another worker wants former exactly-once tasks of a connector fenced off."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskOffsets:
+    """Alter the offsets of a stopped connector, or (None) reset them."""
+
+    connector: str
+    offsets: Sequence[ConnectorOffset] | None = field(repr=False)
+
+
+Request = AskPut | AskRemove | AskStop | AskRestart | AskRestartByPlan | AskTasks | AskFence | AskOffsets

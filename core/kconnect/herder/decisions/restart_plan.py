@@ -1,0 +1,35 @@
+"""Which parts of a connector a restart request touches, and the status that tells so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kconnect.model import ConnectorStatus, RunState, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """What is restarted: the connector itself, some of its tasks; `status` shows these as RESTARTING."""
+
+    restart_connector: bool
+    tasks: tuple[TaskId, ...]
+    status: ConnectorStatus
+
+
+def restart_plan(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
+    """The plan for `POST /connectors/X/restart?includeTasks=..&onlyFailed=..`.
+
+    Source: RestartRequest, RestartPlan (KIP-745).
+    """
+
+    def chosen(state: RunState) -> bool:
+        return not only_failed or state is RunState.FAILED
+
+    connector = chosen(status.connector.state)
+    tasks = tuple(task.id for task in status.tasks if include_tasks and chosen(task.state))
+    shown = replace(
+        status,
+        connector=replace(status.connector, state=RunState.RESTARTING) if connector else status.connector,
+        tasks=tuple(replace(task, state=RunState.RESTARTING) if task.id in tasks else task for task in status.tasks),
+    )
+    return RestartPlan(connector, tuple(TaskId(status.name, task) for task in tasks), shown)

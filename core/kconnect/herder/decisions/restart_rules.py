@@ -1,0 +1,50 @@
+"""Rules for restarts: those asked of the whole cluster by a record, of which each worker does its part (KIP-745), and
+those of a worker whose connectors and tasks run with values that are not the present ones.
+
+Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequest#compareTo (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from kconnect.herder.decisions.facts import HerderFacts
+from kconnect.herder.decisions.instructions import Instruction, RestartByPlan, RestartHere
+from kconnect.storage.config_topic import RestartRequested
+
+
+class RestartRules:
+    """Part of a HerderState: requests wait until the group has settled; of two the one with the larger effect stays."""
+
+    def __init__(self, facts: HerderFacts) -> None:
+        self._facts = facts
+        self._wanted: dict[str, RestartRequested] = {}
+        self._changed: dict[str, None] = {}
+
+    def want(self, request: RestartRequested) -> None:
+        known = self._wanted.get(request.connector)
+        if known is None or impact(request) > impact(known):
+            self._wanted[request.connector] = request
+
+    def values_changed(self, connector: str) -> None:
+        """Each worker sees this for itself, so that each restarts its own."""
+        self._changed[connector] = None
+
+    def due(self) -> list[Instruction]:
+        """Restart what is here; a connector of which nothing is, or that is deleted, needs nothing."""
+        facts = self._facts
+        wanted, self._wanted = self._wanted, {}
+        told: list[Instruction] = []
+        for name, request in wanted.items():
+            here = facts.running_of(name)
+            if here and facts.snapshot.contains(name):
+                told.append(RestartByPlan(request, here, facts.snapshot))
+        changed, self._changed = self._changed, {}
+        for name in changed:
+            here = facts.running_of(name)
+            if here and facts.snapshot.contains(name):
+                told.append(RestartHere(name, here, facts.snapshot))
+        return told
+
+
+def impact(request: RestartRequested) -> tuple[bool, bool]:
+    """How much a request touches: all before only failed, with tasks before without."""
+    return (not request.only_failed, request.include_tasks)

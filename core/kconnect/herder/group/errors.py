@@ -1,0 +1,82 @@
+"""What a coordinator's error codes mean to a group member. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kconnect.errors import ConnectError
+
+NONE: Final = 0
+ILLEGAL_GENERATION: Final = 22
+REBALANCE_IN_PROGRESS: Final = 27
+MEMBER_ID_REQUIRED: Final = 79
+COORDINATOR_ELSEWHERE: Final = frozenset({15, 16})
+"""Ask again who leads the group: it moved, or its new leader is not known yet."""
+NO_LONGER_A_MEMBER: Final = frozenset({25, 82})
+"""The group went on without this member, and its id is worth nothing any more."""
+
+_NAMES: Final = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    22: "ILLEGAL_GENERATION",
+    23: "INCONSISTENT_GROUP_PROTOCOL",
+    24: "INVALID_GROUP_ID",
+    25: "UNKNOWN_MEMBER_ID",
+    26: "INVALID_SESSION_TIMEOUT",
+    27: "REBALANCE_IN_PROGRESS",
+    30: "GROUP_AUTHORIZATION_FAILED",
+    33: "UNSUPPORTED_SASL_MECHANISM",
+    35: "UNSUPPORTED_VERSION",
+    58: "SASL_AUTHENTICATION_FAILED",
+    79: "MEMBER_ID_REQUIRED",
+    81: "GROUP_MAX_SIZE_REACHED",
+    82: "FENCED_INSTANCE_ID",
+}
+# Which errors end a herder: with none of these does the same request succeed later by itself.
+_FINAL: Final = {
+    23: (
+        "group.id={group} is in use by a group of another kind, such as a consumer group, or whose "
+        "workers share no protocol with this one.",
+        "Choose another group.id for this Connect cluster, or give all its workers one connect.protocol.",
+    ),
+    24: ("The broker does not take group.id={group}.", "Set group.id to a name that is not empty."),
+    26: (
+        "The broker does not take session.timeout.ms={session_ms}.",
+        "Set it between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
+    ),
+    30: (
+        "This worker may not join the group of group.id={group}.",
+        "Grant its principal READ on the group (kafka-acls --add --operation Read --group {group}).",
+    ),
+    35: ("The broker of group.id={group} does not know this request.", "Use a broker of version 2.3 or newer."),
+    81: (
+        "The group of group.id={group} is full: the broker allows group.max.size members.",
+        "Stop another worker, or raise group.max.size of the broker.",
+    ),
+}
+
+
+class Unanswered(Exception):
+    """Nobody answered, or the connection broke: trying again may help."""
+
+
+class GroupRefusal(Exception):
+    """The coordinator answered with an error code."""
+
+    def __init__(self, code: int, doing: str) -> None:
+        super().__init__(f"{doing}: {error_name(code)}")
+        self.code = code
+
+
+def error_name(code: int) -> str:
+    return _NAMES.get(code, f"error {code}")
+
+
+def final_error(code: int, group_id: str, session_timeout_ms: int) -> ConnectError | None:
+    """The error that ends the membership for good, as a sentence; None for one that may pass."""
+    if code not in _FINAL:
+        return None
+    text, hint = (part.format(group=group_id, session_ms=session_timeout_ms) for part in _FINAL[code])
+    return ConnectError(f"{text} (the broker says {error_name(code)})", hint=hint)

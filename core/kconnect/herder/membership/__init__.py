@@ -1,6 +1,0 @@
-"""A worker's place in its group, in Kafka's group protocol on sockets of its own. `member.GroupMember` is the way in.
-
-`attempt` joins and syncs, `heartbeats` shows that the worker lives, `coordinator` finds the broker to speak to; their
-`messages` go to the herder's thread. `connection` carries `frames`, which are made of `wire`'s types; `security` and
-`sasl` let the worker in.
-"""

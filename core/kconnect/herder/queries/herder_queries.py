@@ -1,0 +1,175 @@
+"""What both herders answer in the same way: from the configs, statuses and topics they know, without changing anything.
+
+Source: AbstractHerder (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import kconnect
+from kconnect.errors import ConflictError, ConnectError, NotFoundError
+from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.connectors.runner import call_once
+from kconnect.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.herder.health.reasons import Reason
+from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.validation.config_infos import ConfigInfos
+from kconnect.logs import LoggerLevel, LogLevels
+from kconnect.model import (
+    CONNECT_VERSION,
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorType,
+    TaskCondition,
+    TaskId,
+    TaskInfo,
+    TaskState,
+)
+from kconnect.outage import Outage
+
+if TYPE_CHECKING:
+    from kconnect.api.configdef import ConfigKey
+
+Result = TypeVar("Result")
+
+
+class KnownConfigs(Protocol):
+    """Connectors by name, of this process or of the cluster."""
+
+    def find(self, name: str) -> ConnectorEntry | None: ...
+    def get(self, name: str) -> ConnectorEntry:
+        """Errors: NotFoundError."""
+        ...
+
+
+class KnownStatuses(Protocol):
+    """What connectors and tasks were last seen doing; `worker_id` is this worker's."""
+
+    worker_id: str
+
+    def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None: ...
+    def task(self, task_id: TaskId) -> TaskState:
+        """Errors: NotFoundError."""
+        ...
+
+
+class KnownTopics(Protocol):
+    """Topics that connectors were seen to use. Errors: ForbiddenError when they are not tracked."""
+
+    def of(self, connector: str) -> list[str]: ...
+    def reset(self, connector: str) -> None: ...
+
+
+class HerderQueries:
+    """The questions of `Herder`; who inherits makes what they are asked of. Threads: any."""
+
+    _parts: HerderParts
+    _config: KnownConfigs
+    _status: KnownStatuses
+    _topics: KnownTopics
+    _host: ConnectorHost
+    _log_levels: LogLevels
+    _cluster_id: str | None
+    _is_open: bool
+    _is_ready: bool
+    _is_stopping: bool
+
+    @property
+    def worker_id(self) -> str:
+        return self._status.worker_id
+
+    def server_info(self) -> ServerInfo:
+        return ServerInfo(CONNECT_VERSION, f"kconnect-{kconnect.__version__}", self._cluster_id)
+
+    def is_ready(self) -> bool:
+        return self._is_ready
+
+    def is_open(self) -> bool:
+        if self._is_stopping and not self._is_open:
+            raise ConflictError("Worker is shutting down")
+        return self._is_open
+
+    def refuse_waiting(self) -> None:
+        """A stop was asked for: who waits for the start waits in vain. Threads: any, a signal handler too."""
+        self._is_stopping = True
+
+    def health(self) -> Sequence[Reason]:
+        return self._parts.health.reasons()
+
+    def outage(self) -> Outage | None:
+        return self._parts.kafka.outage
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        entry = self._config.get(name)
+        return ConnectorInfo(name, entry.config, entry.task_ids, self._host.kind(entry.config))
+
+    def connector_config(self, name: str) -> Mapping[str, str]:
+        return self._config.get(name).config
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        entry = self._config.find(name)
+        kind = self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN
+        found = self._status.find_connector(name, kind)
+        if found is None:
+            raise NotFoundError(f"No status found for connector {name}")
+        return found
+
+    def task_infos(self, name: str) -> list[TaskInfo]:
+        entry = self._config.get(name)
+        return [TaskInfo(task_id, entry.task_configs[task_id.task]) for task_id in entry.task_ids]
+
+    def task_status(self, task_id: TaskId) -> TaskState:
+        return self._status.task(task_id)
+
+    def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]:
+        return [
+            PluginDescription(plugin.class_name, str(plugin.type), plugin.version)
+            for plugin in self._parts.plugins.describe()
+            if not connectors_only or plugin.type in ("source", "sink")
+        ]
+
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        return self._checked(plugin, lambda: self._parts.plugin_config(plugin, version))
+
+    def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        name = config.get("name") or "(without name)"
+        return self._checked(name, lambda: self._parts.explain(config))
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Differs: Java gives an empty list for an unknown connector."""
+        topics = self._topics.of(name)
+        self._config.get(name)
+        return topics
+
+    def reset_connector_topics(self, name: str) -> None:
+        """Differs: Java accepts this for an unknown connector."""
+        self._topics.of(name)
+        self._config.get(name)
+        self._topics.reset(name)
+        self._parts.launcher.forget_topics(name)
+
+    def slots(self) -> Sequence[SlotInfo]:
+        return self._parts.launcher.slots()
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        return self._parts.launcher.task_conditions()
+
+    def loggers(self) -> Mapping[str, LoggerLevel]:
+        return self._log_levels.all()
+
+    def logger(self, name: str) -> LoggerLevel:
+        found = self._log_levels.find(name)
+        if found is None:
+            raise NotFoundError(f"Logger {name} not found.")
+        return found
+
+    def _checked(self, name: str, check: Callable[[], Result]) -> Result:
+        try:
+            return call_once(name, f"validate of connector {name}", check, self._parts.times.call_s)
+        except ConnectError:
+            raise
+        except Exception as err:  # a plugin call
+            raise ConnectError(f"The checks of connector {name} failed: {type(err).__name__}: {err}") from err

@@ -1,0 +1,297 @@
+"""The herder of one process: runs every connector it is told of, keeps configs and statuses in memory.
+
+Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). `Differs:` is said where it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConnectError,
+    NotFoundError,
+)
+from kconnect.herder.connectors.orders import Orders
+from kconnect.herder.connectors.task_runs import TaskRuns
+from kconnect.herder.decisions.connector_entry import (
+    ConnectorEntry,
+    patched,
+    require_stopped,
+)
+from kconnect.herder.decisions.rebalances import Rebalance
+from kconnect.herder.decisions.request_signatures import RequestSignature
+from kconnect.herder.decisions.restart_plan import restart_plan
+from kconnect.herder.interface import LauncherEvents
+from kconnect.herder.offsets.admin import OffsetsAdmin
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.queries.herder_queries import HerderQueries
+from kconnect.herder.queries.worker_metrics import worker_readings
+from kconnect.herder.standalone.active_topics import ActiveTopics
+from kconnect.herder.standalone.launcher_events import HerderEvents
+from kconnect.herder.standalone.local_connectors import HostedConnectors
+from kconnect.herder.standalone.memory_config import MemoryConfig
+from kconnect.herder.standalone.memory_status import MemoryStatus
+from kconnect.logs import LogLevels
+from kconnect.metrics import Reading
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    RunState,
+    TargetState,
+    TaskId,
+)
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class StandaloneHerder(HerderQueries):
+    """Implements `Herder`; its `events` implement `LauncherEvents`. States: new -> started -> stopped.
+
+    Threads: every method from any. Orders of one connector run one after the other, those of different connectors side
+    by side, so that a plugin that hangs holds up its own connector alone (`Orders`); plugin code runs on the
+    connector's own thread (`ConnectorRunner`).
+    Differs: Java takes one lock for all, so that a connector that hangs in start holds up the whole worker.
+    """
+
+    _config: MemoryConfig
+    _status: MemoryStatus
+    _topics: ActiveTopics
+
+    def __init__(self, parts: HerderParts) -> None:
+        self._parts = parts
+        self._config = MemoryConfig()
+        self._status = MemoryStatus()
+        self._orders = Orders(parts.times.call_s)
+        self._offsets = OffsetsAdmin(parts.offsets, parts.groups, parts.times.call_s)
+        self._tasks = TaskRuns(parts.launcher, self._status, parts.worker_config, parts.times.stop_s)
+        self._connectors = HostedConnectors(parts, self._config, self._status, self._orders, self._tasks)
+        self._host = self._connectors.host
+        self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
+        self._log_levels = LogLevels()
+        self._cluster_id: str | None = None
+        self._is_open = self._is_ready = self._is_stopping = False
+        self.events: LauncherEvents = HerderEvents(
+            self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
+        )
+        """What the launcher calls back; hand it to `Launcher.start`."""
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self, worker_id: str, kafka_cluster_id: str | None) -> None:
+        """Begin: `worker_id` is the advertised host:port, shown in every status."""
+        self._status.worker_id = worker_id
+        self._cluster_id = kafka_cluster_id
+        self._is_open = True
+        log.info("Herder started as worker %s", worker_id)
+
+    def ready(self) -> None:
+        """Start-up is complete."""
+        self._is_ready = True
+
+    def heard_at_s(self) -> float | None:
+        """Never: it hears of Kafka only by asking."""
+        return None
+
+    def what_happens(self) -> str:
+        return "Tasks stay RUNNING and wait: sources keep what they have read, nothing is committed."
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all tasks gracefully, then the connectors. Takes no orders any more. Idempotent."""
+        self.refuse_waiting()
+        if not self._orders.close(timeout_s):
+            return
+        had_started, self._is_ready = self._is_ready, False
+        self._connectors.stop(timeout_s)
+        log.log(logging.INFO if had_started else logging.DEBUG, "Herder stopped")
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def connectors(self) -> list[str]:
+        return sorted(entry.name for entry in self._config.all())
+
+    def metrics(self) -> Sequence[Reading]:
+        entries = self._config.all()
+        kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
+        parts = self._parts
+        of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        return [*of_work, *parts.kafka.readings()]
+
+    def rebalances(self) -> Sequence[Rebalance]:
+        return ()
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    def put_connector(
+        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+    ) -> tuple[bool, ConnectorInfo]:
+        """Create or change. A connector that fails to start is kept, FAILED, and the error is raised, as in Java.
+
+        Differs: when task_configs raises, Java's request hangs until its deadline; here it answers with the error.
+        """
+        config = {"name": name} | dict(config) if "name" not in config else dict(config)
+        self._validate(name, config)
+        with self._orders.of(name):
+            known = self._config.find(name)
+            if known is not None and not replace:
+                raise AlreadyExistsError(f"Connector {name} already exists")
+            if known is None:
+                self._connectors.configure(ConnectorEntry(name, config, initial_state or TargetState.STARTED))
+            else:
+                self._connectors.configure(known.reconfigured(config, initial_state))
+            return known is None, self.connector_info(name)
+
+    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
+        while True:
+            base = self._config.get(name).config
+            config = patched(base, changes)
+            self._validate(name, config)
+            with self._orders.of(name):
+                known = self._config.get(name)
+                if known.config is base:  # else another request changed it while this one was checked
+                    self._connectors.configure(known.reconfigured(config, None))
+                    return self.connector_info(name)
+
+    def delete_connector(self, name: str) -> None:
+        self._config.get(name)
+        with self._orders.of(name):
+            self._config.get(name)
+            self._connectors.remove(name)
+            self._status.remove_connector(name)
+            self._topics.forget(name)
+
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause, resume or stop. A connector that fails on the way is FAILED with its trace; the request succeeds.
+
+        Differs: for STOPPED of an unknown connector Java answers 500.
+        """
+        self._config.get(name, f"Unknown connector {name}")
+        with self._orders.of(name):
+            entry = self._config.get(name, f"Unknown connector {name}")
+            if state is TargetState.STOPPED:
+                self._connectors.remove_tasks(name)
+                entry = self._config.get(name)
+            entry = self._config.put(entry.with_target(state))
+            if entry.task_ids:
+                self._parts.launcher.set_target_state(entry.task_ids, state)
+            try:
+                self._host.transition(name, state)
+            except ConnectError as err:
+                log.error("Connector %s did not reach the state %s: %s", name, state, err.hint or err)
+                return
+            if state is TargetState.STARTED:
+                self._connectors.update_tasks_soon(name)
+
+    def restart_connector(self, name: str) -> None:
+        """Stop the connector and start a new instance; its tasks are untouched unless it gives them other configs.
+
+        Differs: for an unknown connector Java answers 500 with the text of a NullPointerException.
+        """
+        self._config.get(name, f"Unknown connector: {name}")
+        with self._orders.of(name):
+            entry = self._config.get(name, f"Unknown connector: {name}")
+            self._host.shut_down(name)
+            self._connectors.start(name)
+            if entry.target_state is TargetState.STARTED:
+                self._connectors.update_tasks(name)
+
+    def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Restart what the flags choose. A connector that fails again shows so in its status; the request succeeds.
+
+        Differs: Java does not ask the restarted connector for task configs, so one that had failed before it gave any
+        stays without tasks.
+        """
+        self._config.get(name, f"Unknown connector: {name}")
+        with self._orders.of(name):
+            entry = self._config.get(name, f"Unknown connector: {name}")
+            plan = restart_plan(self.connector_status(name), include_tasks=include_tasks, only_failed=only_failed)
+            tasks = [task_id for task_id in plan.tasks if task_id in entry.task_ids]
+            versions = {task_id: self._status.task(task_id).version for task_id in tasks}
+            if plan.restart_connector:
+                self._host.shut_down(name)
+                self._status.set_connector(name, RunState.RESTARTING)
+            self._tasks.stop(tasks)
+            if plan.restart_connector:
+                self._connectors.try_start(name)
+            for task_id in tasks:
+                kind = self._host.kind(entry.config)
+                self._tasks.start(entry, [task_id], kind, versions[task_id], RunState.RESTARTING)
+            if plan.restart_connector and entry.target_state is TargetState.STARTED:
+                self._connectors.update_tasks_soon(name)
+            return plan.status
+
+    def restart_task(self, task_id: TaskId) -> None:
+        """Stop the task and start a new run of it. Differs: for an unknown connector Java answers 500."""
+        name = task_id.connector
+        self._config.get(name, f"Unknown connector: {name}")
+        with self._orders.of(name):
+            entry = self._config.get(name, f"Unknown connector: {name}")
+            if task_id not in entry.task_ids:
+                raise NotFoundError(f"Task {task_id} not found")
+            version = self._status.task(task_id).version
+            self._tasks.stop([task_id])
+            self._tasks.start(entry, [task_id], self._host.kind(entry.config), version)
+
+    def request_task_reconfiguration(self, name: str) -> None:
+        """Ask the connector for task configs again, in the background."""
+        self._config.get(name, f"Unknown connector {name}")
+        self._connectors.update_tasks_soon(name)
+
+    def check_peer(self, signature: RequestSignature | None) -> None:
+        """There are no others."""
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        raise BadRequestError(
+            "Kafka Connect in standalone mode does not support externally setting task configurations."
+        )
+
+    def fence_zombies(self, name: str) -> None:
+        raise BadRequestError("Kafka Connect in standalone mode does not support exactly-once source connectors.")
+
+    def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
+        """One worker is the whole cluster here."""
+        changed = self._log_levels.set(name, level)
+        self._parts.launcher.set_log_level(name, level)
+        return changed
+
+    # -- offsets ------------------------------------------------------------------------------------------------------
+
+    def connector_offsets(self, name: str) -> list[ConnectorOffset]:
+        entry = self._config.get(name)
+        return self._offsets.read(name, self._host.kind(entry.config), self._host.resolved(entry).values)
+
+    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        if not offsets:
+            raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+        with self._stopped(name) as entry:
+            kind = self._host.kind(entry.config)
+            config = self._host.resolved(entry).values
+            return self._offsets.alter(name, kind, config, offsets, lambda: self._host.new_plugin(config))
+
+    def reset_connector_offsets(self, name: str) -> str:
+        with self._stopped(name) as entry:
+            kind = self._host.kind(entry.config)
+            config = self._host.resolved(entry).values
+            return self._offsets.reset(name, kind, config, lambda: self._host.new_plugin(config))
+
+    # -- steps; the caller holds the connector's order ----------------------------------------------------------------
+
+    @contextmanager
+    def _stopped(self, name: str) -> Iterator[ConnectorEntry]:
+        """The order of a connector whose offsets may change. Errors: NotFoundError, BadRequestError."""
+        self._config.get(name)
+        with self._orders.of(name):
+            entry = self._config.get(name)
+            require_stopped(entry)
+            yield entry
+
+    def _validate(self, name: str, config: Mapping[str, str]) -> None:
+        """Connect's checks and the connector's own, with a deadline. Errors: BadRequestError, TimedOutError."""
+        self._checked(name, lambda: self._parts.validate(config))

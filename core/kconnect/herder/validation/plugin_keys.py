@@ -1,0 +1,329 @@
+"""Settings of the plugins that a connector's config names: one table for all, as REST shows them.
+
+Source: ConnectorConfig.enrich, PluginsRecommenders (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigValue, parse_type
+from kconnect.errors import ConfigError, ConnectError, NotFoundError
+
+log = logging.getLogger(__name__)
+
+_T, _I, _W = ConfigDef.Type, ConfigDef.Importance, ConfigDef.Width
+_IMPLICIT = ("predicate", "negate")
+_NOT_FOUND = " could not be found."
+_KIND_OF = (
+    (re.compile(r"(key|value)\.converter"), "converter"),
+    (re.compile(r"header\.converter"), "header_converter"),
+    (re.compile(r"transforms\..+\.type"), "transformation"),
+    (re.compile(r"predicates\..+\.type"), "predicate"),
+)
+
+
+class PluginLike(Protocol):
+    """One plugin as the registry describes it."""
+
+    @property
+    def class_name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def version(self) -> str | None: ...
+
+
+class PluginFinder(Protocol):
+    """What validation asks of the plugin registry; each finder raises ConfigError for a name it does not know."""
+
+    def connector_class(self, name: str) -> type[Any]: ...
+    def converter(self, name: str) -> type[Any]: ...
+    def header_converter(self, name: str) -> type[Any]: ...
+    def transformation(self, name: str) -> type[Any]: ...
+    def predicate(self, name: str) -> type[Any]: ...
+    def any_plugin(self, name: str) -> type[Any]: ...
+    def describe(self) -> Sequence[PluginLike]: ...
+    def nearest(self, name: str, *kinds: str) -> list[str]:
+        """Plugins of these kinds that an unknown name may have meant."""
+        ...
+
+    def password_keys(self, config: Mapping[str, str]) -> frozenset[str]: ...
+    def require_version(self, plugin: Any, wanted: str | None) -> None:
+        """Errors: ConfigError when a plugin has another version than is wanted."""
+        ...
+
+
+def enriched(
+    base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
+) -> ConfigDef:
+    """The table of a connector: Connect's own rows, with the worker's defaults, and those of named plugins."""
+    table = _with_plugin_defaults(base, props, plugins, worker)
+    _add(table, _Kind("Transformation", "transforms", "Transforms", plugins.transformation), props, plugins)
+    _add(table, _Kind("Predicate", "predicates", "Predicates", plugins.predicate), props, plugins)
+    return table
+
+
+def any_plugin(plugins: PluginFinder, name: str) -> type[Any]:
+    """The class of any kind that a name means, as Java loads any class first. Errors: ConfigError."""
+    try:
+        return plugins.any_plugin(name)
+    except (ConfigError, NotFoundError):
+        if _inner_classes(plugins, name):
+            return type
+        raise
+
+
+def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | None], plugins: PluginFinder) -> None:
+    """Add "Did you mean .." to the message of each converter, transformation or predicate that is not found.
+
+    Differs: Java only says that the class could not be found, as ours does where no name is close.
+    """
+    for value in values:
+        kind = next((kind for pattern, kind in _KIND_OF if pattern.fullmatch(value.name)), None)
+        if kind is None:
+            continue
+        for index, message in enumerate(value.error_messages):
+            close = plugins.nearest(props.get(value.name) or "", kind) if message.endswith(_NOT_FOUND) else []
+            if close:
+                value.error_messages[index] = f"{message} Did you mean {' or '.join(close)}?"
+
+
+def instance_of(plugin_class: type[Any]) -> Any:
+    """A new plugin, only to be asked for its settings."""
+    return plugin_class()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Transformations or predicates: what their aliases are listed in, and how they are found."""
+
+    name: str
+    key: str
+    group: str
+    find: Callable[[str], type[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A recommender that offers the same values whatever the other settings are."""
+
+    values: tuple[str, ...]
+    is_visible: bool = True
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[Any]:
+        return list(self.values)
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        return self.is_visible
+
+
+def _with_plugin_defaults(
+    base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
+) -> ConfigDef:
+    """The base table with what depends on plugins: converters of the worker, versions, values to offer."""
+    described = plugins.describe()
+    converters = tuple(plugin.class_name for plugin in described if plugin.type == "converter")
+    headers = tuple(plugin.class_name for plugin in described if plugin.type == "header_converter")
+    default_header = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+    table = ConfigDef()
+    for key in base.config_keys.values():
+        match key.name:
+            case "key.converter" | "value.converter":
+                key = replace(
+                    key,
+                    default=worker.get(key.name),
+                    validator=_OfKind("Converter", plugins.converter, str(key.validator)),
+                    recommender=_Offer(converters),
+                )
+            case "header.converter":
+                key = replace(
+                    key,
+                    default=worker.get(key.name, default_header),
+                    validator=_OfKind("HeaderConverter", plugins.header_converter, str(key.validator)),
+                    recommender=_Offer(headers),
+                )
+            case name if name.endswith(".plugin.version"):
+                plugin_key = name.removesuffix(".plugin.version")
+                plugin_key = "connector.class" if plugin_key == "connector" else plugin_key
+                chosen = props.get(plugin_key) or worker.get(plugin_key) or default_header
+                finder = {
+                    "connector.class": plugins.connector_class,
+                    "header.converter": plugins.header_converter,
+                }.get(plugin_key, plugins.converter)
+                version = _version(finder, chosen)
+                offer = () if version is None else (version,)
+                key = replace(key, default=version, recommender=_Offer(offer, _is_class(plugins, chosen)))
+        table.define_key(key)
+    return table
+
+
+def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins: PluginFinder) -> None:
+    aliases = parse_type(kind.key, props.get(kind.key), _T.LIST) or []
+    offered = tuple(plugin.class_name for plugin in plugins.describe() if plugin.type == kind.name.lower())
+    for alias in dict.fromkeys(aliases):
+        prefix, group = f"{kind.key}.{alias}.", f"{kind.group}: {alias}"
+        given = props.get(f"{prefix}type")
+        lower = kind.name.lower()
+        table.define(
+            f"{prefix}type",
+            _T.CLASS,
+            NO_DEFAULT,
+            _TypeOf(kind, alias, props, plugins),
+            _I.HIGH,
+            f"Class of the {lower} {alias}.",
+            group=group,
+            order=0,
+            width=_W.LONG,
+            display_name=f"{kind.name} type for {alias}",
+            recommender=_Offer(offered),
+        )
+        version = _version(kind.find, given) if given is not None else None
+        wanted = props.get(f"{prefix}plugin.version")
+        table.define(
+            f"{prefix}plugin.version",
+            _T.STRING,
+            version,
+            _VersionOf(kind, given, plugins),
+            _I.HIGH,
+            f"Version of the {lower} {alias} to use; the newest if not given.",
+            group=group,
+            order=1,
+            width=_W.LONG,
+            display_name=f"{kind.name} version for {alias}",
+            recommender=_Offer(() if version is None else (version,)),
+        )
+        own = None if given is None else _own_table(kind, given, plugins, wanted)
+        if own is not None:
+            table.embed(prefix, group, 2, own)
+
+
+def _own_table(kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None) -> ConfigDef | None:
+    """The settings of one plugin with the implicit ones of its kind.
+
+    None when its class is not to be had, or not in the version that is wanted.
+    """
+    try:
+        plugin = instance_of(kind.find(name))
+        plugins.require_version(plugin, wanted)
+        definition = plugin.config()
+    except (ConfigError, NotFoundError):
+        return None
+    table = ConfigDef()
+    if kind.name == "Transformation":
+        table.define("predicate", _T.STRING, None, None, _I.MEDIUM, "Alias of the predicate that guards it.")
+        table.define("negate", _T.BOOLEAN, False, None, _I.MEDIUM, "Whether it applies where the predicate is false.")
+    for key in definition.config_keys.values():
+        if kind.name == "Transformation" and key.name in _IMPLICIT:
+            log.warning("The setting %s of %s is hidden by the one every transformation has.", key.name, name)
+        else:
+            table.define_key(key)
+    return table
+
+
+def _version(find: Callable[[str], type[Any]], name: str) -> str | None:
+    try:
+        plugin = instance_of(find(name))
+    except ConnectError:
+        return None
+    version = getattr(plugin, "version", None)
+    return None if version is None else str(version())
+
+
+def _is_class(plugins: PluginFinder, name: str) -> bool:
+    try:
+        any_plugin(plugins, name)
+    except (ConfigError, NotFoundError):
+        return False
+    return True
+
+
+def _inner_classes(plugins: PluginFinder, name: str) -> list[str]:
+    """Plugins whose Java name is an inner class of `name`, such as `HoistField$Key` of `HoistField`."""
+    found = {plugin.class_name for plugin in plugins.describe()}
+    return sorted(other for other in found if other.startswith(f"{name.strip()}$"))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfKind:
+    """Refuses a class of another kind. Source: ConnectorConfig's validators of converters."""
+
+    interface: str
+    find: Callable[[str], type[Any]]
+    text: str
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        if value is None:
+            return
+        try:
+            self.find(value)
+        except (ConfigError, NotFoundError) as err:
+            raise ConfigError(f"Class class {value} does not implement the {self.interface} interface") from err
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _TypeOf:
+    """Checks the class of one alias. Source: ConnectorConfig.EnrichablePlugin."""
+
+    kind: _Kind
+    alias: str
+    props: Mapping[str, str | None]
+    plugins: PluginFinder
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        prefix = f"{self.kind.key}.{self.alias}."
+        negate, predicate = f"{prefix}negate", f"{prefix}predicate"
+        if self.kind.name == "Transformation" and negate in self.props and predicate not in self.props:
+            raise ConfigError(
+                f"Config '{negate}' was provided but there is no config '{predicate}' "
+                "defining a predicate to be negated."
+            )
+        if value is None:
+            return
+        inner = _inner_classes(self.plugins, value)
+        if inner:
+            raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?")
+        _OfKind(self.kind.name, self.kind.find, "").ensure_valid(name, value)
+        try:
+            plugin = instance_of(self.kind.find(value))
+            self.plugins.require_version(plugin, self.props.get(f"{prefix}plugin.version"))
+            definition = plugin.config()
+        except ConnectError:
+            raise
+        except Exception as err:  # a plugin may raise anything from its constructor or config()
+            raise ConfigError.invalid(
+                name, f"class {value}", f"Error getting config definition from {self.kind.name}: {err}"
+            ) from err
+        if definition is None:
+            raise ConnectError(f"{value}.config() must return a ConfigDef that is not null.")
+
+    def __str__(self) -> str:
+        return f"valid configs for {self.alias} {self.kind.name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _VersionOf:
+    """Refuses a version that the class of an alias does not have. Source: ConnectorConfig.PluginVersionValidator."""
+
+    kind: _Kind
+    type: str | None
+    plugins: PluginFinder
+
+    def ensure_valid(self, name: str, value: Any) -> None:
+        if value is None or self.type is None:
+            return
+        try:
+            plugin = instance_of(self.kind.find(self.type))
+        except (ConfigError, NotFoundError):  # told where the type is
+            return
+        self.plugins.require_version(plugin, value)
+
+    def __str__(self) -> str:
+        return "a version or range of versions"
