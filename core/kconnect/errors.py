@@ -27,31 +27,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "AlreadyExistsError",
-    "BadRequestError",
-    "ConfigError",
-    "ConfigProblem",
-    "ConflictError",
-    "ConnectError",
-    "DataError",
-    "EnvironmentProblemError",
-    "FencedError",
-    "ForbiddenError",
-    "IllegalWorkerParametersError",
-    "LinkError",
-    "LinkRefusedError",
-    "NotFoundError",
-    "NotReadyError",
-    "RetriableError",
-    "SchemaBuilderError",
-    "SchemaProjectorError",
-    "TimedOutError",
-    "UnreachableError",
-    "WrongWorkerError",
-    "did_you_mean",
-]
-
 
 class ConnectError(Exception):
     """Something in Connect failed; the message says what and where. Source: o.a.k.connect.errors.ConnectException."""

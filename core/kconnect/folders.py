@@ -8,8 +8,6 @@ from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path
 
-__all__ = ["cache_folder", "data_folder", "is_open_to_others"]
-
 
 def cache_folder() -> Path:
     """Where fetched jars and class archives are kept: the user's cache folder, `KCONNECT_CACHE` if set."""

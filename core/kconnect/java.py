@@ -12,8 +12,6 @@ from pathlib import Path
 
 from kconnect.errors import EnvironmentProblemError
 
-__all__ = ["MINIMUM_JAVA", "Java", "find_java"]
-
 MINIMUM_JAVA = 17
 _ASK_TIMEOUT_S = 20.0
 _HINT = f"Install a JDK or JRE of version {MINIMUM_JAVA} or newer, or set JAVA_HOME to one."

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Plain", "is_failed_start", "is_unknown_class", "log_words", "plain_words", "setting_problem"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plain:

@@ -21,20 +21,6 @@ from typing import Any, Final, TextIO
 from kconnect.java_messages import log_words
 from kconnect.redaction import HIDDEN, redact
 
-__all__ = [
-    "HIDDEN",
-    "LogLevels",
-    "LoggerLevel",
-    "configure",
-    "current_context",
-    "is_secret",
-    "level_name",
-    "level_number",
-    "log_context",
-    "mask",
-    "set_log_context",
-]
-
 # Parts of a key that make its value a secret. Whole dotted words, so that `key.converter` is none and `ssl.key` is not
 # asked for: PEM keys have names of their own below.
 _SECRET_WORDS: Final = ("password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey")

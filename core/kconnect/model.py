@@ -9,29 +9,6 @@ from typing import Any
 
 from kconnect.errors import BadRequestError
 
-__all__ = [
-    "CONNECT_VERSION",
-    "Condition",
-    "ConnectorInfo",
-    "ConnectorOffset",
-    "ConnectorState",
-    "ConnectorStatus",
-    "ConnectorType",
-    "LogPosition",
-    "LogRecord",
-    "RunState",
-    "TargetState",
-    "TaskCondition",
-    "TaskId",
-    "TaskInfo",
-    "TaskSpec",
-    "TaskState",
-    "TopicPartition",
-    "named_plugins",
-    "offsets_from_json",
-    "offsets_to_json",
-]
-
 CONNECT_VERSION = "4.3.0"
 """The Apache Kafka Connect version whose behaviour, REST bodies and file formats we keep."""
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from kconnect.errors import ConnectError
 
-__all__ = ["OUTAGE_HEADER", "Outage", "length_text"]
-
 OUTAGE_HEADER: Final = "x-kconnect-kafka-away"
 """On every REST answer of a worker while Kafka is away: the outage as JSON. Java's workers have no such header."""
 

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["HIDDEN", "Redactor", "forget", "redact", "remember"]
-
 HIDDEN: Final = "[hidden]"
 """What stands in place of a secret."""
 

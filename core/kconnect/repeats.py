@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["RepeatCounts", "Repeated", "RepeatedMessages"]
-
 # The first count comes after this long, each next one after twice as long, up to the cap.
 _FIRST_INTERVAL_S: Final = 10.0
 _LONGEST_INTERVAL_S: Final = 600.0

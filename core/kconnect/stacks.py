@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from traceback import FrameSummary
 
-__all__ = ["ThreadPlace", "place_of_thread"]
-
 # Frames that lead to a plugin's call: ours, and what stands between them
 _OURS = frozenset(Path(__file__).parent / room for room in ("pipeline", "herder"))
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["counted"]
-
 
 def counted(number: int, word: str, words: str | None = None) -> str:
     """`1 task`, `2 tasks`, `1,006 times`. `words`: the plural, where it is not made with an s."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.errors import BadRequestError, ConfigError, NotFoundError
-from kconnect.logs import HIDDEN, is_secret
+from kconnect.logs import is_secret
+from kconnect.redaction import HIDDEN
 
 if TYPE_CHECKING:
     from kconnect_cli.session import CliSession

@@ -12,8 +12,6 @@ from kconnect.java_compat.regex import RegexValidator, compile_java
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HasHeaderKey", "RecordIsTombstone", "TopicNameMatches"]
-
 HEADER_NAME_CONFIG = ConfigDef().define(
     "name",
     ConfigDef.Type.STRING,

@@ -2,7 +2,5 @@
 
 from __future__ import annotations
 
-__all__ = ["KAFKA_VERSION"]
-
 # Equal to kconnect.model.CONNECT_VERSION (a test compares them); plugins may import kconnect.api only.
 KAFKA_VERSION = "4.3.0"

@@ -14,8 +14,6 @@ from typing import Final
 from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.errors import ConfigError, ConfigProblem
 
-__all__ = ["Address", "address_text", "canonical_servers", "check_servers", "parse_servers"]
-
 Address = tuple[str, int]
 
 _KEY: Final = "bootstrap.servers"

@@ -17,18 +17,6 @@ from kconnect.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PROD
 from kconnect.config.client_security import SECURITY_KEYS, security_settings
 from kconnect.errors import ConfigError
 
-__all__ = [
-    "ClientSettings",
-    "InternalClients",
-    "admin_config",
-    "admin_settings",
-    "consumer_config",
-    "internal_clients",
-    "max_poll_records",
-    "override_error",
-    "producer_config",
-]
-
 ClientSettings = tuple[dict[str, Any], list[str]]
 """librdkafka's settings, and warnings to be logged once each."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ADMIN", "CONSUMER", "HANDLED_ELSEWHERE", "PRODUCER", "Rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

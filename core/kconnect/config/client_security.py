@@ -11,8 +11,6 @@ from kconnect.config.key_stores import key_store, trust_store
 from kconnect.config.security_keys import SASL, SSL
 from kconnect.errors import ConfigError
 
-__all__ = ["SECURITY_KEYS", "parse_jaas", "security_settings"]
-
 SECURITY_KEYS: Final = frozenset(row[0] for row in (*SSL, *SASL))
 """Every `ssl.*` and `sasl.*` setting that a Java client has."""
 

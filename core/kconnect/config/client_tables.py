@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigType, Importance
 
-__all__ = ["ClientKind", "client_table"]
-
 ClientKind = Literal["admin", "consumer", "producer"]
 _DOCUMENTATION: Final = "https://kafka.apache.org/43/documentation.html"
 _ANCHORS: Final = {"admin": "adminclientconfigs", "consumer": "consumerconfigs", "producer": "producerconfigs"}

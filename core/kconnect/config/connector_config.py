@@ -11,17 +11,6 @@ from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.errors import ConfigError
 
-__all__ = [
-    "ConnectorConfig",
-    "PluginSpec",
-    "SinkConnectorConfig",
-    "SourceConnectorConfig",
-    "TransformSpec",
-    "prefixed",
-    "sink_problems",
-    "transform_specs",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PluginSpec:

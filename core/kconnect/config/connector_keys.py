@@ -13,8 +13,6 @@ from kconnect.config.distributed_keys import PARTITIONS, REPLICATION_FACTOR
 from kconnect.errors import ConfigError
 from kconnect.java_compat.maven_version_range import VersionRange
 
-__all__ = ["CONNECTOR_CONFIG", "SINK_CONFIG", "SOURCE_CONFIG", "VALID_REGEX", "topic_creation_table"]
-
 _T: Final = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _SHORT, _MID, _LONG = Width.SHORT, Width.MEDIUM, Width.LONG

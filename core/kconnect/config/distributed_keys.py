@@ -11,8 +11,6 @@ from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.errors import ConfigError
 
-__all__ = ["CLUSTER", "GROUP", "MAC_NAMES", "PARTITIONS", "REPLICATION_FACTOR"]
-
 STRING: Final = ConfigDef.Type.STRING
 INT: Final = ConfigDef.Type.INT
 SHORT: Final = ConfigDef.Type.SHORT

@@ -12,8 +12,6 @@ from kconnect.config.properties import parse_properties, read_text_bytes
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TargetState
 
-__all__ = ["SUFFIXES", "ConnectorFile", "load_connector_file", "load_connector_files", "load_folder"]
-
 SUFFIXES: Final = (".json", ".properties", ".toml")
 """What a folder of connector files is searched for."""
 

@@ -13,17 +13,6 @@ from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.client_config import ClientSettings, admin_config, producer_config
 from kconnect.errors import ConfigError, ConfigProblem
 
-__all__ = [
-    "exactly_once_producer",
-    "fencing_producer",
-    "is_distributed",
-    "is_exactly_once",
-    "offsets_topic",
-    "owns_offsets_topic",
-    "task_transactional_id",
-    "transaction_timeout_ms",
-]
-
 SUPPORT: Final = "exactly.once.source.support"
 _BOOTSTRAP: Final = "bootstrap.servers"
 _TIMEOUT: Final = "transaction.timeout.ms"

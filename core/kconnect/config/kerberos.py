@@ -7,8 +7,6 @@ from typing import Final
 
 from kconnect.config.client_tables import ClientKind
 
-__all__ = ["GSSAPI", "OTHER_MECHANISMS", "missing_mechanism", "wants_kerberos"]
-
 GSSAPI: Final = "GSSAPI"
 OTHER_MECHANISMS: Final = (
     "Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or install a confluent-kafka built with "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
     from cryptography.x509 import Certificate
 
-__all__ = ["KeyStore", "key_store", "trust_store"]
-
 _CONVERT: Final = "Convert it: keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12"
 
 

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from kconnect.api.configdef import ConfigDef, ConfigType, Importance, Validator
 
-__all__ = ["Row", "Rows", "define_rows"]
-
 # The default is of whatever type the setting's own type parses.
 Row: TypeAlias = tuple[str, ConfigType, Any, Validator | None, Importance, str]
 Rows: TypeAlias = tuple[Row, ...]

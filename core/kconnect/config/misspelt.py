@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Final
 
-__all__ = ["Misspelt", "misspelt_settings"]
-
 Misspelt = Mapping[str, str]
 """Shape: name as written -> the name that was probably meant."""
 

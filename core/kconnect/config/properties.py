@@ -15,8 +15,6 @@ from typing import Final
 
 from kconnect.errors import ConfigError, NotFoundError
 
-__all__ = ["dump_properties", "parse_properties", "read_properties", "read_text_bytes", "write_properties"]
-
 log = logging.getLogger(__name__)
 
 _BLANKS: Final = " \t\f"

@@ -19,8 +19,6 @@ from kconnect.config.properties import parse_properties
 from kconnect.errors import ConfigError
 from kconnect.java_compat.regex import compile_java
 
-__all__ = ["BUILTIN_PROVIDERS", "DirectoryConfigProvider", "EnvVarConfigProvider", "FileConfigProvider"]
-
 
 class _PathProvider(ConfigProvider):
     """What file and folder have in common: `allowed.paths` and `ttl.ms`."""

@@ -7,8 +7,6 @@ from typing import Final
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.key_table import Rows
 
-__all__ = ["SASL", "SSL"]
-
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
 STRING: Final = ConfigDef.Type.STRING
 INT: Final = ConfigDef.Type.INT

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["openssl_ciphers"]
-
 
 def openssl_ciphers(names: Sequence[str]) -> list[str]:
     """Java's cipher suites in OpenSSL's spelling, those of TLS 1.3 left out: OpenSSL offers all of these."""

@@ -15,8 +15,6 @@ from typing import Any
 from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.connector_keys import topic_creation_table
 
-__all__ = ["TopicGroup", "topic_groups"]
-
 log = logging.getLogger(__name__)
 
 _PREFIX = "topic.creation."

@@ -21,8 +21,6 @@ from kconnect.config.providers import BUILTIN_PROVIDERS
 from kconnect.errors import ConfigError
 from kconnect.logs import is_secret
 
-__all__ = ["Resolved", "Variables", "has_reference", "secret_values"]
-
 log = logging.getLogger(__name__)
 
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")

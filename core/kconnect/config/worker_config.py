@@ -16,16 +16,6 @@ from kconnect.config.worker_keys import KCONNECT, REST, STANDALONE, TOPIC_TRACKI
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.folders import data_folder
 
-__all__ = [
-    "DISTRIBUTED_CONFIG",
-    "KCONNECT_CONFIG",
-    "STANDALONE_CONFIG",
-    "DistributedConfig",
-    "StandaloneConfig",
-    "WorkerConfig",
-    "default_standalone_properties",
-]
-
 _BASE: Final = define_rows(None, WORKER, SSL, TOPIC_TRACKING, REST)
 
 STANDALONE_CONFIG: Final = define_rows(_BASE, STANDALONE)

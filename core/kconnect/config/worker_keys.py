@@ -13,8 +13,6 @@ from kconnect.api.configdef import NO_DEFAULT, ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.errors import ConfigError
 
-__all__ = ["KCONNECT", "OWN_OF_CONNECTORS", "REST", "STANDALONE", "TOPIC_TRACKING", "WORKER"]
-
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
 STRING: Final = ConfigDef.Type.STRING
 INT: Final = ConfigDef.Type.INT

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["grown_map_order", "hash_map_order", "sort_key"]
-
 V = TypeVar("V")
 
 _LOAD_FACTOR = 0.75

@@ -18,8 +18,6 @@ import orjson
 
 from kconnect.java_compat.to_string import double_text, float_text
 
-__all__ = ["MISSING", "node_type", "parse", "parse_exact", "quote", "write_double", "write_float"]
-
 # What must be escaped: quote, backslash, controls, and what UTF-16 writes with surrogates.
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}

@@ -10,8 +10,6 @@ import hmac
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["MAGIC", "MAGIC_OF_JCEKS", "Entries", "WrongPasswordError", "read", "unlocked"]
-
 MAGIC: Final = bytes.fromhex("feedfeed")
 MAGIC_OF_JCEKS: Final = bytes.fromhex("cececece")
 _WHITENER: Final = b"Mighty Aphrodite"

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from kconnect.errors import ConfigError
 
-__all__ = ["VersionRange"]
-
 _PARTS = re.compile(r"\d+|[a-z]+")
 # As Maven orders what may follow a number: releases come after all of these, other words after releases
 _BEFORE_RELEASE = {

@@ -12,8 +12,6 @@ from typing import Any
 
 from kconnect.api import ConfigError
 
-__all__ = ["RegexValidator", "compile_java", "replace_first"]
-
 _POSIX = {
     "Lower": "a-z",
     "Upper": "A-Z",

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from kconnect.errors import DataError
 
-__all__ = ["dump_map", "load_map"]
-
 _MAGIC = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _ARRAY, _BLOCK_DATA, _END_BLOCK = 0x70, 0x71, 0x72, 0x73, 0x75, 0x77, 0x78
 _FIRST_HANDLE = 0x7E0000

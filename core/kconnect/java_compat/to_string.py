@@ -10,8 +10,6 @@ from typing import Any
 from kconnect.api import Schema, Struct, Type
 from kconnect.api.values_text import number_text
 
-__all__ = ["double_text", "float_text", "java_class", "java_text"]
-
 
 def java_text(value: Any, schema: Schema | None = None) -> str:
     """The text of a Connect value; the schema tells single from double precision, where there is one.

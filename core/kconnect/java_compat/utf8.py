@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 
-__all__ = ["decode_as_java"]
-
 ERRORS_AS_JAVA = "kconnect-java-utf8"
 
 

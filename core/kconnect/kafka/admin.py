@@ -42,8 +42,6 @@ from kconnect.kafka.coordinator_retries import asked_in_turns
 from kconnect.kafka.retriable_codes import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
-__all__ = ["KafkaAdmin", "TopicInfo", "cluster_id", "known_offset"]
-
 log = logging.getLogger(__name__)
 
 # The client answers by its own deadline; ours, a little later, is for the case that it does not.

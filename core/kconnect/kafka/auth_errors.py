@@ -15,8 +15,6 @@ from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
 
-__all__ = ["is_refusal", "refusal_error"]
-
 # A broker answers a handshake in milliseconds; this one is only asked to find a better word for an error.
 _ASK_TIMEOUT_S: Final = 3.0
 _ADDRESS: Final = re.compile(r"^(?:[\w+.-]+://)?(\[[^\]]+\]|[^\s:/]+):(\d+)(?:/\w+)?: ")

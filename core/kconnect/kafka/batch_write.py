@@ -14,8 +14,6 @@ from kconnect.kafka.clients import ClientLog, connect_error, kafka_errors, produ
 from kconnect.model import LogPosition
 from kconnect.wording import counted
 
-__all__ = ["BatchEntry", "BatchWriter"]
-
 log = logging.getLogger(__name__)
 
 _ANY_PARTITION: Final = -1

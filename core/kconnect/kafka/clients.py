@@ -18,16 +18,6 @@ from kconnect.errors import ConnectError, RetriableError, TimedOutError, Unreach
 from kconnect.kafka.auth_errors import is_refusal, refusal_error
 from kconnect.wording import counted
 
-__all__ = [
-    "ClientLog",
-    "admin_client",
-    "connect_error",
-    "consumer_client",
-    "has_kerberos",
-    "kafka_errors",
-    "producer_client",
-]
-
 # Measured on 2 cores, broker beside, 98 B values, one task: 1.45 M records/s at 0.67 us CPU with these; with
 # batch.size 16384 (Java's default) 0.63 M/s at 0.92 us; more than 1 MB gives nothing and brokers refuse it.
 PRODUCER_DEFAULTS: Mapping[str, Any] = {

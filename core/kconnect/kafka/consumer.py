@@ -16,8 +16,6 @@ from kconnect.errors import ConnectError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
 from kconnect.model import TopicPartition
 
-__all__ = ["ConsumedRun", "RebalanceListener", "RecordConsumer"]
-
 log = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
-__all__ = ["asked_in_turns"]
-
 # A broker makes the topic of groups' offsets in a second, a busy one in ten; a later turn has the time for both
 _FIRST_TURN_S: Final = 2.0
 _PAUSE_S: Final = 0.1

@@ -15,8 +15,6 @@ from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, producer_client
 from kconnect.wording import counted
 
-__all__ = ["KafkaExclusiveWriter"]
-
 log = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.05

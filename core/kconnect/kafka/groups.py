@@ -19,8 +19,6 @@ from kconnect.errors import ConnectError, RetriableError, TimedOutError, Unreach
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
 from kconnect.kafka.coordinator_retries import asked_in_turns
 
-__all__ = ["GroupDescription", "GroupMember", "describe_group", "describe_groups"]
-
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SETTING: Final = "--timeout"  # only commands ask for groups

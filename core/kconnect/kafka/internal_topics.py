@@ -13,8 +13,6 @@ from confluent_kafka import KafkaError, KafkaException
 from kconnect.errors import AlreadyExistsError, ConfigError, ConfigProblem, ConnectError, NotFoundError, TimedOutError
 from kconnect.kafka.admin import KafkaAdmin, TopicInfo
 
-__all__ = ["InternalTopicSpec", "cleanup_refusal", "ensure_internal_topic", "partitions_refusal"]
-
 log = logging.getLogger(__name__)
 
 # A broker that cannot place replicas is told of at once and then in this time; Java tells ten times a second.

@@ -22,8 +22,6 @@ from kconnect.kafka.log_sender import LogSender
 from kconnect.model import LogPosition, LogRecord, TopicPartition
 from kconnect.wording import counted
 
-__all__ = ["CompactedLog", "LogSpec"]
-
 log = logging.getLogger(__name__)
 
 _BATCH_RECORDS: Final = 5_000

@@ -16,8 +16,6 @@ from kconnect.kafka.clients import ClientLog, connect_error, kafka_errors, produ
 from kconnect.kafka.retriable_codes import RETRIABLE_CODES
 from kconnect.model import LogPosition
 
-__all__ = ["LogSender"]
-
 log = logging.getLogger(__name__)
 
 # One wait for acknowledgements; they end it at once.

@@ -17,16 +17,6 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kconnect.errors import ConnectError, DataError
 from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
 
-__all__ = [
-    "Delivery",
-    "DeliveryFailure",
-    "EndedUnits",
-    "RecordColumns",
-    "RecordDelivery",
-    "RecordProducer",
-    "WrittenRecord",
-]
-
 log = logging.getLogger(__name__)
 
 # How long one wait for room in the queue lasts before the stop is looked at again.

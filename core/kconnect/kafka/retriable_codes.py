@@ -6,8 +6,6 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-__all__ = ["RETRIABLE_CODES"]
-
 # Source: the codes that o.a.k.common.protocol.Errors gives a RetriableException, and the client's own like them.
 RETRIABLE_CODES: Final = frozenset(
     {

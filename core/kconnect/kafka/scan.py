@@ -12,8 +12,6 @@ from kconnect.kafka.admin import KafkaAdmin
 from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.model import LogRecord, TopicPartition
 
-__all__ = ["ScanSpec", "Stop", "scan"]
-
 _BATCH_RECORDS: Final = 5_000
 # How late a stop is seen.
 _POLL_S: Final = 0.1

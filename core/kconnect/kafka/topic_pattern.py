@@ -6,8 +6,6 @@ import re
 
 from kconnect.errors import ConfigError
 
-__all__ = ["topic_pattern"]
-
 # What topic names can hold of Java's classes: names are letters, digits, dot, underscore and minus.
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "D": "a-zA-Z._-", "W": ".-"}
 _UNSUPPORTED = re.compile(r"\(\?(?!:)|(?<!\\)[*+?}][?+]")

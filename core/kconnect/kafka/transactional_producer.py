@@ -17,8 +17,6 @@ from kconnect.errors import ConnectError, FencedError, TimedOutError
 from kconnect.kafka.clients import ClientLog, connect_error, producer_client
 from kconnect.kafka.producer import RecordProducer
 
-__all__ = ["TransactionExpiredError", "TransactionalProducer", "fence_producers"]
-
 log = logging.getLogger(__name__)
 
 # How long one wait for the coordinator lasts before the stop is looked at again.

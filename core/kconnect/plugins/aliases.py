@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["BUILTINS", "BuiltinPlugin", "PluginType", "short_names"]
-
 
 class PluginType(StrEnum):
     """What a plugin is, as REST spells it; in the order in which plugins are listed. Source: PluginType."""

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ["CodeLocation", "PluginCode", "import_problem", "syntax_place"]
-
 
 @dataclass(frozen=True, slots=True)
 class CodeLocation:

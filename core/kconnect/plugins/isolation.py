@@ -23,8 +23,6 @@ from types import ModuleType
 
 from kconnect.plugins.code_location import import_problem
 
-__all__ = ["PLUGIN_GROUP", "PluginFolders", "PluginRoot"]
-
 log = logging.getLogger(__name__)
 
 PLUGIN_GROUP = "kconnect.plugins"

@@ -28,8 +28,6 @@ from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_
 from kconnect.plugins.code_location import import_problem
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 
-__all__ = ["PluginInfo", "PluginRegistry"]
-
 log = logging.getLogger(__name__)
 
 _BASES: dict[PluginType, type] = {

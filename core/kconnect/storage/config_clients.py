@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from kconnect.config.client_config import InternalClients, internal_clients
 
-__all__ = ["ConfigTopicClients", "config_topic_clients", "leader_transactional_id", "overruled"]
-
 _READ_COMMITTED: Final = "read_committed"
 _READ_UNCOMMITTED: Final = "read_uncommitted"
 

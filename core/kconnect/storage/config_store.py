@@ -21,8 +21,6 @@ from kconnect.storage.record_log import Entry, ExclusiveWriter, RecordLog
 from kconnect.storage.session_key import SessionKey
 from kconnect.storage.snapshot import Change, ClusterSnapshot, ConfigFold, Transform
 
-__all__ = ["READ_WRITE_TIMEOUT_S", "ConfigStore", "Listener", "TopicConfigStore"]
-
 log = logging.getLogger(__name__)
 
 READ_WRITE_TIMEOUT_S = 30.0

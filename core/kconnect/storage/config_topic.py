@@ -19,36 +19,6 @@ from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage.offset_topic import java_json
 from kconnect.storage.session_key import SessionKey
 
-__all__ = [
-    "ConfigRecord",
-    "ConnectorConfigured",
-    "ForeignRecord",
-    "LoggerLevelSet",
-    "Malformed",
-    "RestartRequested",
-    "SessionKeySet",
-    "StringMap",
-    "TargetStateSet",
-    "TaskConfigured",
-    "TaskCountRecorded",
-    "TasksCommitted",
-    "Tombstone",
-    "Unknown",
-    "decode",
-    "encode_commit",
-    "encode_connector",
-    "encode_logger_level",
-    "encode_restart",
-    "encode_session_key",
-    "encode_target_state",
-    "encode_task",
-    "encode_task_count",
-    "is_leaders",
-    "read_key",
-    "tombstone_of_connector",
-    "tombstone_of_target_state",
-]
-
 StringMap = Mapping[str, str]
 """Settings. A plugin may have given a task a value None, which is kept; the type leaves that out, as Java's does."""
 

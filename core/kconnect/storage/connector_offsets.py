@@ -14,8 +14,6 @@ from kconnect.storage.offset_store import OffsetStore
 from kconnect.storage.offset_topic import canonical_key
 from kconnect.storage.topic_offsets import TopicOffsetStore, await_written
 
-__all__ = ["ConnectorOffsetStore"]
-
 log = logging.getLogger(__name__)
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["DurableFile"]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.kafka.internal_topics import InternalTopicSpec
 
-__all__ = ["InternalTopics", "internal_topic_specs"]
-
 # The worker's settings under a prefix that are no settings of the topic.
 _OWN: Final = frozenset({"topic", "replication.factor", "partitions", "cleanup.policy"})
 

@@ -13,8 +13,6 @@ from kconnect.errors import BadRequestError, DataError
 from kconnect.model import ConnectorOffset, offsets_from_json, offsets_to_json
 from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key, encode_value, java_json
 
-__all__ = ["offset_changes", "offset_entries", "offsets_document"]
-
 Entries = Mapping[bytes, bytes | None]
 
 

@@ -17,8 +17,6 @@ from kconnect.java_compat.serialized_map import dump_map, load_map
 from kconnect.storage.durable_file import DurableFile
 from kconnect.storage.offset_topic import canonical_key
 
-__all__ = ["FileOffsetStore", "MemoryOffsetStore", "OffsetStore"]
-
 log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from typing import Any
 from kconnect.errors import DataError
 from kconnect.java_compat.to_string import double_text
 
-__all__ = ["canonical_key", "check_format", "decode_key", "decode_value", "encode_key", "encode_value", "java_json"]
-
 
 def encode_key(connector: str, partition: Mapping[str, Any] | None) -> bytes:
     """The key of one source partition; the order of its fields is kept. Errors: DataError as `check_format`."""

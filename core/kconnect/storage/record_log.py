@@ -14,8 +14,6 @@ from typing import Protocol
 from kconnect.errors import FencedError
 from kconnect.model import LogPosition, LogRecord
 
-__all__ = ["Entry", "ExclusiveWriter", "MemoryRecordLog", "MemoryTopic", "MemoryWriter", "RecordLog"]
-
 Entry = tuple[bytes, bytes | None]
 """Key and value to write; a value None is a tombstone."""
 OnRecord = Callable[[LogRecord], None]

@@ -35,19 +35,6 @@ from kconnect.storage.config_topic import (
 )
 from kconnect.storage.session_key import SessionKey
 
-__all__ = [
-    "NO_OFFSET",
-    "AppliedConfig",
-    "Change",
-    "ClusterSnapshot",
-    "ConfigFold",
-    "ConnectorRemoved",
-    "ConnectorUpdated",
-    "TargetStateChanged",
-    "TasksUpdated",
-    "Transform",
-]
-
 NO_OFFSET = -1
 
 

@@ -13,8 +13,6 @@ from kconnect.model import TaskId
 from kconnect.storage.status_order import StatusRecords
 from kconnect.storage.status_topic import Ignored, StatusEvent, StatusRead, StoredStatus, Subject, TopicRead, TopicUse
 
-__all__ = ["StatusCache", "StatusWrite"]
-
 
 class _Entry:
     """One connector or task: what was read of it, and a count of our writes."""

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from kconnect.model import RunState
 from kconnect.storage.status_topic import StoredStatus
 
-__all__ = ["StatusRecords"]
-
 # Records of generations that go down: one for each worker that wrote late. More are of lives of the group long ago
 _MOST_KEPT = 8
 

@@ -32,8 +32,6 @@ from kconnect.storage.status_topic import (
     topic_key,
 )
 
-__all__ = ["StatusReader", "StatusStore", "TopicStatusStore"]
-
 log = logging.getLogger(__name__)
 
 # As Java's executor of retries gets when its store stops.

@@ -13,21 +13,6 @@ from typing import Any, NoReturn
 from kconnect.model import RunState, TaskId
 from kconnect.storage.offset_topic import java_json
 
-__all__ = [
-    "Ignored",
-    "StatusEvent",
-    "StatusRead",
-    "StoredStatus",
-    "Subject",
-    "TopicRead",
-    "TopicUse",
-    "decode_record",
-    "encode_status",
-    "encode_topic_use",
-    "status_key",
-    "topic_key",
-]
-
 Subject = str | TaskId
 """Whose status it is: a connector's, by its name, or a task's."""
 

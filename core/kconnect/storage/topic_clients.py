@@ -14,8 +14,6 @@ from kconnect.config.client_config import InternalClients, internal_clients
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.storage.config_clients import overruled
 
-__all__ = ["TopicClients", "offset_topic_clients", "status_topic_clients"]
-
 _DELIVERY_TIMEOUT_MS: Final = "120000"  # Java's default; librdkafka's is 300000
 
 

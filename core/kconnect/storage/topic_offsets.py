@@ -16,8 +16,6 @@ from kconnect.model import LogPosition, LogRecord
 from kconnect.storage.offset_topic import canonical_key, decode_key, java_json
 from kconnect.storage.record_log import RecordLog
 
-__all__ = ["OffsetCache", "TopicOffsetStore", "await_written"]
-
 log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from kconnect.storage.offset_store import OffsetStore
 from kconnect.storage.record_log import ExclusiveWriter
 from kconnect.storage.topic_offsets import TopicOffsetStore
 
-__all__ = ["TransactionalOffsets"]
-
 log = logging.getLogger(__name__)
 
 # A claim aborts what a task left open; the former tasks were fenced off before, so both take some 0.1 s

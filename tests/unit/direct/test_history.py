@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kconnect.direct.history.config_history import Earlier, Kind, config_history, config_versions, history_to_json
 from kconnect.direct.history.state_history import offset_history, status_history, step_to_json
 from kconnect.direct.read.secret_masks import Masks
-from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord, TargetState, TaskId
+from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import (
     encode_commit,
     encode_connector,

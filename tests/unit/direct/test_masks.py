@@ -11,8 +11,8 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.history.config_history import config_history, history_to_json
 from kconnect.direct.read.installed_plugins import InstalledConnectors, masks_of
 from kconnect.direct.read.secret_masks import Masks
-from kconnect.logs import HIDDEN
 from kconnect.model import ConnectorType, LogRecord, TaskId
+from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import encode_commit, encode_connector, encode_session_key, encode_task
 from kconnect.storage.session_key import SessionKey
 

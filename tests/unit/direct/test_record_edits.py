@@ -65,7 +65,7 @@ def latest_of(*entries):
 def test_a_masked_secret_stands_for_the_one_that_is_there():
     latest = latest_of(encode_connector("a", {"password": "hush", "k": "1"}))
     masked = json.dumps({"properties": {"password": "[hidden]", "k": "2"}}).encode()
-    from kconnect.logs import HIDDEN
+    from kconnect.redaction import HIDDEN
 
     masked = masked.replace(b"[hidden]", HIDDEN.encode())
     (edit,) = put_plan(C, latest, "connector-a", masked).edits

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, UnreachableError
-from kconnect.logs import HIDDEN, mask
+from kconnect.logs import mask
+from kconnect.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, with_session

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from kconnect.api import ConnectError
 
-__all__ = ["write_whole"]
-
 
 def write_whole(fd: int, data: bytes, name: str) -> None:
     """Append all of `data` to a file or pipe; returns when the operating system has all of it.

@@ -13,8 +13,6 @@ from kconnect.builtin.connectors.atomic_writes import write_whole
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java_compat.to_string import java_text
 
-__all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
-
 log = logging.getLogger(__name__)
 
 FILE_CONFIG = "file"

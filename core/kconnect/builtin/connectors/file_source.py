@@ -24,8 +24,6 @@ from kconnect.builtin.connectors.file_tail import FileTail, StreamTail, Tail
 from kconnect.builtin.connectors.inotify import FileWatch, watch_file
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
-
 log = logging.getLogger(__name__)
 
 FILE_CONFIG = "file"

@@ -18,8 +18,6 @@ from kconnect.java_compat.utf8 import decode_as_java
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CHUNK_BYTES", "FileTail", "Lines", "StreamTail", "Tail", "split_lines"]
-
 log = logging.getLogger(__name__)
 
 # One read. Measured with tests/bench/micro_stages.py, from the file to StringConverter's bytes, a line of 100 B: 0.29

@@ -7,8 +7,6 @@ from typing import Any
 
 from kconnect.api import ConfigDef, ConfigError
 
-__all__ = ["CONFIG"]
-
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from kconnect.api import ConnectError, DataError, RetriableError
 
-__all__ = ["BusyError", "HttpClient", "HttpResponse", "next_link", "pointer", "same_origin", "with_parameter"]
-
 # Answers that a later request may not get: too early, too many, and what proxies and servers say when they are ill.
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK_BYTES = 1 << 16

@@ -33,8 +33,6 @@ from kconnect.builtin.connectors.http_pages import (
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["HttpJsonSourceConnector", "HttpJsonSourceTask"]
-
 log = logging.getLogger(__name__)
 
 HEADER_PREFIX = "header."

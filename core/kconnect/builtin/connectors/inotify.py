@@ -15,8 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["FileWatch", "watch_file"]
-
 log = logging.getLogger(__name__)
 
 _MODIFY, _CREATE, _MOVED_TO, _ATTRIB = 0x2, 0x100, 0x80, 0x4

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from kconnect.api import ConnectError
 
-__all__ = ["numbered_configs", "task_number"]
-
 _ID_CONFIG = "id"
 
 

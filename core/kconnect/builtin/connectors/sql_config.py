@@ -5,8 +5,6 @@ from __future__ import annotations
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql_dialect import DIALECTS
 
-__all__ = ["CONFIG"]
-
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
 CONFIG = (

@@ -10,8 +10,6 @@ from typing import Any
 
 from kconnect.api import ConfigError, Schema, Type
 
-__all__ = ["DIALECTS", "Dialect", "dialect_of", "kind_of_schema", "kind_of_value", "placeholders"]
-
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _DATE = "org.apache.kafka.connect.data.Date"
 _TIME = "org.apache.kafka.connect.data.Time"

@@ -10,8 +10,6 @@ from typing import Any
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql_dialect import kind_of_schema, kind_of_value
 
-__all__ = ["Row", "RowMaker"]
-
 # Columns of pk.mode=kafka, named as in the JDBC sinks people know.
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 

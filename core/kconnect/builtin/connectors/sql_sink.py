@@ -24,8 +24,6 @@ from kconnect.builtin.connectors.sql_dialect import Dialect, dialect_of, placeho
 from kconnect.builtin.connectors.sql_rows import Row, RowMaker
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["SqlSinkConnector", "SqlSinkTask"]
-
 log = logging.getLogger(__name__)
 
 ARGUMENT_PREFIX = "connection.arg."

@@ -11,8 +11,6 @@ from typing import Any
 from kconnect.api import ConnectError
 from kconnect.builtin.connectors.atomic_writes import write_whole
 
-__all__ = ["LineWriter"]
-
 
 class LineWriter:
     """Appends to a file, or to standard output when `file` is empty. Every `write` is one call of the system.

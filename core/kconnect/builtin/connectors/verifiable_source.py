@@ -23,8 +23,6 @@ from kconnect.builtin.connectors.numbered_tasks import numbered_configs, task_nu
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["VerifiableSourceConnector", "VerifiableSourceTask"]
-
 log = logging.getLogger(__name__)
 
 TOPIC_CONFIG = "topic"

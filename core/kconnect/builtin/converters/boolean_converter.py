@@ -13,8 +13,6 @@ from kconnect.java_compat.to_string import java_class
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BooleanConverter"]
-
 CONFIG = converter_config()
 
 _BYTES = {True: b"\x01", False: b"\x00"}

@@ -11,8 +11,6 @@ from kconnect.api import values as connect_values
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java_compat.utf8 import decode_as_java
 
-__all__ = ["SimpleHeaderConverter"]
-
 log = logging.getLogger(__name__)
 
 CONFIG = ConfigDef()

@@ -14,8 +14,6 @@ from kconnect.java_compat.jackson import quote
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["json_column"]
-
 _LOGICAL_NAMES = frozenset({Decimal.LOGICAL_NAME, Date.LOGICAL_NAME, Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME})
 _WHOLE = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64})
 

@@ -17,8 +17,6 @@ from kconnect.java_compat import jackson
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["JsonConverter"]
-
 SCHEMAS_ENABLE_CONFIG = "schemas.enable"
 SCHEMAS_CACHE_SIZE_CONFIG = "schemas.cache.size"
 SCHEMA_CONTENT_CONFIG = "schema.content"

@@ -6,8 +6,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["plain_json"]
-
 _SIMPLE = frozenset({str, int, bool, type(None)})
 
 # Lead bytes of characters beyond the BMP in UTF-8: Jackson writes those as two escaped surrogates.

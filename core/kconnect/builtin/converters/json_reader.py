@@ -13,8 +13,6 @@ from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct
 from kconnect.api.values_text import single_precision
 from kconnect.java_compat.jackson import MISSING, node_type
 
-__all__ = ["JsonReader"]
-
 _TYPES = {**{kind.value: kind for kind in Type}, "float": Type.FLOAT32, "double": Type.FLOAT64}
 del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own words for these
 

@@ -12,8 +12,6 @@ from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timesta
 from kconnect.java_compat.jackson import quote, write_double, write_float
 from kconnect.java_compat.to_string import java_class
 
-__all__ = ["JsonWriter", "Write"]
-
 Write = Callable[[Any], str]
 
 _TYPE_NAMES = {Type.FLOAT32: "float", Type.FLOAT64: "double"}

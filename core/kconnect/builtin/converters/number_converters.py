@@ -16,8 +16,6 @@ from kconnect.java_compat.to_string import java_class
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DoubleConverter", "FloatConverter", "IntegerConverter", "LongConverter", "ShortConverter"]
-
 CONFIG = converter_config()
 
 

@@ -15,8 +15,6 @@ from kconnect.java_compat.utf8 import decode_as_java
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["StringConverter"]
-
 ENCODING_CONFIG = "converter.encoding"
 KEY_WORDS = {True: "key", False: "value"}
 

@@ -16,8 +16,6 @@ from kconnect.builtin.transforms.record_part import (
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["ExtractFieldKey", "ExtractFieldValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "field extraction"

@@ -10,8 +10,6 @@ from kconnect.builtin.transforms.record_part import require_map, require_struct
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SYNTAX_VERSION_CONFIG", "FieldPath", "with_syntax_version"]
-
 SYNTAX_VERSION_CONFIG = "field.syntax.version"
 NESTED = "nested field access"
 

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, Transformation
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["Filter"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 CONFIG = ConfigDef()

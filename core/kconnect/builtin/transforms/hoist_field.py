@@ -9,8 +9,6 @@ from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, SchemaBuilder, S
 from kconnect.builtin.transforms.record_part import Part, SchemaMemory
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["HoistFieldKey", "HoistFieldValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 FIELD_CONFIG = "field"

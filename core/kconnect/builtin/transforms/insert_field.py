@@ -33,8 +33,6 @@ from kconnect.builtin.version import KAFKA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["InsertFieldKey", "InsertFieldValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "field insertion"

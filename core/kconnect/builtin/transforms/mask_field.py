@@ -22,8 +22,6 @@ from kconnect.java_compat.to_string import java_class
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MaskFieldKey", "MaskFieldValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "mask fields"

@@ -24,18 +24,6 @@ from kconnect.java_compat.to_string import java_class
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "REPLACE_NULL_CONFIG",
-    "Part",
-    "SchemaMemory",
-    "kept_child",
-    "require_map",
-    "require_sink_record",
-    "require_struct",
-    "struct_like",
-    "with_replace_null",
-]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 REPLACE_NULL_CONFIG = "replace.null.with.default"

@@ -10,8 +10,6 @@ from kconnect.api import ConfigDef, ConnectRecord, RecordBatch, Transformation
 from kconnect.builtin.version import KAFKA_VERSION
 from kconnect.java_compat.regex import RegexValidator, compile_java, replace_first
 
-__all__ = ["RegexRouter"]
-
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=ConnectRecord)

@@ -18,8 +18,6 @@ from kconnect.builtin.transforms.record_part import (
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["ReplaceFieldKey", "ReplaceFieldValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "field replacement"

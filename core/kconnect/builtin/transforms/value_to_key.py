@@ -26,8 +26,6 @@ from kconnect.builtin.transforms.record_part import (
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["ValueToKey"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "copying fields from value to key"

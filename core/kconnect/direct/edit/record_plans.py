@@ -11,8 +11,8 @@ from kconnect.direct.edit.plan import Edit, EditPlan, requirements_for_keys
 from kconnect.direct.read.reader import Latest
 from kconnect.direct.read.record_json import bytes_of
 from kconnect.errors import BadRequestError, DataError, NotFoundError, did_you_mean
-from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord
+from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import CONNECTOR, TASK, Malformed, Unknown, decode, read_key
 from kconnect.storage.offset_topic import canonical_key, check_format, decode_key, java_json
 from kconnect.storage.status_topic import Ignored, decode_record

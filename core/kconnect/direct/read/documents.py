@@ -10,8 +10,8 @@ from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, StatusView
 from kconnect.direct.read.record_json import moment
 from kconnect.direct.read.secret_masks import Masks
-from kconnect.logs import HIDDEN
 from kconnect.model import LogRecord, TargetState, TaskId
+from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import (
     LOGGER,
     SESSION_KEY,

@@ -10,7 +10,8 @@ from kconnect.direct.access import InternalTopic
 from kconnect.direct.read.record_json import connector_of
 from kconnect.java_compat import jackson
 from kconnect.java_compat.utf8 import decode_as_java
-from kconnect.logs import HIDDEN, is_secret
+from kconnect.logs import is_secret
+from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import CONNECTOR, SESSION_KEY, TASK, read_key
 
 __all__ = ["Masks"]
