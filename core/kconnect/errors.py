@@ -85,18 +85,18 @@ class ConfigError(ConnectError):
     @classmethod
     def invalid(cls, key: str, value: object, message: str | None = None) -> ConfigError:
         """The error of one bad value, in Java's words: `Invalid value V for configuration K: message`."""
-        text = f"Invalid value {java_text(value)} for configuration {key}" + (f": {message}" if message else "")
+        text = f"Invalid value {string_value(value)} for configuration {key}" + (f": {message}" if message else "")
         return cls(text, [ConfigProblem(key, None if value is None else str(value), text)])
 
 
-def java_text(value: object) -> str:
-    """A value as Java's string concatenation shows it: null, true, false, [a, b]."""
+def string_value(value: object) -> str:
+    """A value as Java's `String.valueOf` gives it: null, true, false, [a, b]."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(java_text(item) for item in value) + "]"
+        return "[" + ", ".join(string_value(item) for item in value) + "]"
     return str(value)
 
 

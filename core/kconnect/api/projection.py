@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from kconnect.api.schema import Schema, Struct, Type
-from kconnect.errors import SchemaProjectorError, java_text
+from kconnect.errors import SchemaProjectorError, string_value
 
 __all__ = ["SchemaProjector"]
 
@@ -41,7 +41,8 @@ def _check_compatible(source: Schema, target: Schema) -> None:
         raise SchemaProjectorError(f"Schema type mismatch. source type: {source.type} and target type: {target.type}")
     if source.name != target.name:
         raise SchemaProjectorError(
-            f"Schema name mismatch. source name: {java_text(source.name)} and target name: {java_text(target.name)}"
+            f"Schema name mismatch. source name: {string_value(source.name)} "
+            f"and target name: {string_value(target.name)}"
         )
     if source.parameters != target.parameters:
         raise SchemaProjectorError(

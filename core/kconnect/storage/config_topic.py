@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from kconnect.java_compat import jackson
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.java_compat.utf8 import decode_as_java
 from kconnect.model import LogRecord, TargetState, TaskId
-from kconnect.storage.offset_topic import java_json
 from kconnect.storage.session_key import SessionKey
 
 StringMap = Mapping[str, str]
@@ -374,7 +374,7 @@ def tombstone_of_target_state(connector: str) -> tuple[bytes, None]:
 
 
 def _written(key: str, value: Mapping[str, Any]) -> Written:
-    return _key(key), java_json(value).encode()
+    return _key(key), jackson_text(value).encode()
 
 
 def _key(key: str) -> bytes:

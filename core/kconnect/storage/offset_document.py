@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kconnect.errors import BadRequestError, DataError
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import ConnectorOffset, offsets_from_json, offsets_to_json
-from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key, encode_value, java_json
+from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key, encode_value
 
 Entries = Mapping[bytes, bytes | None]
 
@@ -111,4 +112,4 @@ def _owner_of(key: bytes) -> str | None:
 
 
 def _shown(partition: Mapping[str, Any]) -> str:
-    return java_json(partition) if all(isinstance(name, str) for name in partition) else repr(partition)
+    return jackson_text(partition) if all(isinstance(name, str) for name in partition) else repr(partition)

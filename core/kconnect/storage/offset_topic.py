@@ -5,22 +5,19 @@ Source: OffsetStorageWriter, OffsetStorageReaderImpl, OffsetUtils with JsonConve
 
 from __future__ import annotations
 
-import base64
 import json
-import math
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from kconnect.errors import DataError
-from kconnect.java_compat.to_string import double_text
+from kconnect.java_compat.jackson import jackson_text
 
 
 def encode_key(connector: str, partition: Mapping[str, Any] | None) -> bytes:
     """The key of one source partition; the order of its fields is kept. Errors: DataError as `check_format`."""
     check_format(partition)
-    return java_json([connector, None if partition is None else dict(partition)]).encode()
+    return jackson_text([connector, None if partition is None else dict(partition)]).encode()
 
 
 def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
@@ -28,7 +25,7 @@ def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
     if offset is None:
         return None
     check_format(offset)
-    return java_json(dict(offset)).encode()
+    return jackson_text(dict(offset)).encode()
 
 
 def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
@@ -86,46 +83,3 @@ def check_format(data: Mapping[str, Any] | None) -> None:
             continue
         kind = "MAP" if isinstance(value, Mapping) else "ARRAY" if isinstance(value, list | tuple) else str(type(value))
         raise DataError(f"Offsets may only contain primitive types as values, but field {name} contains {kind}")
-
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-_TO_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-
-
-def java_json(value: Any) -> str:  # any JSON-able value
-    """Compact JSON in Jackson's spelling. Source: ObjectMapper#writeValueAsBytes (Jackson 2.19)."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return '"' + _TO_ESCAPE.sub(_escape, value) + '"'
-        case int():
-            return str(value)
-        case float():
-            return _java_double(value)
-        case bytes() | bytearray():
-            return '"' + base64.b64encode(value).decode() + '"'
-        case Mapping():
-            return "{" + ",".join(f"{java_json(k)}:{java_json(v)}" for k, v in value.items()) + "}"
-        case _:
-            return "[" + ",".join(java_json(item) for item in value) + "]"
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match.group()
-    short = _ESCAPES.get(char)
-    if short is not None:
-        return short
-    code = ord(char)
-    if code < 0x10000:
-        return f"\\u{code:04X}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"
-
-
-def _java_double(value: float) -> str:
-    """A number as Jackson writes a double: Double.toString, and what JSON has no number for as text."""
-    text = double_text(value)
-    return text if math.isfinite(value) else f'"{text}"'

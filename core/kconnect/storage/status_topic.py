@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import RunState, TaskId
-from kconnect.storage.offset_topic import java_json
 
 Subject = str | TaskId
 """Whose status it is: a connector's, by its name, or a task's."""
@@ -87,7 +87,7 @@ def encode_status(status: StoredStatus) -> bytes | None:
     """The value of a status, None (a tombstone) for DESTROYED."""
     if status.state is RunState.DESTROYED:
         return None
-    return java_json(
+    return jackson_text(
         {
             "state": str(status.state),
             "trace": status.trace,
@@ -106,7 +106,7 @@ def encode_topic_use(use: TopicUse) -> bytes:
         "task": use.task,
         "discoverTimestamp": use.discovered_ms,
     }
-    return java_json({"topic": inner}).encode()
+    return jackson_text({"topic": inner}).encode()
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StatusEvent:

@@ -12,8 +12,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from kconnect.errors import ConnectError, TimedOutError
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import LogPosition, LogRecord
-from kconnect.storage.offset_topic import canonical_key, decode_key, java_json
+from kconnect.storage.offset_topic import canonical_key, decode_key
 from kconnect.storage.record_log import RecordLog
 
 log = logging.getLogger(__name__)
@@ -217,7 +218,7 @@ def _is_javas(key: bytes) -> bool:
     """Whether Java spells it so, in one order of the fields or another."""
     decoded = decode_key(key)
     try:
-        return decoded is None or java_json(decoded).encode() == key
+        return decoded is None or jackson_text(decoded).encode() == key
     except RecursionError:  # no offset of anybody's: it stays as it is
         return True
 

@@ -271,7 +271,7 @@ JSON = st.recursive(
 
 @given(st.sampled_from(["connector-c", "target-state-c", *KINDS_WITHOUT_TOMBSTONE]), JSON)
 def test_no_json_of_a_wrong_shape_makes_it_raise(key, value):
-    read(key, config_topic.java_json(value))
+    read(key, config_topic.jackson_text(value))
 
 
 def test_secrets_are_in_no_repr():

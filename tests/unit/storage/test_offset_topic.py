@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.errors import DataError
-from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key, encode_value, java_json
+from kconnect.java_compat.jackson import jackson_text
+from kconnect.storage.offset_topic import canonical_key, decode_key, decode_value, encode_key, encode_value
 
 FLAT = st.dictionaries(
     st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
@@ -52,7 +53,7 @@ def test_a_tombstone_has_no_value():
     ],
 )
 def test_values_are_spelled_as_jackson_spells_them(value, spelled):
-    assert java_json(value) == spelled
+    assert jackson_text(value) == spelled
 
 
 @given(FLAT)
@@ -67,7 +68,7 @@ def test_every_key_reads_back_equal(connector, partition):
 
 @given(FLAT)
 def test_our_spelling_is_plain_json(offset):
-    assert json.loads(java_json(offset)) == offset
+    assert json.loads(jackson_text(offset)) == offset
 
 
 def test_keys_equal_in_value_are_one_key():

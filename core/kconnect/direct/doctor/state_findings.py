@@ -21,8 +21,9 @@ from kconnect.direct.doctor.late_statuses import late_findings
 from kconnect.direct.group.live_group import LiveGroup
 from kconnect.direct.group.other_groups import id_of
 from kconnect.errors import DataError
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import LogRecord, RunState, TaskId
-from kconnect.storage.offset_topic import decode_key, decode_value, java_json
+from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.status_topic import Ignored, StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
 from kconnect.wording import counted
 
@@ -218,7 +219,7 @@ def _is_javas(key: bytes) -> bool:
     """Whether Java spells it so, in one order of the fields or another."""
     decoded = decode_key(key)
     try:
-        return decoded is not None and java_json(list(decoded)).encode(errors="replace") == key
+        return decoded is not None and jackson_text(list(decoded)).encode(errors="replace") == key
     except RecursionError:
         return False
 

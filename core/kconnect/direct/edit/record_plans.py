@@ -11,10 +11,11 @@ from kconnect.direct.edit.plan import Edit, EditPlan, requirements_for_keys
 from kconnect.direct.read.reader import Latest
 from kconnect.direct.read.record_json import bytes_of
 from kconnect.errors import BadRequestError, DataError, NotFoundError, did_you_mean
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import LogRecord
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import CONNECTOR, TASK, Malformed, Unknown, decode, read_key
-from kconnect.storage.offset_topic import canonical_key, check_format, decode_key, java_json
+from kconnect.storage.offset_topic import canonical_key, check_format, decode_key
 from kconnect.storage.status_topic import Ignored, decode_record
 
 __all__ = ["delete_plan", "key_bytes", "put_plan"]
@@ -68,7 +69,7 @@ def key_bytes(which: InternalTopic, latest: Latest, text: str) -> bytes:
     for record in latest.all():
         if record.key is not None and canonical_key(record.key) == form:
             return record.key
-    return java_json(list(decoded)).encode()
+    return jackson_text(list(decoded)).encode()
 
 
 def _value(which: InternalTopic, key: bytes, value: bytes, old: LogRecord | None, *, is_forced: bool) -> bytes:
@@ -81,7 +82,7 @@ def _value(which: InternalTopic, key: bytes, value: bytes, old: LogRecord | None
     if parsed is None and not is_forced:
         raise BadRequestError("A value null deletes the record", hint="`delete` does that.")
     parsed = _unmasked(which, key, parsed, old)
-    spelled = java_json(parsed).encode()
+    spelled = jackson_text(parsed).encode()
     problem = None if is_forced else _problem(which, key, spelled, parsed)
     if problem is not None:
         shown = key.decode(errors="backslashreplace")

@@ -18,10 +18,11 @@ from kconnect.herder.offsets.admin import OFFSET, PARTITION, STARTS_OVER, TOPIC,
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.offsets.log_ranges import LogRanges, not_in_log
 from kconnect.java_compat.hash_map import grown_map_order
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TopicPartition
 from kconnect.storage.config_topic import encode_task_count
 from kconnect.storage.offset_store import MemoryOffsetStore
-from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key, encode_value, java_json
+from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key, encode_value
 from kconnect.storage.offset_values import list_source_offsets
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.wording import counted
@@ -317,6 +318,6 @@ def _edits(now: SourceNow, topic: str | None, entries: Mapping[bytes, bytes | No
 
 def _shown(partition: Mapping[str, object]) -> str:
     try:
-        return java_json(dict(partition))
+        return jackson_text(dict(partition))
     except (TypeError, RecursionError):
         return repr(partition)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.read.record_json import shown_bytes
 from kconnect.errors import DataError
+from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import LogRecord, TaskId
 from kconnect.storage.config_topic import (
     ConnectorConfigured,
@@ -22,7 +23,7 @@ from kconnect.storage.config_topic import (
     Tombstone,
     decode,
 )
-from kconnect.storage.offset_topic import decode_key, decode_value, java_json
+from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_topic import Ignored, StatusRead, Subject, TopicRead, decode_record
 
@@ -120,8 +121,8 @@ def _of_offset(record: LogRecord) -> str:
     try:
         offset = decode_value(record.value)
     except DataError as err:
-        return f"{connector} {java_json(partition)}: {err}"
-    return f"{connector} {java_json(partition)}: {'reset' if offset is None else java_json(offset)}"
+        return f"{connector} {jackson_text(partition)}: {err}"
+    return f"{connector} {jackson_text(partition)}: {'reset' if offset is None else jackson_text(offset)}"
 
 
 def _subject(subject: Subject) -> str:

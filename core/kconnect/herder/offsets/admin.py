@@ -22,7 +22,7 @@ from kconnect.errors import (
     ConnectError,
     DataError,
     NotFoundError,
-    java_text,
+    string_value,
 )
 from kconnect.herder.connectors.runner import call_once
 from kconnect.herder.offsets.log_ranges import LogRanges, not_in_log
@@ -278,9 +278,9 @@ def parse_sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartitio
         if number is None:
             raise BadRequestError(
                 "Failed to parse the following Kafka partition value in the provided offsets: "
-                f"'{java_text(partition[PARTITION])}'. Partition values for sink connectors need to be integers."
+                f"'{string_value(partition[PARTITION])}'. Partition values for sink connectors need to be integers."
             )
-        at = TopicPartition(java_text(partition[TOPIC]), number)
+        at = TopicPartition(string_value(partition[TOPIC]), number)
         if offset is None:
             parsed[at] = None
             continue
@@ -292,14 +292,14 @@ def parse_sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartitio
         if parsed[at] is None:
             raise BadRequestError(
                 "Failed to parse the following Kafka offset value in the provided offsets: "
-                f"'{java_text(offset[OFFSET])}'. Offset values for sink connectors need to be integers."
+                f"'{string_value(offset[OFFSET])}'. Offset values for sink connectors need to be integers."
             )
     return parsed
 
 
 def _java_integer(value: object, bits: int) -> int | None:
     """What Integer.parseInt or Long.parseLong makes of a value's text, None when they refuse it."""
-    text = java_text(value)
+    text = string_value(value)
     if not _JAVA_INTEGER.fullmatch(text):
         return None
     number = int(text)
