@@ -276,7 +276,8 @@ def test_validate_lists_what_is_wrong_and_creates_nothing(connect, herder, tmp_p
     assert code == 1
     assert out.startswith("c\nSETTING")
     assert "topic" in out
-    assert "Value must be at least 1" in out
+    assert re.search(r"\nbatch\.size +0 +must be at least 1, not 0\n", out)
+    assert re.search(r"\ntopic +- +is required\n", out)
     assert "1234" not in out + err
     problems = json.loads(connect("plugins", "validate", str(path), "-o", "json")[1])
     assert {problem["setting"] for problem in problems} == {"topic", "batch.size"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -127,6 +128,23 @@ def test_an_unknown_class_is_a_sentence_the_likely_name_and_where_to_look(connec
         "Hint: Did you mean FileStreamSource? `connect plugins list` shows what the worker has; "
         "its plugin.path says where it looks."
     )
+
+
+def test_validate_shows_an_unknown_class_as_create_tells_it(connect, file):
+    path = file("wrong", key__converter="JsonConvertr", transforms="a", transforms__a__type="no.Such")
+    code, out, _ = connect("plugins", "validate", path)
+    rows = dict(re.split(r" +- +", line, maxsplit=1) for line in out.splitlines()[2:])
+    assert (code, rows) == (
+        1,
+        {
+            "key.converter": "unknown class JsonConvertr. Did you mean JsonConverter?",
+            "transforms.a.type": "unknown class no.Such.",
+        },
+    )
+    refused = connect("connectors", "create", path)[2]
+    assert all(f"{setting}: {told}" in refused for setting, told in rows.items())
+    machine = json.loads(connect("plugins", "validate", path, "-o", "json")[1])
+    assert machine[0]["error"].startswith("Invalid value JsonConvertr for configuration key.converter"), "Java's words"
 
 
 def test_settings_that_are_wrong_are_told_one_a_line_with_their_names(connect, file):

@@ -66,6 +66,30 @@ def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
     assert "2 records" in done.stderr
 
 
+def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    settings = {"connector__class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": "lines"}
+    slips = {"task__max": "2", "batch__sizes": "7", "value__converter__schemas__enabel": "true", "colour": "red"}
+    file = write(tmp_path / "slips.properties", **settings, **slips)
+
+    done = cli_run("try", file, "--limit", "1", home=home, expect=0)
+
+    assert done.stdout.startswith("record 1: written\n")
+    assert done.stderr.splitlines() == [
+        "Warning: tried: Unknown setting: task.max. Did you mean tasks.max?",
+        "Warning: tried: Unknown setting: batch.sizes. Did you mean batch.size?",
+        "Warning: tried: Unknown setting: value.converter.schemas.enabel. Did you mean value.converter.schemas.enable?",
+        "1 record",
+    ]
+
+
+def test_a_misspelt_setting_that_is_required_is_told_before_it_is_missed(tmp_path: Path, home: Path) -> None:
+    file = write(tmp_path / "missing.properties", connector__class="FileStreamSource", topc="lines")
+    told = cli_run("try", file, home=home, expect=1).stderr.splitlines()
+    assert told[0] == "Warning: tried: Unknown setting: topc. Did you mean topic?"
+    assert "topic" in told[1]
+
+
 def test_json_of_a_source_is_input_of_a_sink(source: str, sink: str, home: Path, tmp_path: Path) -> None:
     done = cli_run("try", source, "--timeout", "0.2", "-o", "json", home=home, expect=0)
     assert [row["outcome"] for row in done.json] == ["written"] * 3

@@ -19,6 +19,7 @@ from kconnect_cli.files.connector_files import read_connector_file
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
+from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved
@@ -92,19 +93,26 @@ def try_(
         properties["plugin.path"] = plugin_path
     variables = Variables.of_worker(properties)
     try:
-        resolved = variables.resolve(read_connector_file(file).config, f"connector file {file}")
+        given_file = read_connector_file(file)
+        resolved = variables.resolve(given_file.config, f"connector file {file}")
         config = dict(resolved.values)
         passwords = PluginRegistry.load(properties.get("plugin.path")).password_keys(config)
         redaction.remember("try", {*secret_values(config, passwords), *resolved.references})
         screen = _Screen(session, resolved)
+
+        def warn(key: str, meant: str) -> None:
+            session.say(f"Warning: {given_file.name}: {misspelt_text(key, meant)}")
+
         with signals_raise():
             if is_source(config, properties.get("plugin.path")):
                 if input_ is not None:
                     raise UsageProblem(f"{file} is a source: it reads by itself", hint="Leave --input out.")
-                trial = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show)
+                trial = try_source(config, properties, limit=limit, timeout_s=timeout_s, show=screen.show, warn=warn)
             else:
                 given = _input(file, input_, form)
-                trial = try_sink(config, properties, given, limit=limit, timeout_s=timeout_s, show=screen.show)
+                trial = try_sink(
+                    config, properties, given, limit=limit, timeout_s=timeout_s, show=screen.show, warn=warn
+                )
     finally:
         variables.close()
     screen.end(trial, limit, timeout_s)

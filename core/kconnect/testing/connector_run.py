@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.clock import Clock
 from kconnect.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from kconnect.config.misspelt import misspelt_settings
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.decisions.connector_entry import complete_task_configs
 from kconnect.pipeline.conversion import Converters
@@ -16,6 +17,7 @@ from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
 from kconnect.plugins import PluginRegistry
+from kconnect.testing.known_settings import known_settings
 from kconnect.testing.plugin_calls import PluginCalls
 from kconnect.wording import counted
 
@@ -110,6 +112,8 @@ class ConnectorRun:
         self.is_reconfiguration_wanted = False
         self.failure: BaseException | None = None
         self.calls = PluginCalls()
+        self.warn_misspelt: Callable[[str, str], None] | None = None
+        """Is told of each setting that is misspelt, and what was meant, before anything is refused."""
         self.connector: Any = None  # SourceConnector or SinkConnector; None before start
 
     @property
@@ -127,6 +131,12 @@ class ConnectorRun:
         connector = self._new()
         with self.calls.calling(connector, "validate"):
             found = connector.validate(self.config)
+        if self.warn_misspelt is not None:
+            known = known_settings(
+                self.config, self.worker, self.plugins, [value.name for value in found.config_values]
+            )
+            for key, meant in misspelt_settings(self.config, known).items():
+                self.warn_misspelt(key, meant)
         problems = [
             ConfigProblem(value.name, None, message)
             for value in found.config_values

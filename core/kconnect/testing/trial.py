@@ -109,6 +109,8 @@ class InputRecord:
 
 Passage = Callable[[TriedRecord], None]
 """Hears of each record when its way is over."""
+Misspelt = Callable[[str, str], None]
+"""Hears of each setting that is misspelt, and what was probably meant, before anything runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +131,21 @@ def is_source(config: Mapping[str, str], plugin_path: str | None) -> bool:
 
 
 def try_source(
-    config: Mapping[str, str], worker: Mapping[str, str], *, limit: int, timeout_s: float, show: Passage
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+    *,
+    limit: int,
+    timeout_s: float,
+    show: Passage,
+    warn: Misspelt | None = None,
 ) -> Trial:
     """Poll until `limit` records were shown or the time is over.
 
-    Ends after the first record that fails and is not tolerated. Threads: plugins and `show` are called on a thread of
-    their own. Errors: ConfigError; PluginFailure for what the author's code raises, also when poll() raised nothing
-    but RetriableError; LateCallError when it does not return.
+    Ends after the first record that fails and is not tolerated. Threads: plugins, `show` and `warn` are called on a
+    thread of their own. Errors: ConfigError; PluginFailure for what the author's code raises, also when poll() raised
+    nothing but RetriableError; LateCallError when it does not return.
     """
-    harness = _TracedSource(config, worker, limit, show)
+    harness = _TracedSource(config, worker, limit, show, warn)
     watch = Watchdog(harness.calls, timeout_s)
 
     def steps() -> None:
@@ -166,12 +174,13 @@ def try_sink(
     limit: int,
     timeout_s: float,
     show: Passage,
+    warn: Misspelt | None = None,
 ) -> Trial:
     """Put records one by one, then flush. Ends and raises as `try_source`.
 
     A put() that raises RetriableError is called again, with the worker's pauses, for `timeout_s`.
     """
-    harness = _TracedSink(config, worker, timeout_s)
+    harness = _TracedSink(config, worker, timeout_s, warn)
     watch = Watchdog(harness.calls, timeout_s)
     seen = [0]
 
@@ -220,8 +229,11 @@ def _only_retried(times: int, last: PluginFailure) -> PluginFailure:
 class _TracedSource(SourceHarness):
     """The harness, with each record's way shown."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], limit: int, show: Passage) -> None:
+    def __init__(
+        self, config: Mapping[str, str], worker: Mapping[str, str], limit: int, show: Passage, warn: Misspelt | None
+    ) -> None:
         super().__init__(config["connector.class"], config, worker=worker)
+        self._run.warn_misspelt = warn
         self.calls = self._run.calls
         self.cut_short = self._run.stopping.set
         self.retries = 0
@@ -286,8 +298,11 @@ def _unstorable(record: SourceRecord, error: Exception) -> DataError:
 class _TracedSink(SinkHarness):
     """The harness, with puts that are tried again as long as the worker's pauses and the time allow."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(
+        self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float, warn: Misspelt | None
+    ) -> None:
         super().__init__(config["connector.class"], config, worker=worker)
+        self._run.warn_misspelt = warn
         self.calls = self._run.calls
         self.cut_short = self._run.stopping.set
         self.attempts = 0

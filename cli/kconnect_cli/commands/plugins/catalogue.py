@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, UnreachableError
+from kconnect.java_messages import setting_problem
 from kconnect.logs import mask
 from kconnect.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
@@ -34,7 +35,7 @@ _SETTINGS = (
 _ERRORS = (
     Column("SETTING", lambda row: row["setting"]),
     Column("VALUE", lambda row: "-" if row["value"] is None else str(row["value"])),
-    Column("WHAT IS WRONG", lambda row: row["error"]),
+    Column("WHAT IS WRONG", lambda row: _plain(row)),
 )
 
 
@@ -147,6 +148,12 @@ def _problems(name: str, answer: Row) -> list[dict[str, Any]]:
 def _problem(name: str, setting: str, value: object, error: str) -> dict[str, Any]:
     """Shape: connector, setting, value, error. A secret's value is masked."""
     return {"connector": name, "setting": setting, "value": mask({setting: value})[setting], "error": error}
+
+
+def _plain(problem: Row) -> str:
+    """What is wrong in a person's words, without the setting's name, which has a column of its own."""
+    setting = str(problem["setting"])
+    return setting_problem(problem["error"], setting).removeprefix(f"{setting}: ")
 
 
 def _default(value: object) -> str:
