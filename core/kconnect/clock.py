@@ -1,4 +1,4 @@
-"""Time as a dependency: code that waits or measures takes a Clock, so that tests move the hands."""
+"""Time as a dependency: code that waits or measures takes a Clock, which tests can move."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What our code may ask of time."""
+    """What the code may ask about time."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow; for deadlines and durations."""
+        """Monotonic seconds, for deadlines and durations."""
         ...
 
     def time_ms(self) -> int:
-        """Milliseconds since the epoch; for records and statuses."""
+        """Milliseconds since the epoch, for records and statuses."""
         ...
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        """Wait until the event is set or the time is over; says whether it is set."""
+        """Wait until the event is set or the time has passed; return whether it is set."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system clock."""
 
     def monotonic(self) -> float:
         return time.monotonic()

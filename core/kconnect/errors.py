@@ -6,7 +6,7 @@ ConnectError                      the root; catch this to catch all of ours
 │   ├── SchemaBuilderError        a schema was put together wrongly
 │   └── SchemaProjectorError      a value cannot be read with the other schema
 ├── ConfigError                   settings are wrong: carries one ConfigProblem for each
-├── NotFoundError                 a connector, task, plugin or file that is not there (REST 404)
+├── NotFoundError                 a connector, task, plugin or file does not exist (REST 404)
 ├── AlreadyExistsError            the name is taken (REST 409)
 ├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
 │   ├── FencedError               another one took over the right to write, and ours is gone
@@ -36,13 +36,13 @@ class ConnectError(Exception):
         self.hint = hint
         """What the user can do about it, one sentence, or None. The command line prints it below the message."""
         self.log_stage: str | None = None
-        """Where in a task it came from (poll, put, value-converter ..), or None; its log line says so."""
+        """The stage of a task it came from (poll, put, value-converter ..), or None; shown in its log line."""
 
 
 class RetriableError(ConnectError):
     """The same call may succeed later: the runtime tries again with back-off. Source: RetriableException.
 
-    `retry_after_s`: how long to wait before that, where the one who raises it knows, such as a server's Retry-After;
+    `retry_after_s`: how long to wait first, if the code that raises it knows, such as from a server's Retry-After;
     None leaves it to the runtime.
     """
 
@@ -101,7 +101,7 @@ def string_value(value: object) -> str:
 
 
 class NotFoundError(ConnectError):
-    """A connector, task, plugin or file that is not there. Source: NotFoundException (REST 404)."""
+    """A connector, task, plugin or file does not exist. Source: NotFoundException (REST 404)."""
 
 
 class AlreadyExistsError(ConnectError):
@@ -109,17 +109,17 @@ class AlreadyExistsError(ConnectError):
 
 
 class ConflictError(ConnectError):
-    """A rebalance runs, or the present state forbids it; it may succeed later. Source: RebalanceNeededException."""
+    """A rebalance runs, or the current state forbids it; it may succeed later. Source: RebalanceNeededException."""
 
 
 class FencedError(ConflictError):
-    """Another writer claimed the right to write, and ours is gone. Source: PrivilegedWriteException, ProducerFenced."""
+    """Another writer has fenced off ours. Source: PrivilegedWriteException, ProducerFenced."""
 
 
 class WrongWorkerError(ConflictError):
-    """Another worker has to do it: the leader, or the one that runs the task. Source: RequestTargetException.
+    """Another worker must do it: the leader, or the one with the task. Source: RequestTargetException.
 
-    REST forwards the request to `url`; where it may not, it is a conflict.
+    REST forwards the request to `url`, or answers 409 where forwarding is not allowed.
     """
 
     def __init__(self, message: str, url: str, *, hint: str | None = None) -> None:
@@ -128,15 +128,15 @@ class WrongWorkerError(ConflictError):
 
 
 class BadRequestError(ConnectError):
-    """The caller asked for something that makes no sense. Source: BadRequestException (REST 400)."""
+    """The request is invalid. Source: BadRequestException (REST 400)."""
 
 
 class ForbiddenError(ConnectError):
-    """A setting of the worker does not allow it. Source: ConnectRestException with status 403."""
+    """A worker setting forbids the request. Source: ConnectRestException with status 403."""
 
 
 class NotReadyError(ConnectError):
-    """The worker is starting and lacks what it needs for it. Source: ConnectRestException with status 503."""
+    """The worker is still starting and cannot handle the request yet. Source: ConnectRestException with status 503."""
 
 
 class TimedOutError(ConnectError):
@@ -144,28 +144,28 @@ class TimedOutError(ConnectError):
 
 
 class UnreachableError(ConnectError):
-    """Nobody answers at an address."""
+    """Nothing answers at an address."""
 
 
 class LinkError(ConnectError):
-    """The control link between worker and slot broke, or the other side is none of ours."""
+    """The control link between worker and slot broke, or the peer is not one of ours."""
 
 
 class LinkRefusedError(LinkError):
-    """Slot and worker do not go together: another token, another version. Another try is no use."""
+    """Slot and worker are incompatible (token or version differs); retrying will not help."""
 
 
 class EnvironmentProblemError(ConnectError):
-    """The machine lacks something: Java, a free port, a writable folder."""
+    """The machine lacks a prerequisite: Java, a free port, a writable folder."""
 
 
 class IllegalWorkerParametersError(ConnectError):
-    """The settings of one connector do not fit this worker. Source: IllegalWorkerParametersException."""
+    """The settings of a connector are not allowed on this worker. Source: IllegalWorkerParametersException."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint for who misspelt a name: up to three that are known and like it; None when there is none."""
-    from difflib import get_close_matches  # here: only who made a mistake needs it
+    """A hint for a misspelt name: up to three known names close to it, None if there are none."""
+    from difflib import get_close_matches  # imported here: needed after a mistake only
 
     near = get_close_matches(name, list(known), n=3)
     return f"Did you mean {' or '.join(near)}?" if near else None

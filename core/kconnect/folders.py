@@ -1,4 +1,4 @@
-"""The user's folders: what may be made again goes to the cache, what must stay to the data folder; who may read."""
+"""The user's cache and data folders: what can be recreated goes to the cache, the rest to the data folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """Where the dev broker and a worker without a file keep what must last."""
+    """Where the dev broker, and a worker started without a config file, keep persistent data."""
     return user_data_path("kconnect")
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Whether others than the owner may read the file; not when there is none."""
+    """Whether users other than the owner may read the file; False if it does not exist."""
     return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)

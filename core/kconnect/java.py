@@ -19,7 +19,7 @@ _HINT = f"Install a JDK or JRE of version {MINIMUM_JAVA} or newer, or set JAVA_H
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was asked for its version."""
+    """A Java installation and its version."""
 
     executable: Path
     major: int
@@ -29,7 +29,7 @@ class Java:
 def find_java(purpose: str = "the Kafka broker", *, env: Mapping[str, str] | None = None) -> Java:
     """The Java of JAVA_HOME, else the one on the PATH; Java 17 or newer.
 
-    Errors: EnvironmentProblemError, one sentence, when there is none, it cannot be run or it is too old.
+    Errors: EnvironmentProblemError, in one sentence, if none is found, it cannot be run or it is too old.
     """
     env = os.environ if env is None else env
     needed = f"Java {MINIMUM_JAVA} or newer is needed for {purpose}"
@@ -54,7 +54,7 @@ def find_java(purpose: str = "the Kafka broker", *, env: Mapping[str, str] | Non
 
 
 def parse_version(text: str) -> tuple[int, str] | None:
-    """(major, version) from what `java -version` prints, None if there is no version in it."""
+    """(major, version) from the output of `java -version`, None if it names no version."""
     match = re.search(r'version "((\d+)(?:\.(\d+))?[^"]*)"', text)
     if match is None:
         return None
@@ -78,9 +78,9 @@ def _ask(executable: Path, needed: str) -> Java:
     except (OSError, subprocess.TimeoutExpired) as err:
         raise EnvironmentProblemError(f"{needed}; {executable} cannot be run: {err}", hint=_HINT) from err
     version = parse_version(answer.stderr + answer.stdout)
-    if version is None:  # macOS has a java that only says where to get one
+    if version is None:  # the java stub of macOS only says where to get one
         said = (answer.stderr + answer.stdout).strip().splitlines()
         raise EnvironmentProblemError(
-            f"{needed}; {executable} does not tell its version: {said[0] if said else 'it says nothing'}", hint=_HINT
+            f"{needed}; {executable} does not print its version: {said[0] if said else 'no output'}", hint=_HINT
         )
     return Java(executable, *version)

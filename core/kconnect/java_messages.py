@@ -1,7 +1,7 @@
-"""Java's words -> a person's words: for errors that a command shows, and for lines of the worker's log.
+"""Java's error messages rewritten for people, for errors that a command shows and for the worker's log.
 
-REST keeps Java's words to the byte, and Java's workers speak them; a person gets a sentence, the likely name, and where
-to look. Pure: text in, text out. What is not known here stays as it is.
+REST keeps Java's messages byte for byte, and Java workers send them; people get a sentence, the likely name, and where
+to look. Pure: text in, text out. Unknown messages are left unchanged.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What a person is told, and what they can do; `hint` is None where the sentence says it all."""
+    """A message for people and what they can do; `hint` is None if the message is enough."""
 
     sentence: str
     hint: str | None = None
 
 
 def plain_words(message: str) -> Plain:
-    """A message of a worker, ours or Java's, for people."""
+    """A worker's message, ours or Java's, rewritten for people."""
     text = _WRAPPER.sub("", message)
     if found := _NO_CLASS.match(text):
         return _unknown_class(found["kind"], found["name"], text)
@@ -37,24 +37,24 @@ def plain_words(message: str) -> Plain:
         return Plain(setting_problem(text))
     if _JAVA_VERSIONS.search(text):
         return Plain(
-            "The worker does not have the version that connector.plugin.version asks for",
-            "`connect plugins list` shows the versions that it has.",
+            "The worker does not have the version that connector.plugin.version requires",
+            "`connect plugins list` shows the available versions.",
         )
     return Plain(text or message)
 
 
 def is_unknown_class(message: str) -> bool:
-    """Whether it says that a plugin class does not exist, as Java says it."""
+    """Whether this is Java's message that a plugin class does not exist."""
     return _NO_CLASS.match(message) is not None
 
 
 def is_failed_start(message: str) -> bool:
-    """Whether it says that a connector could not be brought to a state, as Java says it: without why."""
+    """Whether this is Java's message that a connector did not reach a state; it does not say why."""
     return _TRANSITION.match(message) is not None
 
 
 def setting_problem(message: str, key: str | None = None) -> str:
-    """One problem of one setting, as `key: what is wrong`; `key` where the message does not name it."""
+    """One problem with one setting, as `key: what is wrong`; `key` is used if the message does not name it."""
     if found := _MISSING.fullmatch(message):
         return f"{found['key']}: is required"
     if found := _BAD_VALUE.fullmatch(message):
@@ -64,7 +64,7 @@ def setting_problem(message: str, key: str | None = None) -> str:
 
 
 def log_words(text: str) -> str:
-    """Lines of a log, traces among them, without the lists and addresses that only REST needs."""
+    """Log text, traces included, without the lists and addresses that only REST needs."""
     if "PluginDesc{" in text:
         text = _PLUGIN_LIST.sub("", text)
     if "You can also find the above list of errors" in text:
@@ -72,7 +72,7 @@ def log_words(text: str) -> str:
     return text
 
 
-# Java's wrapper around a message: the class of an exception
+# the exception class that Java puts before a message
 _WRAPPER = re.compile(r"^(?:(?:org\.apache\.kafka|java)\.[\w.$]+(?:Exception|Error): )+")
 _NO_CLASS = re.compile(
     r"Failed to find any class that implements (?P<kind>\w+) and which name matches (?P<name>.*?)"
@@ -94,7 +94,7 @@ _MUST_STOP = re.compile(
 )
 _TRANSITION = re.compile(r"Failed to transition connector (?P<name>.*) to state (?P<state>[A-Z]+)$", re.DOTALL)
 _REACHED = {"STARTED": "started", "PAUSED": "paused", "STOPPED": "stopped"}
-# What Java 4.3 answers when it is asked again for a version of a connector that it does not have
+# Kafka 4.3 answers this when it is asked again for a connector version that it does not have
 _JAVA_VERSIONS = re.compile(r"VersionedPluginLoadingException\.availableVersions\(\)\" is null")
 
 _MISSING = re.compile(r'Missing required configuration "(?P<key>[^"]+)" which has no default value\.?')
@@ -112,12 +112,12 @@ _NUMBERS = {
     "BOOLEAN": "true or false",
 }
 _NOT_A_NUMBER = re.compile(r"Not a number of type (?P<type>\w+)")
-# A line that begins a problem; others continue the one before, as those of a broken pattern do
+# A line that starts a problem; others continue the previous one, such as those of a broken pattern
 _BEGINS = re.compile(r"[A-Z][a-z]+ |topics and topics\.regex ")
 
 
 def _unknown_class(kind: str, name: str, text: str) -> Plain:
-    from difflib import get_close_matches  # here: only who made a mistake needs it
+    from difflib import get_close_matches  # imported here: needed after a mistake only
 
     what = {"Connector": "connector", "HeaderConverter": "header converter"}.get(kind, kind.lower())
     if not name.strip():
@@ -131,7 +131,7 @@ def _unknown_class(kind: str, name: str, text: str) -> Plain:
 
 
 def _short_names(text: str) -> list[str]:
-    """Short names of the plugins in a list of Java's, with and without the word for their kind."""
+    """Short names of the plugins in Java's list, with and without the suffix for their kind."""
     simple = [name.rpartition(".")[2] for name in _KLASS.findall(text)]
     return list(dict.fromkeys([*(name.removesuffix("Connector") for name in simple), *simple]))
 
@@ -145,7 +145,7 @@ def _invalid(lines: str, count: int) -> Plain:
 
 
 def _problems(lines: str, count: int) -> list[str]:
-    """The messages of the list; one may have several lines."""
+    """The messages in the list; each may span several lines."""
     found = lines.split("\n")
     if len(found) == count:
         return found
@@ -159,7 +159,7 @@ def _problems(lines: str, count: int) -> list[str]:
 
 
 def _without_consequences(told: Iterable[str]) -> list[str]:
-    """Java tells of a value that it cannot read twice: that it is no number, then that it is missing."""
+    """Java reports an unreadable value twice: as not a number, then as missing."""
     listed = list(told)
     keys = [line.partition(":")[0] for line in listed]
     return [
@@ -188,7 +188,7 @@ def _what_is_wrong(value: str | None, why: str) -> str:
     if found := _VERSION.fullmatch(why):
         has = ", ".join(dict.fromkeys(found["has"].split(", ")))
         short = found["name"].rpartition(".")[2]
-        return f"{short} is not here in version {_range_words(found['range'])}; the worker has {has}"
+        return f"{short} is not available in version {_range_words(found['range'])}; the worker has {has}"
     if value is None:
         return why
     return f"{why} (the value is {value})" if why else f"cannot be {value}"

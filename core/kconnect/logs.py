@@ -1,6 +1,6 @@
-"""Logging: where a line comes from (connector, task, stage), how it looks, and what must never be in it.
+"""Logging: the origin of a line (connector, task, stage), its format, and what must never appear in it.
 
-The library itself adds no handler and sets no level: the command, the worker's main and a slot's main call `configure`.
+The library adds no handler and sets no level: the CLI and the main functions of worker and slot call `configure`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Final, TextIO
 from kconnect.java_messages import log_words
 from kconnect.redaction import HIDDEN, redact
 
-# Parts of a key that make its value a secret. Whole dotted words, so that `key.converter` is none and `ssl.key` is not
-# asked for: PEM keys have names of their own below.
+# Parts of a key that mark its value as secret: whole dotted words, so neither `key.converter` nor `ssl.key` matches
+# (PEM keys have their own names below).
 _SECRET_WORDS: Final = ("password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey")
 _SECRET_ENDS: Final = (
     "sasl.jaas.config",
@@ -33,7 +33,7 @@ _SECRET_ENDS: Final = (
     "private.key",
     "basic.auth.user.info",
 )
-# Keys with such a word that tell where something is, not what it is.
+# Keys with such a word whose value is a location, not the secret itself.
 _HARMLESS_ENDS: Final = (
     ".url", ".class", ".file", ".location", ".path", ".ms", ".seconds", ".type", ".name", ".expire.ms",
 )  # fmt: skip
@@ -43,12 +43,12 @@ _context: ContextVar[str] = ContextVar("kconnect_log_context", default="")
 
 
 def current_context() -> str:
-    """What lines of this thread begin with now, such as `[orders|task-0] `; empty outside of any connector."""
+    """The current prefix of this thread's lines, such as `[orders|task-0] `; empty outside connectors."""
     return _context.get()
 
 
 def set_log_context(connector: str | None, task: int | None = None, stage: str | None = None) -> None:
-    """Set the context for the rest of this thread: call it at a thread's top, threads do not inherit it."""
+    """Set the context for the rest of this thread. Call it where a thread starts: threads do not inherit it."""
     _context.set(_prefix(connector, task, stage))
 
 
@@ -92,7 +92,7 @@ class LineFormatter(logging.Formatter):
 def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
     """Send the log of this process to `stream` (standard error if None) and set the level; return the handler.
 
-    Calling it again replaces the handler of the earlier call, and leaves handlers of others alone.
+    A second call replaces the handler of the first and leaves other handlers alone.
     Threads: call it once, at the start of a process.
     """
     root = logging.getLogger()
@@ -105,26 +105,26 @@ def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> 
     return handler
 
 
-# log4j's names, with the numbers of Python's levels. 0 would mean "as the logger above".
+# log4j's names with Python's numbers. 0 would mean "inherit from the parent logger".
 _LEVELS: Final = {"OFF": 60, "FATAL": 50, "ERROR": 40, "WARN": 30, "INFO": 20, "DEBUG": 10, "TRACE": 5, "ALL": 1}
 _MAKES_LOGGER: Final = "\nlog = logging.getLogger(__name__)\n"
-# Habits from Java: the root of its loggers means the root of ours as well.
+# For people used to Java: the root of its loggers also means the root of ours.
 _JAVA_ROOTS: Final = {"org.apache.kafka.connect": "kconnect"}
 
 
 def level_number(name: str) -> int | None:
-    """The level that log4j calls `name`, in any case, or None when it knows no such level."""
+    """The level that log4j calls `name` (case-insensitive), or None if there is no such level."""
     return _LEVELS.get(name.strip().upper())
 
 
 def level_name(number: int) -> str:
-    """log4j's name of a level; one between two has the name of the more talkative one."""
+    """log4j's name of a level; one between two gets the name of the more verbose one."""
     return next((name for name, known in _LEVELS.items() if known <= number), "ALL")
 
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevel:
-    """The level that counts for a logger, by log4j's name, and when it was last changed here (epoch ms), if it was."""
+    """The effective level of a logger by log4j's name, and when it was last changed here (epoch ms), if ever."""
 
     level: str
     last_modified_ms: int | None
@@ -134,11 +134,11 @@ class LoggerLevel:
 
 
 class LogLevels:
-    """Levels of the loggers of this process, changed while it runs. Threads: any.
+    """Levels of this process's loggers, adjustable at run time. Threads: any.
 
-    Known are the loggers of all modules of Connect, wherever they run, and what something in this process has asked
-    for: loggers of a plugin's module that only slots import appear with their first line. A name that is only the
-    beginning of others is no logger.
+    Known loggers are those of all our modules, wherever they run, and any that code in this process has requested:
+    loggers of a plugin that only slots import appear with their first line. A mere prefix of other names is not a
+    logger.
     Source: o.a.k.connect.runtime.Loggers (Kafka 4.3).
     Differs: `org.apache.kafka.connect` stands for `kconnect` as well; a name covers those below it by whole words.
     """
@@ -148,18 +148,18 @@ class LogLevels:
         self._modified_ms: dict[str, int] = {}  # guarded by _lock
 
     def all(self) -> dict[str, LoggerLevel]:
-        """Every known logger by name, and `root`."""
+        """All known loggers by name, and `root`."""
         with self._lock:
             return {logger.name: self._shown(logger) for logger in sorted(_known(), key=lambda logger: logger.name)}
 
     def find(self, name: str) -> LoggerLevel | None:
-        """One logger, or None when there is no such one."""
+        """One logger, or None if it is not known."""
         with self._lock:
             found = {logger.name: logger for logger in _known()}.get("root" if name.lower() == "root" else name)
             return None if found is None else self._shown(found)
 
     def set(self, name: str, level: int) -> list[str]:
-        """Give a logger, and those below it, a level; names of those that had another one, sorted."""
+        """Set the level of a logger and its children; return the sorted names of those that changed."""
         names = ["root"] if name.lower() == "root" else list(dict.fromkeys((name, _JAVA_ROOTS.get(name, name))))
         for asked in names:
             logging.getLogger(None if asked == "root" else asked)
@@ -178,13 +178,13 @@ class LogLevels:
 def _known() -> list[logging.Logger]:
     for name in _of_modules():
         logging.getLogger(name)
-    made = list(logging.root.manager.loggerDict.values())  # a copy: other threads make loggers meanwhile
+    made = list(logging.root.manager.loggerDict.values())  # a copy: other threads may create loggers meanwhile
     return [logging.root, *(logger for logger in made if isinstance(logger, logging.Logger))]
 
 
 @cache
 def _of_modules() -> tuple[str, ...]:
-    """Names of the loggers that modules of this package make; most of them are imported in slots only.
+    """Names of the loggers that this package's modules create; most are imported in slots only.
 
     Read from the files, 235 of them in 6 ms: importing them would load Kafka's client and Spark.
     """
@@ -201,7 +201,7 @@ def _covers(name: str, logger: str) -> bool:
 
 
 def is_secret(key: str) -> bool:
-    """Whether a setting's name says that its value is a secret."""
+    """Whether the name of a setting marks its value as secret."""
     lowered = key.lower()
     if lowered.endswith(_SECRET_ENDS):
         return True
@@ -212,9 +212,9 @@ def is_secret(key: str) -> bool:
 
 
 def mask(config: Mapping[str, Any], secret_keys: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """A copy of settings that may be logged: secrets are replaced.
+    """A copy of the settings that is safe to log: secrets are replaced.
 
-    `secret_keys`: names that a ConfigDef types as PASSWORD; others are known by their names.
+    `secret_keys`: names that a ConfigDef declares as PASSWORD; others are recognised by name.
     """
     return {
         key: HIDDEN if value is not None and (key in secret_keys or is_secret(key)) else value

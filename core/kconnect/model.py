@@ -1,4 +1,4 @@
-"""Frozen values that all rooms speak: ids, states, statuses, what REST shows. Spelling of JSON is Java's."""
+"""Frozen values that all packages share: ids, states, statuses, REST bodies. JSON is spelled as in Java."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """Where a record of an internal topic stands."""
+    """The position of a record in an internal topic."""
 
     topic: str
     partition: int
@@ -49,7 +49,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record of an internal topic; a value None is a tombstone. `timestamp_ms` is None where there is none."""
+    """One record of an internal topic; a None value is a tombstone. `timestamp_ms` is None if it has none."""
 
     topic: str
     partition: int
@@ -60,7 +60,7 @@ class LogRecord:
 
 
 class ConnectorType(StrEnum):
-    """What a connector is, as REST spells it."""
+    """The type of a connector, as REST spells it."""
 
     SOURCE = "source"
     SINK = "sink"
@@ -76,7 +76,7 @@ class TargetState(StrEnum):
 
 
 class RunState(StrEnum):
-    """What a connector or task was seen doing. Source: AbstractStatus.State."""
+    """The reported state of a connector or task. Source: AbstractStatus.State."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -88,22 +88,22 @@ class RunState(StrEnum):
 
 
 class Condition(StrEnum):
-    """How a task that has not ended fares, worst first. Its state says what it is meant to do, this whether it does."""
+    """The health of a running task, worst first: whether it does what its state says it should."""
 
     STUCK = "stuck"
-    """A call of its plugin has not returned for kconnect.task.stuck.after.ms."""
+    """A call to its plugin has not returned for kconnect.task.stuck.after.ms."""
     RETRYING = "retrying"
-    """A call failed in a way that may pass, and is made again after a pause."""
+    """A call failed with a retriable error and is retried after a pause."""
     NOT_COMMITTING = "not committing"
-    """Its offsets could not be stored: after a restart its records would come again."""
+    """Its offsets could not be stored: its records would be re-sent after a restart."""
     LAGGING = "lagging"
-    """It moves records, but more slowly than they come, for kconnect.task.lagging.after.ms."""
+    """It has processed records more slowly than they arrive for kconnect.task.lagging.after.ms."""
     HEALTHY = "healthy"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskCondition:
-    """The condition of one task. Differs: Java has states alone, and a task that gets nowhere is RUNNING."""
+    """The condition of one task. Differs: Java has only states, and a task that makes no progress is RUNNING."""
 
     condition: Condition
     since_ms: int
@@ -113,7 +113,7 @@ class TaskCondition:
     cause: str | None = None
     """A sentence with the root cause; None when healthy."""
     stack: str | None = None
-    """stuck: where the call is, as Python writes a stack."""
+    """stuck: the stack of the call, in Python's format."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"name": str(self.condition), "since_ms": self.since_ms, "count": self.count}
@@ -155,7 +155,7 @@ class TaskState:
     trace: str | None = None
     version: str | None = None
     condition: TaskCondition | None = None
-    """None where it was not asked for, or is not known: of one of Java's workers, of a task that has ended."""
+    """None if not requested or not known: the task runs on a Java worker, or has ended."""
 
     def to_json(self) -> dict[str, Any]:
         body = {"id": self.id, **_state_json(self)}
@@ -211,7 +211,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOffset:
-    """Where a connector stands in one of its partitions; offset None asks for its reset. Source: ConnectorOffset."""
+    """The position of a connector in one of its partitions; an offset of None requests its reset. Source: ConnectorOffset."""
 
     partition: Mapping[str, Any]
     offset: Mapping[str, Any] | None
@@ -229,7 +229,7 @@ def offsets_to_json(offsets: Sequence[ConnectorOffset]) -> dict[str, Any]:
 
 
 def offsets_from_json(body: object) -> list[ConnectorOffset]:
-    """Read what `offsets_to_json` wrote. Errors: BadRequestError with the place that is wrong.
+    """Read what `offsets_to_json` wrote. Errors: BadRequestError that names the invalid place.
 
     Shape: an element `{}` is kept with an empty partition, as Java does; connectors ignore it.
     Differs: an offset without its partition, and unknown fields, Java answers with 500.
@@ -254,9 +254,9 @@ def offsets_from_json(body: object) -> list[ConnectorOffset]:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything a slot needs to run one task; travels to it as JSON.
+    """Everything a slot needs to run one task; sent to it as JSON.
 
-    `run` grows with each start of the same task, so that reports of an earlier run can be told apart and dropped.
+    `run` increases with each start of the same task, so that reports of earlier runs can be dropped.
     """
 
     id: TaskId
@@ -293,7 +293,7 @@ class TaskSpec:
 
 
 def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
-    """In Java's field order; a version that is not known yet is null, a trace only stands where there is one."""
+    """In Java's field order; an unknown version is null, a trace appears only if there is one."""
     body: dict[str, Any] = {"state": str(status.state), "worker_id": status.worker_id, "version": status.version}
     if status.trace:
         body["trace"] = status.trace
@@ -303,12 +303,12 @@ def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
 def named_plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The plugins that a connector's config names: the prefix of their settings, and the name of the class.
 
-    `("", "FileStreamSource")`, `("transforms.wrap.", "HoistField$Value")`. Nothing is looked up, and a wrong config
-    gives what can be made of it.
+    `("", "FileStreamSource")`, `("transforms.wrap.", "HoistField$Value")`. Nothing is looked up, and an invalid config
+    gives what can be read from it.
     """
     yield from _named("", config.get("connector.class"))
     for kind in ("transforms", "predicates"):
-        listed: object = config.get(kind)  # text, unless somebody wrote the record by hand
+        listed: object = config.get(kind)  # text, unless the record was written by hand
         for alias in dict.fromkeys(listed.split(",") if isinstance(listed, str) else ()):
             prefix = f"{kind}.{alias.strip()}."
             yield from _named(prefix, config.get(f"{prefix}type"))

@@ -1,4 +1,4 @@
-"""Outage: Kafka does not answer a worker. Since when, at which address, why; in words, and as JSON for the header."""
+"""Outage: Kafka does not answer a worker: since when, at which address and why, as text and as JSON for a header."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Final
 from kconnect.errors import ConnectError
 
 OUTAGE_HEADER: Final = "x-kconnect-kafka-away"
-"""On every REST answer of a worker while Kafka is away: the outage as JSON. Java's workers have no such header."""
+"""On every REST response of a worker while Kafka is away: the outage as JSON. Java workers have no such header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An outage as it is now; taken again it is longer."""
+    """An outage at the time of reading."""
 
     since_ms: int
     """When Kafka answered last, in ms since 1970; for a worker that starts, when it asked first."""
     lasted_s: float
-    """By the worker's own clock, so that another machine need not have the same time."""
+    """By the worker's clock: clocks of other machines may differ."""
     servers: str
     """The worker's `bootstrap.servers`."""
     problem: str
@@ -41,7 +41,7 @@ class Outage:
         )
 
     def banner(self) -> str:
-        """For screens that show states: the reader's own time, and what the states are worth."""
+        """For screens that show states: in the reader's time zone, with a note that the states may be stale."""
         since = datetime.fromtimestamp(self.since_ms / 1000, UTC).astimezone()
         return (
             f"Kafka has been away since {since:%H:%M:%S} ({length_text(self.lasted_s)}): {self.problem}. "
@@ -58,14 +58,14 @@ class Outage:
         }
 
     def to_header(self) -> str:
-        """JSON in ASCII, which is all that a header may hold."""
+        """JSON in ASCII, as headers require."""
         return json.dumps(self.to_json())
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Outage | None:
-        """What an answer tells, by names in lower case; None when it tells of none.
+        """The outage in a response's headers (lower-case names), None if there is none.
 
-        Errors: ConnectError when the header is not ours.
+        Errors: ConnectError if the header is malformed.
         """
         text = headers.get(OUTAGE_HEADER)
         if text is None:

@@ -1,4 +1,4 @@
-"""Which of some addresses take a connection: a look of milliseconds, before what would wait longer."""
+"""Which of some addresses accept a connection: a check of milliseconds before a call that would wait longer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a look found."""
+    """The result of a check."""
 
     address: tuple[str, int] | None
-    """One that takes connections; None when none did in time."""
+    """An address that accepts connections; None if none did in time."""
     refused: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Those where trying on is useless as things are, with the reason: nobody listens, or there is no such host."""
+    """Addresses where retrying will not help, with the reason: connection refused, or unknown host."""
     is_open: bool = False
-    """Others have said nothing yet."""
+    """Whether other addresses have not answered yet."""
 
     def sentence(self) -> str:
-        """`localhost:9092: Connection refused; ..`; of a single address the reason alone."""
+        """`localhost:9092: Connection refused; ..`; just the reason for a single address."""
         if len(self.refused) == 1 and not self.is_open:
             return next(iter(self.refused.values()))
         told = [f"{f'[{host}]' if ':' in host else host}:{port}: {why}" for (host, port), why in self.refused.items()]
@@ -36,7 +36,7 @@ class Reached:
 
 
 def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
-    """Try all at once, until the first connects. Blocks for names that are looked up, beyond `within_s` if need be."""
+    """Try all at once until the first connects. Name lookups block, possibly for longer than `within_s`."""
     deadline = time.monotonic() + within_s
     refused: dict[tuple[str, int], str] = {}
     waiting: dict[tuple[str, int], int] = {}  # addresses, with how many connections to them are under way
@@ -72,7 +72,7 @@ def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
 
 
 def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> list[tuple[int, tuple[object, ...]]]:
-    """Where a name leads."""
+    """The addresses of a host name."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as err:

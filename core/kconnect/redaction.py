@@ -1,7 +1,7 @@
-"""What no line of this process may show: values of secrets, replaced wherever text leaves it (logs, traces, REST).
+"""Secrets that must never leave this process: they are replaced in logs, traces and REST responses.
 
-Every part that learns a secret says so here under its own name: the herder for a connector, a slot for a task. Kept
-for the process and not for a thread, because clients log and fail on threads of their own.
+Each component that learns a secret registers it here under an owner: the herder per connector, a slot per task. Kept
+per process and not per thread, because clients log and fail on their own threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 HIDDEN: Final = "[hidden]"
 """What stands in place of a secret."""
 
-# Shorter values are no secrets, and to replace them would make any text unreadable.
+# Shorter values are hardly secrets, and replacing them would make text unreadable.
 _MIN_CHARS: Final = 3
 
 
@@ -27,10 +27,10 @@ class Redactor:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _owned
         self._owned: dict[str, frozenset[str]] = {}
-        self._hidden: tuple[str, ...] | None = ()  # None: to be made anew from _owned
+        self._hidden: tuple[str, ...] | None = ()  # None: must be rebuilt from _owned
 
     def remember(self, owner: str, secrets: Iterable[str]) -> None:
-        """Hide these from now on, in place of what the same owner said before."""
+        """Hide these from now on, instead of what the same owner registered before."""
         forms = frozenset(form for secret in secrets for form in _forms(secret) if len(form) >= _MIN_CHARS)
         with self._lock:
             if self._owned.get(owner, frozenset()) == forms:
@@ -39,13 +39,13 @@ class Redactor:
             self._hidden = None
 
     def forget(self, owner: str) -> None:
-        """Stop hiding what this owner said."""
+        """Stop hiding the secrets of this owner."""
         with self._lock:
             if self._owned.pop(owner, None):
                 self._hidden = None
 
     def redact(self, text: str) -> str:
-        """The text with every known secret replaced; of secrets that contain one another the longest goes first."""
+        """The text with every known secret replaced; where one secret contains another, the longest is replaced first."""
         hidden = self._hidden
         if hidden is None:
             with self._lock:
@@ -58,7 +58,7 @@ class Redactor:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """A secret as it is, and as `repr` and JSON spell it where that differs."""
+    """A secret verbatim, and as `repr` and JSON write it where that differs."""
     spelled = repr(secret)[1:-1]
     in_json = secret.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return tuple(dict.fromkeys((secret, secret.strip(), spelled, in_json)))

@@ -1,4 +1,4 @@
-"""Messages that come again and again: the first at once, then how often they came, at growing intervals."""
+"""Repeated messages: the first is logged at once, then how often it recurred, at growing intervals."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-# The first count comes after this long, each next one after twice as long, up to the cap.
+# The first count is logged after this time, each following one after twice as long, up to the cap.
 _FIRST_INTERVAL_S: Final = 10.0
 _LONGEST_INTERVAL_S: Final = 600.0
-# A message that was not seen for this long is new again; the longest pause between retries is 60 s by default.
+# A message not seen for this time counts as new; the longest pause between retries is 60 s by default.
 _FORGET_AFTER_S: Final = 130.0
-# Texts that differ each time (a counter, an address) must not fill the memory.
+# Texts that differ each time (a counter, an address) must not fill memory.
 _MOST_TEXTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """That a message is to be told now. `times` is 0 for the first; else how often it came since it was last told."""
+    """A message to log now. `times` is 0 for the first, else how often it recurred since it was last logged."""
 
     times: int
     within_s: float
@@ -36,13 +36,13 @@ class _Seen:
 
 
 class RepeatCounts:
-    """Decides which of equal messages are told. Pure: times come with each call and never go back."""
+    """Decides which of equal messages are logged. Pure: the time is passed to each call and never goes back."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
     def note(self, text: str, now_s: float) -> Repeated | None:
-        """A message came; None: it is only counted."""
+        """Note a message; None means it is only counted."""
         seen = self._seen.get(text)
         if seen is None or now_s - seen.last_s > _FORGET_AFTER_S:
             self._seen[text] = _Seen(now_s, now_s)
@@ -64,7 +64,7 @@ class RepeatCounts:
 class RepeatedMessages:
     """Logs equal messages once and then counts them: `.. (repeated 412 times in the last 40 s)`. Threads: any.
 
-    For one place that may fail without end, such as the polls of one task: other messages are not touched.
+    For one place that may fail endlessly, such as the polls of one task; other messages are not affected.
     """
 
     def __init__(self, logger: logging.Logger, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -74,7 +74,7 @@ class RepeatedMessages:
         self._counts = RepeatCounts()
 
     def log(self, level: int, message: str, *args: object) -> None:
-        """As `Logger.log`; whether two messages are equal is asked of their whole text."""
+        """As `Logger.log`; messages are compared by their full text."""
         text = message % args if args else message
         told = self._note(text)
         if told is None:
@@ -84,7 +84,7 @@ class RepeatedMessages:
         self._logger.log(level, "%s", text, stacklevel=2)
 
     def is_due(self, text: str) -> bool:
-        """Whether a message that varies in its figures is to be logged now; `text` is what does not vary."""
+        """Whether to log a message whose numbers vary; `text` is the part that stays the same."""
         return self._note(text) is not None
 
     def _note(self, text: str) -> Repeated | None:

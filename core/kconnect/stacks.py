@@ -1,4 +1,4 @@
-"""Where a thread is: its stack from the plugin's call on, and the line of the plugin's author in it."""
+"""Where a thread is: its stack from the plugin call on, and the line of the plugin author's code in it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from traceback import FrameSummary
 
-# Frames that lead to a plugin's call: ours, and what stands between them
+# Frames that lead to a plugin call: ours, and those between them
 _OURS = frozenset(Path(__file__).parent / room for room in ("pipeline", "herder"))
 _BETWEEN = frozenset({"threading.py", "contextlib.py"})
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadPlace:
-    """`line`: `/plugins/orders.py:41 in poll: sock.recv(4096)`; `stack`: as Python writes it, outermost call first."""
+    """`line`: `/plugins/orders.py:41 in poll: sock.recv(4096)`; `stack`: in Python's format, outermost call first."""
 
     line: str
     stack: str
 
 
 def place_of_thread(ident: int | None) -> ThreadPlace | None:
-    """Where a thread of this process is; None when it has ended. Threads: any."""
+    """Where a thread of this process is; None if it has ended. Threads: any."""
     frame = sys._current_frames().get(ident or 0)
     if frame is None:
         return None
@@ -38,7 +38,7 @@ def _leads_to_the_call(frame: FrameSummary) -> bool:
 
 
 def _of_author(frames: list[FrameSummary]) -> FrameSummary:
-    """The innermost line beside the plugin's own file: what it called of others tells its author less."""
+    """The innermost line in the folder of the plugin's file: calls into libraries tell its author less."""
     folder = Path(frames[0].filename).parent
     return next((frame for frame in reversed(frames) if Path(frame.filename).parent == folder), frames[0])
 

@@ -67,7 +67,7 @@ def test_no_java_is_one_sentence(env: dict[str, str], sentence: str) -> None:
 def test_a_java_that_only_says_where_to_get_one_is_no_java(tmp_path: Path) -> None:
     _java(tmp_path, "Unable to locate a Java Runtime.", code=1)
 
-    with pytest.raises(EnvironmentProblemError, match=r"does not tell its version: Unable to locate a Java Runtime\."):
+    with pytest.raises(EnvironmentProblemError, match=r"does not print its version: Unable to locate a Java Runtime\."):
         find_java(env={"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
 
 

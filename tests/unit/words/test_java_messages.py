@@ -122,14 +122,14 @@ def test_no_answer_of_java_keeps_lists_endpoints_or_requests(message: str) -> No
                 "[9.9,9.9], available versions: [4.3.0, 4.3.0]\n"
             )
             + ENDPOINT,
-            "The connector's settings are wrong: JsonConverter is not here in version 9.9; the worker has 4.3.0",
+            "The connector's settings are wrong: JsonConverter is not available in version 9.9; the worker has 4.3.0",
             None,
         ),
         (
             'Cannot invoke "java.util.List.stream()" because the return value of "org.apache.kafka.connect.runtime.'
             'isolation.VersionedPluginLoadingException.availableVersions()" is null',
-            "The worker does not have the version that connector.plugin.version asks for",
-            "`connect plugins list` shows the versions that it has.",
+            "The worker does not have the version that connector.plugin.version requires",
+            "`connect plugins list` shows the available versions.",
         ),
         ("Connector src2 not found", "Connector src2 not found", None),
     ],
