@@ -211,7 +211,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOffset:
-    """The position of a connector in one of its partitions; an offset of None requests its reset. Source: ConnectorOffset."""
+    """The position of a connector in one of its partitions; offset None requests a reset. Source: ConnectorOffset."""
 
     partition: Mapping[str, Any]
     offset: Mapping[str, Any] | None

@@ -45,7 +45,7 @@ class Redactor:
                 self._hidden = None
 
     def redact(self, text: str) -> str:
-        """The text with every known secret replaced; where one secret contains another, the longest is replaced first."""
+        """The text with all known secrets replaced, longest first, as one may contain another."""
         hidden = self._hidden
         if hidden is None:
             with self._lock:

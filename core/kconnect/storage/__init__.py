@@ -1,4 +1,4 @@
-"""Cluster memory: configs, statuses and source offsets, each over a log in memory or Kafka; offsets in a file too."""
+"""Stores of a cluster's configs, statuses and source offsets: in Kafka topics or memory, offsets in a file too."""
 
 from kconnect.storage.offset_store import FileOffsetStore, MemoryOffsetStore, OffsetStore
 from kconnect.storage.offset_values import (

@@ -1,4 +1,4 @@
-"""Kafka client settings for the config topic: of the log every worker reads and writes, and of the leader's producer.
+"""Kafka client settings for the config topic: for the log of every worker, and for the leader's producer.
 
 Source: KafkaConfigBackingStore#setupAndCreateKafkaBasedLog, #fencableProducerProps, ConnectUtils#ensureProperty,
 DistributedConfig#transactionalProducerId (Kafka 4.3).
@@ -22,17 +22,17 @@ class ConfigTopicClients:
 
     log: InternalClients
     isolation_level: str
-    """How the log is read."""
+    """For reading the log."""
     leader: Mapping[str, Any] | None = field(repr=False)
-    """The transactional producer of the leader; None without exactly once: then the log's producer writes all."""
+    """The leader's transactional producer; None without exactly once: the log's producer writes everything."""
     warnings: tuple[str, ...]
-    """Settings of the user's that do not count, to be logged once each."""
+    """Warnings about user settings that are overridden, to be logged once each."""
 
 
 def config_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> ConfigTopicClients:
     """`client_id_base` is `connect-GROUP-` or the worker's `client.id` with a dash, as in Java.
 
-    Errors: ConfigError in Java's words when a setting is wrong.
+    Errors: ConfigError with Java's message if a setting is invalid.
     """
     client_id = f"{client_id_base}configs"
     support = worker.get("exactly.once.source.support", "disabled").strip().lower()
@@ -59,12 +59,12 @@ def config_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> C
 
 
 def leader_transactional_id(worker: Mapping[str, str]) -> str:
-    """By it the broker knows that a new leader takes over from an old one."""
+    """The transactional id by which the broker fences off the previous leader."""
     return f"connect-cluster-{worker.get('group.id', '')}"
 
 
 def overruled(worker: Mapping[str, str], key: str, value: str, purpose: str) -> list[str]:
-    """The warning that the worker's own value of a client's setting does not count; none when it is the same."""
+    """A warning that the worker's value of a client setting is overridden; none if the value is the same."""
     given = worker.get(key)
     if given is None or given.lower() == value:
         return []

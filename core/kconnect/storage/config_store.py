@@ -24,60 +24,60 @@ from kconnect.storage.snapshot import Change, ClusterSnapshot, ConfigFold, Trans
 log = logging.getLogger(__name__)
 
 READ_WRITE_TIMEOUT_S = 30.0
-"""For one write and its way back, as in Java (READ_WRITE_TOTAL_TIMEOUT_MS)."""
+"""The time for one write and reading it back, as in Java (READ_WRITE_TOTAL_TIMEOUT_MS)."""
 
 CONFIG_TOPIC_CONFIG = "config.storage.topic"
-# Records on their way, beside those of the present write; what never came back goes first
+# Records in flight besides those of the current write; the oldest are dropped first
 _MOST_ON_THE_WAY = 2_000
 
 Listener = Callable[[Change], None]
-"""Is told what a record changed, once the store has started; on the thread that reads, so it may neither block, nor
-raise, nor call the store's writes. It never gets Malformed, Unknown and Tombstone.
+"""Called with each change once the store has started. It runs on the reading thread, so it must not block, raise or
+call the store's writes. It never gets Malformed, Unknown or Tombstone.
 """
 
 
 class ConfigStore(Protocol):
-    """What a herder keeps and learns through the config topic. Every write returns when it was read back, but those of
-    a target state and of a logger's level: these return when Kafka has them, and any worker may write them.
+    """The herder's view of the config topic. Each write returns once it was read back, except target states and logger
+    levels: those return once Kafka has them, and any worker may write them.
 
-    Errors of writes: ConnectError (TimedOutError, ..); where write privileges are used, ConflictError when they were
-    not claimed, and FencedError when they are lost: claim again, if this worker still leads.
-    Threads: snapshot, contains, refresh and the two unprivileged writes from any; the other writes from one at a time.
+    Errors of writes: ConnectError (TimedOutError, ..); for privileged writes also ConflictError if the privilege
+    was not claimed, and FencedError if it was lost: claim it again if this worker still leads.
+    Threads: snapshot, contains, refresh and the two unprivileged writes from any; other writes from one at a time.
     """
 
     def set_listener(self, listener: Listener) -> None:
-        """Who is told of changes; before start()."""
+        """Set the listener for changes; call it before start()."""
         ...
 
     def start(self) -> None:
-        """Read all there is; then go on. Errors: ConfigError when the topic has more than one partition."""
+        """Read the whole topic, then tail it. Errors: ConfigError if the topic has more than one partition."""
         ...
 
     def stop(self) -> None:
-        """No news after it returns; write privileges are gone. Idempotent."""
+        """Stop reading; the listener is not called again and write privileges are lost. Idempotent."""
         ...
 
     def claim_write_privileges(self) -> None:
-        """Become the only one who may write; nothing to do when it is so already, or needs no claim."""
+        """Become the only writer; does nothing if this store already is, or no claim is needed."""
         ...
 
     def snapshot(self) -> ClusterSnapshot:
-        """What has been read so far."""
+        """The state read so far."""
         ...
 
     def contains(self, connector: str) -> bool: ...
 
     @property
     def foreign(self) -> ForeignRecord | None:
-        """The last record of a leader's that was read since the start and not written by this store. Threads: any."""
+        """The last record written by another leader since the start. Threads: any."""
         ...
 
     def refresh(self, timeout_s: float) -> None:
-        """Read what is there at the call. Errors: TimedOutError."""
+        """Read up to the current end. Errors: TimedOutError."""
         ...
 
     def put_connector_config(self, connector: str, config: StringMap, target_state: TargetState | None = None) -> None:
-        """Create or change a connector; a target state None leaves what was wanted before (else STARTED)."""
+        """Create or change a connector; a target state of None keeps the previous one (STARTED if new)."""
         ...
 
     def remove_connector_config(self, connector: str) -> None:
@@ -95,7 +95,7 @@ class ConfigStore(Protocol):
     def put_target_state(self, connector: str, state: TargetState) -> None: ...
 
     def put_task_count_record(self, connector: str, task_count: int) -> None:
-        """Note how many tasks' producers have to be fenced before the next set runs (KIP-618)."""
+        """Record how many task producers must be fenced before the next set runs (KIP-618)."""
         ...
 
     def put_session_key(self, session_key: SessionKey) -> None: ...
@@ -106,8 +106,8 @@ class ConfigStore(Protocol):
 
 
 class TopicConfigStore:
-    """A ConfigStore on a RecordLog. With an ExclusiveWriter (exactly once enabled or prepared) each privileged write is
-    one transaction of it; else all goes through the log. States: made -> start() -> stop().
+    """A ConfigStore on a RecordLog. With an ExclusiveWriter (exactly once enabled or preparing) each privileged write
+    is one transaction; otherwise all writes go through the log. States: made -> start() -> stop().
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class TopicConfigStore:
         self._listener: Listener | None = None
         self._is_started = False
         self._lock = threading.Lock()
-        self._fold = ConfigFold(transform)  # guarded by _lock, as what follows
-        self._on_the_way: dict[Entry, int] = {}  # written here and not read yet, by how many times
+        self._fold = ConfigFold(transform)  # guarded by _lock, like the following
+        self._on_the_way: dict[Entry, int] = {}  # written here and not read back yet, with counts
         self._foreign: ForeignRecord | None = None
 
     def set_listener(self, listener: Listener) -> None:
@@ -185,7 +185,7 @@ class TopicConfigStore:
             return self._foreign
 
     def _is_own(self, record: LogRecord) -> bool:
-        """With the lock held: whether this store wrote it; each write counts for one record."""
+        """Whether this store wrote it; each write matches one record. Call with the lock held."""
         entry = (record.key or b"", record.value)
         count = self._on_the_way.pop(entry, 0)
         if count > 1:
@@ -232,7 +232,7 @@ class TopicConfigStore:
 
     def put_connector_config(self, connector: str, config: StringMap, target_state: TargetState | None = None) -> None:
         entries: list[Entry] = [config_topic.encode_connector(connector, config)]
-        if target_state is not None:  # first, so that nobody sees the connector start before it is paused
+        if target_state is not None:  # first, so that no worker starts the connector before it is paused
             entries.insert(0, config_topic.encode_target_state(connector, target_state))
         self._write("connector configuration", [entries])
 
@@ -249,7 +249,7 @@ class TopicConfigStore:
         self._write("task configurations", [tasks, commit], is_read_first=True)
 
     def remove_task_configs(self, connector: str) -> None:
-        """Differs: Java refuses; this writes what a stop of the connector writes, a commit of no tasks."""
+        """Differs: Java refuses; this writes what stopping the connector writes, a commit of no tasks."""
         self.put_task_configs(connector, [])
 
     def put_task_count_record(self, connector: str, task_count: int) -> None:
@@ -268,9 +268,9 @@ class TopicConfigStore:
         self._write_unprivileged("logger level", config_topic.encode_logger_level(logger, level))
 
     def _write(self, what: str, groups: Sequence[Sequence[Entry]], *, is_read_first: bool = False) -> None:
-        """Write each group as a whole and read it back before the next one, all within one deadline.
+        """Write each group atomically and read it back before the next one, all within one deadline.
 
-        Differs: Java asks the broker for the topic's end after each group; the place of the last record is known here.
+        Differs: Java asks the broker for the end of the topic after each group; here the last position is known.
         """
         if self._writer is not None and not self._has_claim:
             raise ConflictError(
@@ -285,8 +285,8 @@ class TopicConfigStore:
                 if group:
                     before = self.snapshot().offset
                     last = self._send_privileged(group, deadline)
-                    # A transaction's marker comes after its records. A place that was read before is that of another
-                    # record: the topic was cut off, and only its end tells when it is read anew
+                    # A transaction's marker follows its records. A position that was already read belongs to another
+                    # record: the topic was truncated, so only its end tells when it was read again
                     if last is None or last.offset < before:
                         self._log.read_to_end(deadline.left_s())
                     else:
@@ -297,14 +297,14 @@ class TopicConfigStore:
             raise self._failed(what, error) from error
 
     def _send_privileged(self, entries: Sequence[Entry], deadline: _Deadline) -> LogPosition | None:
-        """Gives the place of the last record, None when it was a transaction."""
+        """Return the position of the last record, None for a transaction."""
         self._expect(entries)
         if self._writer is None:
             sent = [self._log.send(key, value) for key, value in entries]
             return [one.result(deadline.left_s()) for one in sent][-1]
         try:
             self._writer.write(entries, deadline.left_s())
-        except ConnectError as error:  # who may write now is unknown: only a new claim tells
+        except ConnectError as error:  # the current owner is unknown: only a new claim tells
             self._let_go()
             raise FencedError(f"Failed to perform fencable send to topic {self._log.topic}: {error}") from error
         return None
@@ -323,7 +323,7 @@ class TopicConfigStore:
 
 
 class _Deadline:
-    """How much is left of a time that several waits share."""
+    """The time left of a deadline that several waits share."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock = clock

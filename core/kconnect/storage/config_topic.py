@@ -1,6 +1,6 @@
 """Records of the config topic as bytes and as values: connectors, tasks, commits, target states and the rest.
 
-Pure. What Java writes is written byte for byte; what Java reads is read, in whatever spelling of JSON.
+Pure. Writes what Java writes, byte for byte, and reads what Java reads, however its JSON is spelled.
 Source: KafkaConfigBackingStore with JsonConverter(schemas.enable=false) (Kafka 4.3).
 """
 
@@ -20,7 +20,7 @@ from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 
 StringMap = Mapping[str, str]
-"""Settings. A plugin may have given a task a value None, which is kept; the type leaves that out, as Java's does."""
+"""Settings. A plugin may have given a task a None value, which is kept; the type omits that, as Java's does."""
 
 TARGET_STATE: Final = "target-state-"
 CONNECTOR: Final = "connector-"
@@ -34,7 +34,7 @@ SESSION_KEY: Final = "session-key"
 
 @dataclass(frozen=True, slots=True)
 class ForeignRecord:
-    """A record that only the leader of a cluster writes, and that whoever read it has not written."""
+    """A record that another leader wrote; only leaders write its kind."""
 
     key: str
     offset: int
@@ -42,7 +42,7 @@ class ForeignRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorConfigured:
-    """`connector-X`: a connector has this config; None: it is deleted."""
+    """`connector-X`: the config of a connector; None if deleted."""
 
     connector: str
     config: StringMap | None = field(repr=False)
@@ -50,7 +50,7 @@ class ConnectorConfigured:
 
 @dataclass(frozen=True, slots=True)
 class TaskConfigured:
-    """`task-X-N`: a config of a task, which counts from the next commit on."""
+    """`task-X-N`: the config of a task, in effect from the next commit."""
 
     task: TaskId
     config: StringMap = field(repr=False)
@@ -58,7 +58,7 @@ class TaskConfigured:
 
 @dataclass(frozen=True, slots=True)
 class TasksCommitted:
-    """`commit-X`: the connector has so many tasks, with the configs written before."""
+    """`commit-X`: the number of tasks of a connector, with the configs written before it."""
 
     connector: str
     count: int
@@ -66,7 +66,7 @@ class TasksCommitted:
 
 @dataclass(frozen=True, slots=True)
 class TargetStateSet:
-    """`target-state-X`: what is wanted of a connector; None: nothing in particular."""
+    """`target-state-X`: the target state of a connector; None if removed."""
 
     connector: str
     state: TargetState | None
@@ -83,7 +83,7 @@ class RestartRequested:
 
 @dataclass(frozen=True, slots=True)
 class TaskCountRecorded:
-    """`tasks-fencing-X`: so many producers of tasks are to be fenced before the next set of tasks runs (KIP-618)."""
+    """`tasks-fencing-X`: how many task producers must be fenced before the next tasks run (KIP-618)."""
 
     connector: str
     count: int
@@ -91,7 +91,7 @@ class TaskCountRecorded:
 
 @dataclass(frozen=True, slots=True)
 class SessionKeySet:
-    """`session-key`: what workers sign with from now on."""
+    """`session-key`: the key with which workers sign requests from now on."""
 
     session_key: SessionKey
 
@@ -106,7 +106,7 @@ class LoggerLevelSet:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A null value where it means nothing to Connect: task, commit, fencing, restart, session key, logger."""
+    """A null value that means nothing to Connect: task, commit, fencing, restart, session key, logger."""
 
     key: str
     offset: int
@@ -114,18 +114,18 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A record of a known kind that cannot be understood; Connect goes on as if it were not there."""
+    """A malformed record of a known kind; Connect ignores it."""
 
     key: str
     offset: int
     why: str
     is_json: bool = True
-    """False when the value could not even be parsed: Java then does not count the record as read."""
+    """False if the value could not even be parsed: Java then does not count the record as read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A record whose key is of no known kind."""
+    """A record of an unknown kind."""
 
     key: str
     offset: int
@@ -148,12 +148,12 @@ ConfigRecord = (
 
 
 def decode(record: LogRecord) -> ConfigRecord:
-    """What a record says. Never raises, whatever the bytes are."""
+    """The meaning of a record. Never raises, whatever the bytes are."""
     key = decode_as_java(record.key or b"")
     kind = read_key(key)
     try:
         value = _parse(record.value)
-    except (ValueError, ArithmeticError, RecursionError) as error:  # texts, numbers and nests that are no JSON value
+    except (ValueError, ArithmeticError, RecursionError) as error:  # text, numbers and nesting that are not valid JSON
         why = f"the value is not JSON: {error}"
         return Unknown(key, record.offset, False) if kind is None else Malformed(key, record.offset, why, False)
     if kind is None:
@@ -170,7 +170,7 @@ def decode(record: LogRecord) -> ConfigRecord:
 
 
 def read_key(key: str) -> tuple[str, str] | None:
-    """The kind of record (the start of its key) and what it is about (the rest); None if it is no known kind."""
+    """The kind of record (the start of its key) and its subject (the rest); None if the kind is unknown."""
     if key == SESSION_KEY:
         return SESSION_KEY, ""
     for prefix in _PREFIXES:
@@ -180,13 +180,13 @@ def read_key(key: str) -> tuple[str, str] | None:
 
 
 def is_leaders(key: str) -> bool:
-    """Whether only the leader writes such records: target states and levels of loggers are written by any worker."""
+    """Whether only the leader writes such records; any worker may write target states and logger levels."""
     kind = read_key(key)
     return kind is not None and kind[0] not in (TARGET_STATE, LOGGER)
 
 
 class _WrongError(Exception):
-    """Why a value is not what its kind of record holds."""
+    """Why a value is not valid for its kind of record."""
 
 
 def _parse(value: bytes | None) -> Any:
@@ -224,7 +224,7 @@ _NUMBER = re.compile(r"\+?\d+")
 
 
 def _task_id(rest: str) -> TaskId | None:
-    """Connector and number of `X-N`, as Java splits it: dashes at the end do not count. X may hold dashes."""
+    """Connector and number of `X-N`, split as in Java: trailing dashes are ignored, and X may contain dashes."""
     connector, dash, number = rest.rstrip("-").rpartition("-")
     if not dash or not _NUMBER.fullmatch(number) or len(number) > _INT_DIGITS:
         return None
@@ -233,11 +233,11 @@ def _task_id(rest: str) -> TaskId | None:
 
 
 _INT_MAX = 2**31 - 1
-_INT_DIGITS = 20  # more could only be zeros in front, or too much
+_INT_DIGITS = 20  # more digits would be leading zeros, or too large
 
 
 def _properties(value: dict[str, Any]) -> StringMap:
-    """Differs: Java takes a setting that is no text, and fails where it is used."""
+    """Differs: Java accepts a setting that is not text, and fails where it is used."""
     found = value.get("properties")
     if not isinstance(found, dict):
         raise _WrongError(f"'properties' is {_kind_of(found)}, not an object")
@@ -256,7 +256,7 @@ def _task_count(name: str, value: dict[str, Any]) -> ConfigRecord:
 
 
 def _count(value: dict[str, Any], name: str) -> int:
-    """Differs: Java takes negative numbers, cuts large ones to 32 bits, and stops reading the topic at a fraction."""
+    """Differs: Java accepts negative numbers, truncates large ones to 32 bits and stops reading at a fraction."""
     count = value.get(name)
     if isinstance(count, bool) or not isinstance(count, int):
         raise _WrongError(f"'{name}' is {_kind_of(count)}, not a whole number")
@@ -270,7 +270,7 @@ def _target_state(name: str, value: dict[str, Any] | None) -> ConfigRecord:
         return TargetStateSet(name, None)
     found = value.get("state.v2")
     if not isinstance(found, str):
-        found = value.get("state")  # written by a worker before 3.5, which knows no STOPPED
+        found = value.get("state")  # written by a worker before 3.5, which does not know STOPPED
     if not isinstance(found, str):
         raise _WrongError(f"'state' is {_kind_of(found)}, not text")
     if found not in TargetState.__members__:
@@ -338,7 +338,7 @@ def encode_commit(connector: str, task_count: int) -> Written:
 
 
 def encode_target_state(connector: str, state: TargetState) -> Written:
-    """Workers before 3.5 read `state` only and know no STOPPED: they see PAUSED."""
+    """Workers before 3.5 read only `state` and do not know STOPPED: they see PAUSED."""
     old = TargetState.PAUSED if state is TargetState.STOPPED else state
     return _written(TARGET_STATE + connector, {"state": old, "state.v2": state})
 
@@ -378,4 +378,4 @@ def _written(key: str, value: Mapping[str, Any]) -> Written:
 
 
 def _key(key: str) -> bytes:
-    return key.encode("utf-8", "replace")  # Java too writes `?` for half a surrogate pair
+    return key.encode("utf-8", "replace")  # Java also writes `?` for half a surrogate pair

@@ -1,4 +1,4 @@
-"""The offsets of one connector, which may have a topic of its own beside the worker's store.
+"""The offsets of one connector, which may have its own topic besides the worker's store.
 
 Source: ConnectorOffsetBackingStore (Kafka 4.3; KIP-618, KAFKA-15018).
 """
@@ -18,17 +18,17 @@ log = logging.getLogger(__name__)
 
 
 class ConnectorOffsetStore:
-    """An OffsetStore of a connector's own topic (`offsets.storage.topic`), the worker's store, or the two together.
+    """An OffsetStore on a connector's own topic (`offsets.storage.topic`), the worker's store, or both.
 
-    Reads: what the own topic has, else what the worker's store has. Writes: the own topic first; what the worker's
-    store then makes of them is only logged. Tombstones go to the worker's store before that, and nothing else is
-    written if that fails: an offset gone from the own topic only would come back from the worker's store.
+    Reads: the connector's own topic, falling back to the worker's store. Writes: its own topic first; a failure to
+    copy to the worker's store is only logged. Tombstones go to the worker's store before that, and nothing else is
+    written if that fails: an offset removed from the own topic alone would reappear from the worker's store.
     The worker's store is started and stopped by its owner, not here.
-    Differs: in Java the nothing of the own topic covers what the worker's store has, against its own description.
+    Differs: in Java a missing offset in the own topic hides the one in the worker's store, contrary to its docs.
     """
 
     def __init__(self, connector: str, own: TopicOffsetStore | None, worker: OffsetStore | None) -> None:
-        """Errors: ValueError when there is neither."""
+        """Errors: ValueError if both are missing."""
         if own is None and worker is None:
             raise ValueError("At least one offset store must be given")
         self._connector = connector
@@ -51,7 +51,7 @@ class ConnectorOffsetStore:
         return found
 
     def entries(self) -> dict[bytes, bytes | None]:
-        """Of both stores; a key that is in both comes once, as the own topic has it."""
+        """The entries of both stores; for a key in both, the one of the own topic."""
         found: dict[str | bytes, tuple[bytes, bytes | None]] = {}
         for store in (self._worker, self._own):
             if store is not None:
@@ -105,7 +105,7 @@ class ConnectorOffsetStore:
 
 
 def _after(first: Future[None], then: Callable[[], Future[None]]) -> Future[None]:
-    """The future of the second step, which is made only when the first one has succeeded."""
+    """The future of the second step, which runs only after the first has succeeded."""
     whole: Future[None] = Future()
 
     def end(done: Future[None]) -> None:

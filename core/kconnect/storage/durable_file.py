@@ -1,4 +1,4 @@
-"""DurableFile: one file replaced in one step, and what others left in it kept aside before it is lost."""
+"""DurableFile: a file replaced atomically, with foreign changes copied aside before they are lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """By what a file is known again without reading it; a rename keeps all three."""
+    """Identifies a file's content without reading it; a rename keeps all three."""
 
     inode: int
     size: int
@@ -26,17 +26,17 @@ class _Mark:
 class DurableFile:
     """A file that one process rewrites. Threads: one at a time. Errors: OSError.
 
-    A write goes to a second file, is made durable and renamed, so that a crash leaves the old content or the new one.
-    What somebody else wrote meanwhile is copied aside first: nothing is lost in silence.
+    A write goes to a second file, is synced and renamed, so that a crash leaves the old or the new content.
+    What another process wrote meanwhile is copied aside first: nothing is lost silently.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._mark: _Mark | None = None  # of the file as we read or wrote it last; None when it was not there
+        self._mark: _Mark | None = None  # of the file as last read or written; None if it did not exist
         self._content = b""
 
     def read(self) -> bytes | None:
-        """The content; None when there is no file."""
+        """The content; None if the file does not exist."""
         try:
             with self._path.open("rb") as file:
                 self._mark, self._content = _mark(os.fstat(file.fileno())), file.read()
@@ -45,14 +45,14 @@ class DurableFile:
         return self._content
 
     def replace(self, data: bytes) -> None:
-        """Have the file hold `data`, durably; through links, and in place where a second file is not possible."""
+        """Write `data` durably; follows links, and writes in place where a second file is impossible."""
         target = Path(os.path.realpath(self._path))
         self._keep_foreign(target)
         self._mark = _write_durably(target, data)
         self._content = data
 
     def keep_copy(self, label: str, now: datetime) -> Path:
-        """A copy of what was read last, beside the file as `NAME.LABEL-TIME` with its mode; an equal one serves."""
+        """Copy what was last read to `NAME.LABEL-TIME` beside the file, with its mode; an equal copy is reused."""
         target = Path(os.path.realpath(self._path))
         for earlier in sorted(target.parent.glob(f"{_escaped(target.name)}.{label}-*")):
             if earlier.is_file() and earlier.read_bytes() == self._content:
@@ -66,7 +66,7 @@ class DurableFile:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(first))
 
     def _keep_foreign(self, target: Path) -> None:
-        """Copy aside what is in the file if it is not what we read or wrote last."""
+        """Copy the file aside if its content is not what we last read or wrote."""
         try:
             status = target.stat()
             if not stat.S_ISREG(status.st_mode) or _mark(status) == self._mark:
@@ -93,7 +93,7 @@ def _mark(status: os.stat_result) -> _Mark:
 
 
 def _escaped(name: str) -> str:
-    """A name as glob() takes it to mean itself."""
+    """A name escaped for glob()."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
@@ -107,7 +107,7 @@ def _write_durably(target: Path, data: bytes) -> _Mark:
     try:
         return _write_beside(target, data, mode)
     except OSError as err:
-        # A file mounted on its own (container), or a folder we may not write in: the file itself may still be ours.
+        # A file mounted on its own (container), or a read-only folder: the file itself may still be writable.
         if mode is None or err.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS):
             raise
         return _write_in_place(target, data)
@@ -133,7 +133,7 @@ def _write_beside(target: Path, data: bytes, mode: int | None) -> _Mark:
 
 
 def _write_new(path: Path, data: bytes, mode: int | None) -> _Mark:
-    """Make a file that is not there yet, durably; none is left when that fails."""
+    """Create a new file durably; nothing is left behind if that fails."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:

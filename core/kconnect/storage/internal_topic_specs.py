@@ -1,4 +1,4 @@
-"""What the settings of a distributed worker make of the three internal topics."""
+"""The three internal topics as the settings of a distributed worker define them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kconnect.api.configdef import ConfigDef, parse_type
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.kafka.internal_topics import InternalTopicSpec
 
-# The worker's settings under a prefix that are no settings of the topic.
+# The worker's settings under a prefix that are not topic settings.
 _OWN: Final = frozenset({"topic", "replication.factor", "partitions", "cleanup.policy"})
 
 
 class InternalTopics(NamedTuple):
-    """The three topics; a connector's own offsets topic is `offsets` with another name."""
+    """The three topics; a connector's own offsets topic is like `offsets` with another name."""
 
     config: InternalTopicSpec
     offsets: InternalTopicSpec
@@ -22,9 +22,9 @@ class InternalTopics(NamedTuple):
 
 
 def internal_topic_specs(config: DistributedConfig) -> InternalTopics:
-    """The topics as the worker creates and wants them.
+    """The topics as the worker creates and checks them.
 
-    Errors: ConfigError in Java's words when default.api.timeout.ms or retry.backoff.ms is no number.
+    Errors: ConfigError with Java's message if default.api.timeout.ms or retry.backoff.ms is not a number.
     Source: DistributedConfig.topicSettings, and setup of the three stores (Kafka 4.3).
     """
     return InternalTopics(

@@ -20,9 +20,9 @@ Entries = Mapping[bytes, bytes | None]
 def offsets_document(
     entries: Entries, *, connectors: Collection[str] | None = None, skip: Callable[[str], None] | None = None
 ) -> dict[str, Any]:
-    """The document of a store's entries, in their order; of these connectors only, where they are given.
+    """The document of a store's entries, in order; only those of `connectors` if given.
 
-    Tombstones are left out. What cannot stand in it (a key of no connector, a value that is no offset) is told to
+    Tombstones are left out. Entries that cannot be represented (an unknown key, an invalid offset) are reported to
     `skip` as a sentence. Errors: without `skip`, DataError that names the connector and the partition.
     """
     found: dict[str, list[ConnectorOffset]] = {}
@@ -48,7 +48,7 @@ def offsets_document(
 
 
 def offset_entries(document: object) -> dict[bytes, bytes | None]:
-    """The entries of a document; an offset null is a tombstone.
+    """The entries of a document; a null offset is a tombstone.
 
     Errors: BadRequestError that names the connector and the partition: wrong shape, nested values, two offsets for
     one partition.
@@ -79,10 +79,10 @@ def offset_entries(document: object) -> dict[bytes, bytes | None]:
 
 
 def offset_changes(current: Entries, wanted: Entries, *, replaced: Collection[str] = ()) -> dict[bytes, bytes | None]:
-    """What to write, so that a store with `current` holds `wanted`; equal offsets are not written again.
+    """What to write so that a store with `current` holds `wanted`; equal offsets are not rewritten.
 
-    Of the connectors in `replaced`, all other partitions are removed. A partition the store has is written under the
-    key it has there.
+    All other partitions of the connectors in `replaced` are removed. An existing partition is written under the key
+    that the store has for it.
     """
     stored = {canonical_key(key): (key, value) for key, value in current.items()}
     changes: dict[bytes, bytes | None] = {}

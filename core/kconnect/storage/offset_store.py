@@ -21,33 +21,33 @@ log = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):
-    """Bytes to bytes; a value None is a tombstone. Threads: every method from any thread, after start().
+    """Bytes to bytes; a None value is a tombstone. Threads: any, after start().
 
-    Keys that are equal in value (`canonical_key`) are one key. Source: OffsetBackingStore.
+    Keys with equal values (`canonical_key`) are one key. Source: OffsetBackingStore.
     """
 
     def start(self) -> None:
-        """Read what is there. Errors: ConnectError that names the place."""
+        """Load the stored offsets. Errors: ConnectError that names the file or topic."""
         ...
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
-        """The value of each key asked for, None where there is none."""
+        """The value of each key, None if there is none."""
         ...
 
     def set(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """Keep these values. Returns when they are durable; raises ConnectError when they are not."""
+        """Store these values; returns once they are durable. Errors: ConnectError."""
         ...
 
     def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
-        """As `set`, but where the place is slow it does not wait: the future ends when they are durable, or not."""
+        """Like `set`, but does not wait for slow storage: the future completes once they are durable, or fails."""
         ...
 
     def entries(self) -> dict[bytes, bytes | None]:
-        """All there is, in the order stored; tombstones as well where they are kept: a topic keeps none."""
+        """All entries in the order stored; including tombstones if the store keeps them (a topic does not)."""
         ...
 
     def stop(self) -> None:
-        """Write what is not written yet. Idempotent."""
+        """Write pending offsets. Idempotent."""
         ...
 
 
@@ -88,9 +88,9 @@ class FileOffsetStore:
     """Offsets in `offset.storage.file.filename`, in the format Java's worker reads and writes.
 
     Entries of connectors we do not know are kept. Source: FileOffsetBackingStore (Kafka 4.3).
-    Differs: Java rewrites the file in place, so that a crash in the middle loses all offsets, and takes a file that
-    ends too soon for an empty one; we write a second file, make it durable and rename it, and a damaged file stops the
-    start with a copy kept beside it. Commits that come while a write runs share the next write.
+    Differs: Java rewrites the file in place, so a crash midway loses all offsets, and treats a truncated file as
+    empty; we write a second file, sync it and rename it, and refuse to start with a damaged file, of which we keep a
+    copy. Commits that arrive during a write share the next write.
     """
 
     def __init__(self, path: str | os.PathLike[str], clock: Clock | None = None) -> None:
@@ -100,11 +100,11 @@ class FileOffsetStore:
         self._memory = MemoryOffsetStore()
         self._count_lock = threading.Lock()
         self._changes = 0  # guarded by _count_lock
-        self._write_lock = threading.Lock()  # one writer; held over the write, whose followers wait for nothing else
-        self._written = 0  # guarded by _write_lock: the changes up to here are in the file
+        self._write_lock = threading.Lock()  # one writer; held during the write: those waiting need nothing else
+        self._written = 0  # guarded by _write_lock: changes up to this count are in the file
 
     def start(self) -> None:
-        """Read the file; a missing or empty one is fine. Errors: ConnectError, the file stays as it is."""
+        """Read the file, which may be missing or empty. Errors: ConnectError; the file is left unchanged."""
         folder = self._path.parent
         if not folder.is_dir():
             # Differs: Java says nothing until the first flush fails.
@@ -166,7 +166,7 @@ class FileOffsetStore:
             self._written = covered
 
     def _damaged(self, problem: DataError) -> ConnectError:
-        """What a damaged file is told with, once a copy of it is kept."""
+        """The error for a damaged file, after keeping a copy of it."""
         try:
             kept = f"a copy is kept as {self._file.keep_copy('damaged', self._now())}"
         except OSError as err:
@@ -183,7 +183,7 @@ class FileOffsetStore:
 
 
 def _outcome_of(call: Callable[[], None]) -> Future[None]:
-    """A future that has ended as the call did."""
+    """A completed future with the outcome of the call."""
     done: Future[None] = Future()
     try:
         call()

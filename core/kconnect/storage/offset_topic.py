@@ -15,13 +15,13 @@ from kconnect.java_compat.jackson import jackson_text
 
 
 def encode_key(connector: str, partition: Mapping[str, Any] | None) -> bytes:
-    """The key of one source partition; the order of its fields is kept. Errors: DataError as `check_format`."""
+    """The key of one source partition; field order is kept. Errors: DataError as `check_format`."""
     check_format(partition)
     return jackson_text([connector, None if partition is None else dict(partition)]).encode()
 
 
 def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
-    """The value of an offset; None (a tombstone) stays None. Errors: DataError as `check_format`."""
+    """The value of an offset; None is a tombstone. Errors: DataError as `check_format`."""
     if offset is None:
         return None
     check_format(offset)
@@ -29,7 +29,7 @@ def encode_value(offset: Mapping[str, Any] | None) -> bytes | None:
 
 
 def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Connector and partition of a key, or None when it is no such key: it belongs to no connector, but is kept."""
+    """Connector and partition of a key; None for any other key, which belongs to no connector but is kept."""
     try:
         parsed = json.loads(key)
     except (ValueError, RecursionError):
@@ -41,7 +41,7 @@ def decode_key(key: bytes) -> tuple[str, dict[str, Any]] | None:
 
 
 def decode_value(value: bytes | None) -> dict[str, Any] | None:
-    """The offset of a value, None for a tombstone. Errors: DataError when it is not a JSON object."""
+    """The offset in a value, None for a tombstone. Errors: DataError if it is not a JSON object."""
     if value is None:
         return None
     try:
@@ -55,23 +55,23 @@ def decode_value(value: bytes | None) -> dict[str, Any] | None:
     return parsed
 
 
-@lru_cache(maxsize=8192)  # a commit comes with the same keys each time; 8192 keys of 200 B are 3 MB
+@lru_cache(maxsize=8192)  # commits repeat the same keys; 8192 keys of 200 B are 3 MB
 def canonical_key(key: bytes) -> str | bytes:
-    """A form equal for keys equal in value: order of fields and spelling of numbers do not count.
+    """A canonical form: equal for keys with equal values, whatever their field order and number format.
 
-    Differs: Java compares the bytes, and so keeps two entries for one partition given in another order of fields.
+    Differs: Java compares bytes, and so keeps two entries for a partition whose fields come in another order.
     """
     decoded = decode_key(key)
     if decoded is None:
         return key
     try:
         return json.dumps(decoded, sort_keys=True)
-    except RecursionError:  # nested beyond all reason
+    except RecursionError:  # nested too deeply
         return key
 
 
 def check_format(data: Mapping[str, Any] | None) -> None:
-    """Refuse what cannot be kept: fields other than strings, nested values. Source: OffsetUtils#validateFormat."""
+    """Refuse names that are no strings, and nested values. Source: OffsetUtils#validateFormat."""
     if data is None:
         return
     if not isinstance(data, Mapping):

@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 def read_source_offsets(
     store: OffsetStore, connector: str, partitions: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any] | None]:
-    """The committed offset of each partition, None where there is none; also, and logged, for invalid ones.
+    """The committed offset of each partition; None if there is none, or it is invalid (logged).
 
-    Source: OffsetStorageReaderImpl#offsets, which leaves out a partition that is no valid key, and an invalid offset.
+    Source: OffsetStorageReaderImpl#offsets, which omits invalid partitions and invalid offsets.
     """
     keys = [_key_of(connector, partition) for partition in partitions]
     found = store.get([key for key in keys if key is not None])
@@ -35,7 +35,7 @@ def commit_source_offsets(store: OffsetStore, connector: str, offsets: Sequence[
 
 
 def connector_partitions(store: OffsetStore, connector: str) -> list[dict[str, Any]]:
-    """The partitions a connector has an offset for, in the order stored; keys of no connector are left out."""
+    """The partitions for which a connector has an offset, in the order stored."""
     found = []
     for key, value in store.entries().items():
         decoded = decode_key(key)
@@ -45,7 +45,7 @@ def connector_partitions(store: OffsetStore, connector: str) -> list[dict[str, A
 
 
 def list_source_offsets(store: OffsetStore, connector: str) -> list[ConnectorOffset]:
-    """All partitions with an offset, in the order stored; tombstones are left out."""
+    """All partitions of a connector with their offsets, in the order stored, without tombstones."""
     found = []
     for key, value in store.entries().items():
         decoded = decode_key(key)

@@ -1,6 +1,6 @@
-"""The seam under the stores: a compacted topic as a log that is read once, tailed and written; and its memory version.
+"""RecordLog, the seam below the stores: a compacted topic that is read once, tailed and written; and an in-memory one.
 
-`kconnect.kafka.CompactedLog` is the one on a real topic. Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3).
+`kconnect.kafka.CompactedLog` implements it on a real topic. Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -15,76 +15,76 @@ from kconnect.errors import FencedError
 from kconnect.model import LogPosition, LogRecord
 
 Entry = tuple[bytes, bytes | None]
-"""Key and value to write; a value None is a tombstone."""
+"""Key and value to write; a None value is a tombstone."""
 OnRecord = Callable[[LogRecord], None]
 
 
 class RecordLog(Protocol):
-    """A topic of which every record is given to one callback, once, in the order of its partition.
+    """A topic whose records are each passed to one callback once, in partition order.
 
-    States: made -> start() -> stop(). Threads: the callback is called by one thread at a time: inside start(), and then
-    by the log's own thread; every other method may be called from any thread but that one.
+    States: made -> start() -> stop(). Threads: the callback runs on one thread at a time: during start(), then on the
+    log's own thread; all other methods may be called from any other thread.
     """
 
     topic: str
 
     def start(self, on_record: OnRecord) -> None:
-        """Give all there is to the callback, then go on with what comes. Errors: ConnectError, its branches."""
+        """Pass all existing records to the callback, then tail the topic. Errors: ConnectError and its subclasses."""
         ...
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has; known once start() has returned."""
+        """The number of partitions; known once start() has returned."""
         ...
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Return when all that was in the topic at the call was given to the callback. Errors: TimedOutError."""
+        """Wait until the callback got all records present at the time of the call. Errors: TimedOutError."""
         ...
 
     def read_past(self, position: LogPosition, timeout_s: float) -> None:
-        """Return when the record at a place that `send` gave was given to the callback. Errors: TimedOutError."""
+        """Wait until the callback got the record at a position that `send` returned. Errors: TimedOutError."""
         ...
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
-        """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
+        """Write one record; the future gives its position, or a ConnectError (RetriableError: try again)."""
         ...
 
     def stop(self) -> None:
-        """No callback after it returns. Idempotent."""
+        """Stop; the callback does not run after this returns. Idempotent."""
         ...
 
 
 class ExclusiveWriter(Protocol):
-    """Writes whole groups of records, so that a later claimant of the same right cuts this one off (KIP-618)."""
+    """Writes groups of records atomically; a later claim by another writer fences this one off (KIP-618)."""
 
     def claim(self, timeout_s: float) -> None:
-        """Take the right to write away from whoever has it."""
+        """Claim the right to write, fencing off the previous owner."""
         ...
 
     def write(self, entries: Sequence[Entry], timeout_s: float) -> None:
-        """Write all or nothing. Errors: FencedError when another one has claimed the right since."""
+        """Write all or nothing. Errors: FencedError if another writer has claimed the right since."""
         ...
 
     def stop(self) -> None:
-        """Let go. Idempotent."""
+        """Close. Idempotent."""
         ...
 
 
 class MemoryTopic:
-    """A topic in memory, which any number of logs read and write. Threads: any."""
+    """An in-memory topic, read and written by any number of logs. Threads: any."""
 
     def __init__(self, name: str, partitions: int = 1) -> None:
         self.name = name
         self.partitions = partitions
         self.lock = threading.RLock()  # a callback may write
         self.records: list[LogRecord] = []  # guarded by lock
-        self.epoch = 0  # guarded by lock: grows with each claim
+        self.epoch = 0  # guarded by lock: increases with each claim
         self._next = [0] * partitions
         self._logs: list[MemoryRecordLog] = []
         self._is_held = False
 
     def append(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> LogRecord:
-        """Add a record and give it to every log that reads the topic."""
+        """Append a record and deliver it to every log that reads the topic."""
         with self.lock:
             partition = sum(key or b"") % self.partitions
             record = LogRecord(self.name, partition, self._next[partition], key, value, timestamp_ms)
@@ -94,14 +94,14 @@ class MemoryTopic:
         return record
 
     def compact(self) -> None:
-        """Keep the last record of each key, at its offset. Logs that read before are not told, as in Kafka."""
+        """Keep the last record of each key, at its offset. Earlier readers are not notified, as in Kafka."""
         with self.lock:
             last = {record.key: record for record in self.records}
             self.records = [record for record in self.records if last[record.key] is record]
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Inside, what is written reaches readers only by `read_to_end`, as if the tail were slow."""
+        """Inside, readers see new records only through `read_to_end`, as if the tail were slow."""
         self._is_held = True
         try:
             yield
@@ -125,7 +125,7 @@ class MemoryTopic:
 
 
 class MemoryRecordLog:
-    """A RecordLog on a MemoryTopic: the callback runs in the thread that writes, or that reads to the end."""
+    """A RecordLog on a MemoryTopic: the callback runs on the thread that writes or reads to the end."""
 
     def __init__(self, topic: MemoryTopic) -> None:
         self.topic = topic.name
@@ -149,14 +149,14 @@ class MemoryRecordLog:
         self.read_to_end(timeout_s)
 
     def catch_up(self) -> None:
-        """Give the callback what it has not seen."""
+        """Pass new records to the callback."""
         with self._source.lock:
             if self._on_record is None:
                 return
             unseen = []
             for record in reversed(self._source.records):
                 if record.offset < self._seen.get(record.partition, 0):
-                    break  # what is before a record that was seen was seen too
+                    break  # whatever precedes a seen record was seen too
                 unseen.append(record)
             for record in reversed(unseen):
                 self._seen[record.partition] = record.offset + 1

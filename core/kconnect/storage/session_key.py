@@ -1,4 +1,4 @@
-"""The key with which workers of one cluster sign what they ask of each other (KIP-507)."""
+"""The key with which workers of a cluster sign their requests to each other (KIP-507)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Made by the leader, spread through the config topic. Source: SessionKey (Kafka 4.3)."""
+    """Created by the leader, distributed through the config topic. Source: SessionKey (Kafka 4.3)."""
 
     key: bytes = field(repr=False)
     algorithm: str

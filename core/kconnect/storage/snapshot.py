@@ -1,8 +1,8 @@
 """The state of a cluster's connectors: an immutable snapshot, and its fold from the records of the config topic.
 
-Pure: records in, changes out. What makes it less than obvious is compaction: a topic read from its start may lack
-records that later ones replaced, so task configs wait for their commit, and a commit whose tasks are not all there
-marks the connector as inconsistent until a whole set has been written.
+Pure: records in, changes out. Compaction complicates it: a topic read from its start may lack records that later
+ones replaced. So task configs wait for their commit, and a commit with missing task configs marks the connector as
+inconsistent until a complete set has been written.
 Source: ClusterConfigState, AppliedConnectorConfig, KafkaConfigBackingStore.ConsumeCallback (Kafka 4.3).
 """
 
@@ -39,15 +39,15 @@ NO_OFFSET = -1
 
 
 class Transform(Protocol):
-    """Resolves what settings refer to (`${file:..}`). Source: WorkerConfigTransformer."""
+    """Resolves references in settings (`${file:..}`). Source: WorkerConfigTransformer."""
 
     def __call__(self, config: StringMap, connector: str | None) -> StringMap:
-        """The settings with values in place; `connector` is who restarts when a value with a lease runs out."""
+        """The settings with values filled in; `connector` is restarted when a leased value expires."""
         ...
 
 
 class AppliedConfig:
-    """The connector config that the present tasks were made from; resolved once, and so kept. Threads: any."""
+    """The connector config that the current tasks were generated from; resolved once. Threads: any."""
 
     def __init__(self, config: StringMap) -> None:
         self.raw = config
@@ -71,29 +71,29 @@ def _none() -> Mapping[str, Any]:  # an empty mapping fits any value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """What the config topic said at one offset. Immutable: its mappings can only be read.
+    """The state of the config topic at one offset. Immutable: its mappings are read-only.
 
-    Snapshots of two workers are equal when they read the same; what each of them counts or resolves does not matter.
+    Snapshots of two workers are equal if they read the same; local counts and resolved values are not compared.
     """
 
     offset: int = NO_OFFSET
-    """The offset after the last record that was read, -1 before the first; members of a group compare it."""
+    """The offset after the last record read, -1 before the first; group members compare it."""
     session_key: SessionKey | None = None
     configs: Mapping[str, StringMap] = field(default_factory=_none, repr=False)
     target_states: Mapping[str, TargetState] = field(default_factory=_none)
-    """May hold connectors that are not there (yet)."""
+    """May contain connectors that do not exist (yet)."""
     task_counts: Mapping[str, int] = field(default_factory=_none)
     task_configs: Mapping[str, Mapping[int, StringMap]] = field(default_factory=_none, repr=False)
     task_count_records: Mapping[str, int] = field(default_factory=_none)
     task_config_generations: Mapping[str, int] = field(default_factory=_none, compare=False)
     applied_configs: Mapping[str, AppliedConfig] = field(default_factory=_none, repr=False, compare=False)
     pending_fencing: frozenset[str] = frozenset()
-    """Connectors whose former tasks are to be fenced before the present ones may start."""
+    """Connectors whose former tasks must be fenced before the current ones may start."""
     inconsistent: frozenset[str] = frozenset()
-    """Connectors that have to give their task configs anew, since some of the last set are lost."""
+    """Connectors that must generate their task configs again, since some of the last set are lost."""
     overtaken: frozenset[str] = field(default=frozenset(), compare=False)
-    """Connectors without tasks, with a commit before all that is left of their config: of a deleted one of that name,
-    or theirs, and lost by compaction (KAFKA-17719).
+    """Connectors without tasks whose commit precedes what is left of their config: the commit belongs to a deleted
+    connector of that name, or to theirs before compaction (KAFKA-17719).
     """
     transform: Transform | None = field(default=None, repr=False, compare=False)
 
@@ -102,7 +102,7 @@ class ClusterSnapshot:
 
     @property
     def connectors(self) -> tuple[str, ...]:
-        """In the order in which they appeared."""
+        """In order of first appearance."""
         return tuple(self.configs)
 
     def config(self, connector: str) -> StringMap | None:
@@ -113,7 +113,7 @@ class ClusterSnapshot:
         return self.configs.get(connector)
 
     def applied_config(self, connector: str) -> StringMap | None:
-        """The resolved settings of which the present tasks were made, as they were then; None if there are none."""
+        """The resolved settings from which the current tasks were generated; None if there are none."""
         applied = self.applied_configs.get(connector)
         return None if applied is None else applied.resolved(self.transform)
 
@@ -124,7 +124,7 @@ class ClusterSnapshot:
         return self.task_counts.get(connector, 0)
 
     def tasks(self, connector: str) -> tuple[TaskId, ...]:
-        """The tasks that may run: none while their configs are inconsistent."""
+        """The tasks that may run; none while their configs are inconsistent."""
         if connector in self.inconsistent:
             return ()
         return tuple(TaskId(connector, number) for number in range(self.task_count(connector)))
@@ -140,7 +140,7 @@ class ClusterSnapshot:
         return self.task_count_records.get(connector)
 
     def task_config_generation(self, connector: str) -> int | None:
-        """Grows with each set of task configs this process has read; not the same number on every worker."""
+        """Increases with each set of task configs this process has read; differs between workers."""
         return self.task_config_generations.get(connector)
 
     def is_pending_fencing(self, connector: str) -> bool:
@@ -152,7 +152,7 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorUpdated:
-    """A connector has a config, new or the same again. Source: onConnectorConfigUpdate."""
+    """A connector config was written, possibly unchanged. Source: onConnectorConfigUpdate."""
 
     connector: str
 
@@ -176,7 +176,7 @@ class TasksUpdated:
 
 @dataclass(frozen=True, slots=True)
 class TargetStateChanged:
-    """Something else than before is wanted of a connector that is there. Source: onConnectorTargetStateChange."""
+    """The target state of an existing connector changed. Source: onConnectorTargetStateChange."""
 
     connector: str
 
@@ -193,13 +193,13 @@ Change = (
     | Malformed
     | Unknown
 )
-"""What a record did: news for a herder, or (the last three) that it did nothing."""
+"""The effect of a record: a change for the herder, or (the last three) none."""
 
 
 class ConfigFold:
-    """Folds records, in their order, into the state. Threads: one at a time.
+    """Folds records into the state, in order. Threads: one at a time.
 
-    Each record costs the same however many came before; memory follows the keys, not the history.
+    The cost per record is constant; memory grows with the keys, not the history.
     """
 
     def __init__(self, transform: Transform | None = None) -> None:
@@ -210,20 +210,20 @@ class ConfigFold:
         self._target_states: dict[str, TargetState] = {}
         self._task_counts: dict[str, int] = {}
         self._task_configs: dict[str, Mapping[int, StringMap]] = {}  # the inner ones never change: snapshots share them
-        self._deferred: dict[str, dict[int, StringMap]] = {}  # waiting for a commit; stays, empty, after one
+        self._deferred: dict[str, dict[int, StringMap]] = {}  # waiting for a commit; stays as an empty entry after it
         self._task_count_records: dict[str, int] = {}
         self._generations: dict[str, int] = {}
         self._applied: dict[str, AppliedConfig] = {}
         self._pending_fencing: set[str] = set()
         self._inconsistent: set[str] = set()
-        self._ownerless: set[str] = set()  # had a commit while they were not there; they may have come since
+        self._ownerless: set[str] = set()  # had a commit before they existed; they may exist by now
         self._snapshot: ClusterSnapshot | None = None
 
     def contains(self, connector: str) -> bool:
         return connector in self._configs
 
     def snapshot(self) -> ClusterSnapshot:
-        """The state as it is now; the same object until the next record."""
+        """The current state; the same object until the next record."""
         if self._snapshot is None:
             self._snapshot = ClusterSnapshot(
                 offset=self._offset,
@@ -243,7 +243,7 @@ class ConfigFold:
         return self._snapshot
 
     def apply(self, record: LogRecord) -> list[Change]:
-        """Take in one record. Never raises, whatever its bytes are."""
+        """Apply one record. Never raises, whatever its bytes are."""
         event = decode(record)
         if not isinstance(event, Malformed | Unknown) or event.is_json:
             self._offset = record.offset + 1
@@ -278,8 +278,8 @@ class ConfigFold:
         return []
 
     def _forget(self, connector: str) -> None:
-        """What a deletion takes along. As in Java the target state goes by its own tombstone; the task count record,
-        the pending fencing and the generation stay, for the tasks of the deleted connector may still run.
+        """Remove a deleted connector. As in Java, the target state has its own tombstone; the task count record, the
+        pending fencing and the generation stay, because tasks of the deleted connector may still run.
         """
         self._configs.pop(connector, None)
         self._task_counts.pop(connector, None)
@@ -296,10 +296,10 @@ class ConfigFold:
         return [event]
 
     def _commit(self, connector: str, count: int) -> list[Change]:
-        """Tasks of a connector that is not there are what compaction left of a deleted one.
+        """Tasks of a connector that does not exist are left over from a deleted one after compaction.
 
-        As in Java this also holds for a connector that was changed after its tasks were committed, once compaction has
-        taken its former config: who starts then sees it without tasks, until its leader gives them anew (KAFKA-17719).
+        As in Java this also applies to a connector changed after its tasks were committed, once compaction has removed
+        its former config: a worker that starts then sees no tasks until the leader writes them again (KAFKA-17719).
         """
         if connector not in self._configs:
             self._forget(connector)
@@ -312,7 +312,7 @@ class ConfigFold:
         if _is_complete(deferred or {}, count):
             if deferred is not None:
                 updated = sorted(deferred)
-                # Java counts each commit as a generation, also without new configs, once there were any
+                # Java counts each commit as a generation once there were configs, even one without new configs
                 self._generations[connector] = self._generations.get(connector, -1) + 1
             self._task_configs[connector] = _frozen({number: (deferred or {})[number] for number in range(count)})
             self._inconsistent.discard(connector)
@@ -320,14 +320,14 @@ class ConfigFold:
         else:
             self._inconsistent.add(connector)
         if deferred is not None:
-            # also when they were not applied: they belong to a set that is lost, and must not mix with the next one
+            # even if not applied: they belong to a lost set and must not mix with the next one
             self._deferred[connector] = {}
         self._task_counts[connector] = count
         self._pending_fencing.add(connector)
         return [TasksUpdated(connector, tuple(TaskId(connector, number) for number in updated))]
 
     def _set_target_state(self, connector: str, state: TargetState | None) -> list[Change]:
-        """No news of a removed state (the deletion of the connector is news) or of a connector that is not there."""
+        """Removed states are not reported (the deletion of the connector is), nor those of unknown connectors."""
         if state is None:
             self._target_states.pop(connector, None)
             if connector in self._configs:
@@ -339,7 +339,7 @@ class ConfigFold:
 
 
 def _is_complete(configs: Mapping[int, StringMap], count: int) -> bool:
-    """More than `count` are fine: compaction may leave a task of an earlier, larger set before the commit."""
+    """More than `count` is fine: compaction may leave a task of an earlier, larger set before the commit."""
     return len(configs) >= count and all(number in configs for number in range(count))
 
 

@@ -15,19 +15,19 @@ from kconnect.storage.status_topic import Ignored, StatusEvent, StatusRead, Stor
 
 
 class _Entry:
-    """One connector or task: what was read of it, and a count of our writes."""
+    """One connector or task: what was read about it, and the number of our writes."""
 
     __slots__ = ("is_deleted", "records", "writes")
 
     def __init__(self) -> None:
         self.records = StatusRecords()
         self.writes = 0
-        self.is_deleted = False  # a tombstone was read: another entry stands in its place, if any
+        self.is_deleted = False  # a tombstone was read; another entry may have replaced this one
 
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
-    """A write that was allowed; `StatusCache.may_retry` tells whether it still makes sense after a failure."""
+    """A permitted write; after a failure `StatusCache.may_retry` tells whether it is still worth making."""
 
     subject: Subject
     status: StoredStatus
@@ -37,17 +37,17 @@ class StatusWrite:
 
 
 class StatusCache:
-    """Folds events of the status topic; decides about writes. Threads: one at a time, the owner locks.
+    """Folds events of the status topic and decides about writes. Threads: one at a time; the owner locks.
 
-    A write is seen here only when it is read back.
+    A write becomes visible only when it is read back.
     """
 
     def __init__(self) -> None:
         self._connectors: dict[str, _Entry] = {}
         self._tasks: dict[str, dict[int, _Entry]] = {}
         self._topics: dict[str, dict[str, TopicUse]] = {}
-        self._generation: int | None = None  # of the last write asked for
-        self._taken: int | None = None  # of the group that this worker has joined; None for who only reads
+        self._generation: int | None = None  # of the last requested write
+        self._taken: int | None = None  # of the group that this worker has joined; None for mere readers
         self._owners: Mapping[Subject, str] = {}
 
     def take_generation(self, generation: int) -> None:
@@ -57,11 +57,11 @@ class StatusCache:
             entry.records.take_generation(generation)
 
     def set_owners(self, owners: Mapping[Subject, str]) -> None:
-        """Who has which connector and task assigned, by worker id, as the broker tells one who only reads the topic."""
+        """Set who owns which connector and task, by worker id, as the broker reports it to mere readers."""
         self._owners = dict(owners)
 
     def apply(self, event: StatusEvent) -> None:
-        """Take in what a record says."""
+        """Apply one event."""
         match event:
             case StatusRead(subject, None):
                 self._remove(subject)
@@ -78,10 +78,10 @@ class StatusCache:
                 pass
 
     def begin_write(self, subject: Subject, status: StoredStatus, *, is_safe: bool) -> StatusWrite | None:
-        """The leave to write a status, or None when it has to yield to what another worker has written.
+        """Permission to write a status; None if it must yield to what another worker has written.
 
-        A safe write is one of a worker that is about to lose the connector or task, and so may be late. Any other one
-        yields as well once this worker is in a group: it has not heard yet that the group has gone on without it.
+        A safe write is made by a worker that is about to lose the connector or task, and so may be late. Other writes
+        also yield once this worker is in a group, which may have gone on without it.
         Differs: in Java only safe writes yield.
         """
         entry = self._entry(subject)
@@ -92,7 +92,7 @@ class StatusCache:
         return StatusWrite(subject, status, is_safe, entry.writes, entry)
 
     def may_retry(self, write: StatusWrite) -> bool:
-        """Whether a write that failed is still to be made: nothing newer was written, read or deleted since."""
+        """Whether to retry a failed write: nothing newer was written, read or deleted since."""
         wanted = self._generation if self._taken is None or write.is_safe else self._taken
         if write.entry.is_deleted or write.status.generation != wanted:
             return False
@@ -102,21 +102,21 @@ class StatusCache:
         return True
 
     def status(self, subject: Subject) -> StoredStatus | None:
-        """What is in force."""
+        """The status in effect."""
         return self._in_force(subject, self._find(subject))
 
     def last(self, subject: Subject) -> StoredStatus | None:
-        """What stands last in the topic, in force or not."""
+        """The last status in the topic, in effect or not."""
         entry = self._find(subject)
         return None if entry is None else entry.records.last
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether of anything a record of an older generation stands behind one of a newer generation."""
+        """Whether for any subject a record of an older generation follows one of a newer generation."""
         return any(entry.records.is_doubtful for entry in self._entries())
 
     def is_beyond(self, subject: Subject, generation: int) -> bool:
-        """Whether something was written in a newer generation than this one, in this life of the group."""
+        """Whether a newer generation has written since, within the current incarnation of the group."""
         entry = self._find(subject)
         return entry is not None and entry.records.is_beyond(generation)
 
@@ -130,11 +130,11 @@ class StatusCache:
         return found
 
     def connectors(self) -> set[str]:
-        """Connectors with a status, read or about to be."""
+        """Connectors that have a status, or one being written."""
         return set(self._connectors)
 
     def statuses(self) -> dict[Subject, StoredStatus]:
-        """All that was read: connectors, then tasks, also such whose connector has no status."""
+        """Everything read: connectors, then tasks, including tasks whose connector has no status."""
         found: dict[Subject, StoredStatus] = {}
         for name, entry in self._connectors.items():
             if (own := self._in_force(name, entry)) is not None:

@@ -1,6 +1,6 @@
-"""Statuses of connectors, tasks and the topics they use: the StatusStore Protocol, and its version on a RecordLog.
+"""Statuses of connectors and tasks, and the topics they use: the StatusStore Protocol and its RecordLog implementation.
 
-On a `MemoryRecordLog` it is the store in memory. Source: StatusBackingStore, KafkaStatusBackingStore (Kafka 4.3).
+On a `MemoryRecordLog` it is an in-memory store. Source: StatusBackingStore, KafkaStatusBackingStore (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from kconnect.storage.status_topic import (
 
 log = logging.getLogger(__name__)
 
-# As Java's executor of retries gets when its store stops.
+# As long as Java's retry executor gets when its store stops.
 _STOP_RETRIES_S = 10.0
 
 
 class StatusReader(Protocol):
-    """What is known of statuses. Threads: any, after start()."""
+    """Read access to statuses. Threads: any, after start()."""
 
     def status(self, subject: Subject) -> StoredStatus | None:
-        """The status in force of a connector (by name) or task, None where there is none."""
+        """The status in effect of a connector (by name) or task, None if there is none."""
         ...
 
     def last(self, subject: Subject) -> StoredStatus | None:
-        """What stands last in the topic of it, in force or not: what readers of other kinds may take for true."""
+        """Its last status in the topic, in effect or not: what other readers may take as current."""
         ...
 
     def tasks(self, connector: str) -> Mapping[TaskId, StoredStatus]:
@@ -54,22 +54,22 @@ class StatusReader(Protocol):
         ...
 
     def connectors(self) -> set[str]:
-        """Connectors that have a status, or are about to."""
+        """Connectors that have a status, or one being written."""
         ...
 
     def topics(self, connector: str) -> Mapping[str, TopicUse]:
-        """The topics a connector was seen using, by name."""
+        """The topics a connector has used, by name."""
         ...
 
 
 class StatusStore(StatusReader, Protocol):
-    """Statuses that outlive a worker, seen by all. Threads: any, after start(). No write waits or raises.
+    """Statuses that outlive a worker and are visible to all. Threads: any, after start(). Writes never wait or raise.
 
-    What is put is seen when it is read back.
+    A write becomes visible when it is read back.
     """
 
     def start(self) -> None:
-        """Read what is there. Errors: ConnectError that names the place."""
+        """Load the statuses. Errors: ConnectError that names the topic."""
         ...
 
     def take_generation(self, generation: int) -> None:
@@ -77,11 +77,11 @@ class StatusStore(StatusReader, Protocol):
         ...
 
     def set_listener(self, on_status: Callable[[Subject], None]) -> None:
-        """Have it told whose status was read or deleted; it is called on the log's thread and must not block."""
+        """Set the listener for statuses read or deleted; it runs on the log's thread and must not block."""
         ...
 
     def put(self, subject: Subject, status: StoredStatus) -> None:
-        """Write a status, DESTROYED deletes it. Of a worker in a group it is a `put_safe`."""
+        """Write a status; DESTROYED deletes it. For a worker in a group this is `put_safe`."""
         ...
 
     def put_safe(self, subject: Subject, status: StoredStatus) -> None:
@@ -89,15 +89,15 @@ class StatusStore(StatusReader, Protocol):
         ...
 
     def is_writing(self, subject: Subject) -> bool:
-        """Whether a write of its status has not ended yet."""
+        """Whether a write of its status is pending."""
         ...
 
     def is_beyond(self, subject: Subject, generation: int) -> bool:
-        """Whether something was written of it in a newer generation than this one, in this life of the group."""
+        """Whether a newer generation has written its status since, within the current incarnation of the group."""
         ...
 
     def put_topic(self, use: TopicUse) -> None:
-        """Write that a connector uses a topic."""
+        """Record that a connector uses a topic."""
         ...
 
     def delete_topic(self, connector: str, topic: str) -> None:
@@ -105,15 +105,15 @@ class StatusStore(StatusReader, Protocol):
         ...
 
     def flush(self, timeout_s: float) -> None:
-        """Return when all that was put is written, or given up. Errors: TimedOutError."""
+        """Wait until all writes are done or given up. Errors: TimedOutError."""
         ...
 
     def refresh(self, timeout_s: float) -> None:
-        """Return when all that others had written by now was read. Errors: TimedOutError, ConnectError."""
+        """Wait until everything others have written so far was read. Errors: TimedOutError, ConnectError."""
         ...
 
     def stop(self) -> None:
-        """Give up what is not written yet. Idempotent."""
+        """Give up pending writes. Idempotent."""
         ...
 
 
@@ -123,7 +123,7 @@ class _Write:
 
     key: bytes
     value: bytes | None
-    leave: StatusWrite | None  # None for the use of a topic, which all may write at any time
+    leave: StatusWrite | None  # None for topic use, which any worker may write at any time
     failures: int = 0
 
 
@@ -135,10 +135,10 @@ class _Retry:
 
 
 class TopicStatusStore:
-    """The StatusStore on a topic. A write that fails with RetriableError is made again, with back-off, until stop().
+    """The StatusStore on a topic. Writes that fail with RetriableError are retried with back-off until stop().
 
-    Differs: Java sends again at once and on and on, also when something newer was put under the same key meanwhile,
-    which the old status then covers; we make only the newest write of a key again.
+    Differs: Java retries immediately and endlessly, even if something newer was put under the same key meanwhile,
+    which the old status then overwrites; we retry only the newest write of a key.
     """
 
     def __init__(
@@ -150,19 +150,19 @@ class TopicStatusStore:
         retry_backoff_max_s: float = 1.0,  # retry.backoff.max.ms
         retries_alone: bool = True,
     ) -> None:
-        """Without `retries_alone` there is no thread for them: the owner calls `retry_due`."""
+        """Without `retries_alone` there is no retry thread: the owner calls `retry_due`."""
         self._records = records
         self._retries_alone = retries_alone
         self._clock = clock or SystemClock()
-        # Held from the decision to write until the write is handed over, which does not wait: so writes of a key get
-        # into the topic in the order in which they were decided, those of the retries as well. Taken before _lock
+        # Held from the decision to write until the write is handed over, which does not wait: so writes of a key reach
+        # the topic in the order they were decided, retries included. Taken before _lock
         self._order = threading.RLock()
         self._listener: Callable[[Subject], None] = lambda _: None
         self._backoff_s = (retry_backoff_s, retry_backoff_max_s)
-        self._lock = threading.Condition()  # told when a write ends; never held while the log is called
+        self._lock = threading.Condition()  # notified when a write ends; never held while the log is called
         self._cache = StatusCache()  # guarded by _lock
-        self._newest: dict[bytes, _Write] = {}  # guarded by _lock: what is on its way, by key
-        self._open = 0  # guarded by _lock: writes on their way or waiting for their retry
+        self._newest: dict[bytes, _Write] = {}  # guarded by _lock: writes in flight, by key
+        self._open = 0  # guarded by _lock: writes in flight or waiting for their retry
         self._retries: list[_Retry] = []  # guarded by _lock: a heap
         self._retry_count = 0  # guarded by _lock
         self._is_stopped = False  # guarded by _lock
@@ -302,7 +302,7 @@ class TopicStatusStore:
             sent.add_done_callback(lambda done: self._settle(write, _problem_of(done)))
 
     def _settle(self, write: _Write, problem: BaseException | None) -> None:
-        """A write has ended: all is well, it waits for another attempt, or it is given up."""
+        """Handle the end of a write: done, scheduled for a retry, or given up."""
         with self._lock:
             is_newest = self._newest.get(write.key) is write
             if isinstance(problem, RetriableError) and is_newest and self._may_retry(write):
@@ -319,11 +319,11 @@ class TopicStatusStore:
             log.debug("%r is not written again: it is out of date (%s)", write.key, problem)
 
     def _may_retry(self, write: _Write) -> bool:
-        """With the lock held: whether another attempt makes sense."""
+        """Whether a retry makes sense. Call with the lock held."""
         return not self._is_stopped and (write.leave is None or self._cache.may_retry(write.leave))
 
     def _retry_later(self, write: _Write) -> None:
-        """With the lock held: leave it to the thread of retries."""
+        """Schedule it for the retry thread. Call with the lock held."""
         first_s, longest_s = self._backoff_s
         delay_s = min(first_s * 2 ** min(write.failures, 30), longest_s) * random.uniform(0.8, 1.2)
         write.failures += 1
@@ -341,7 +341,7 @@ class TopicStatusStore:
                 self._clock.wait(self._wake, wait_s)
 
     def retry_due(self) -> float | None:
-        """Make the writes whose time has come again; gives the seconds until the next one, None when there is none."""
+        """Make the retries that are due; return the seconds until the next one, None if there is none."""
         while True:
             with self._order:
                 with self._lock:

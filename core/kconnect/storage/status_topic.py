@@ -1,4 +1,4 @@
-"""Records of the status topic: keys and values in Java's bytes, and what a record says as an event.
+"""Records of the status topic: keys and values in Java's bytes, and records parsed into events.
 
 Source: KafkaStatusBackingStore, ConnectorStatus, TaskStatus, TopicStatus (Kafka 4.3, the first that writes `version`).
 """
@@ -14,7 +14,7 @@ from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import RunState, TaskId
 
 Subject = str | TaskId
-"""Whose status it is: a connector's, by its name, or a task's."""
+"""The subject of a status: a connector, by name, or a task."""
 
 _CONNECTOR, _TASK, _TOPIC, _TOPIC_END = "status-connector-", "status-task-", "status-topic-", ":connector-"
 _TASK_KEY = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
@@ -23,7 +23,7 @@ _MAX_INT = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class StoredStatus:
-    """What a worker has seen of a connector or task; `generation` is the worker group's at that time.
+    """What a worker reports of a connector or task; `generation` is that of the worker group at the time.
 
     A status DESTROYED is written as a tombstone. Source: AbstractStatus.
     """
@@ -37,7 +37,7 @@ class StoredStatus:
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """A topic that a connector was seen using, by which of its tasks and when first. Source: TopicStatus (KIP-558)."""
+    """A topic that a connector has used, by which of its tasks and when first. Source: TopicStatus (KIP-558)."""
 
     topic: str
     connector: str
@@ -47,7 +47,7 @@ class TopicUse:
 
 @dataclass(frozen=True, slots=True)
 class StatusRead:
-    """A status was read; None: it is deleted."""
+    """A status was read; None means deleted."""
 
     subject: Subject
     status: StoredStatus | None
@@ -55,7 +55,7 @@ class StatusRead:
 
 @dataclass(frozen=True, slots=True)
 class TopicRead:
-    """The use of a topic was read; None: it is forgotten."""
+    """The use of a topic was read; None means removed."""
 
     connector: str
     topic: str
@@ -64,7 +64,7 @@ class TopicRead:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A record that says nothing to us, and why."""
+    """A record that is ignored, and why."""
 
     reason: str
 
@@ -75,7 +75,7 @@ StatusEvent = StatusRead | TopicRead | Ignored
 def status_key(subject: Subject) -> bytes:
     """The key of a status: `status-connector-X` or `status-task-X-0`."""
     prefix = _TASK if isinstance(subject, TaskId) else _CONNECTOR
-    return f"{prefix}{subject}".encode(errors="replace")  # as Java's String.getBytes
+    return f"{prefix}{subject}".encode(errors="replace")  # like Java's String.getBytes
 
 
 def topic_key(connector: str, topic: str) -> bytes:
@@ -110,10 +110,10 @@ def encode_topic_use(use: TopicUse) -> bytes:
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StatusEvent:
-    """What a record says. Never raises: what cannot be read is `Ignored`, with the reason.
+    """Parse a record. Never raises: unreadable records become `Ignored`, with the reason.
 
-    Differs: keys that Java reads by accident (`status-task--0`, `status-task-X-0-`, another word where `:connector-`
-    has to stand) and values without a worker or with a number beyond 32 bits are ignored.
+    Differs: keys that Java reads by accident (`status-task--0`, `status-task-X-0-`, another word in place of
+    `:connector-`) and values without a worker or with a number beyond 32 bits are ignored.
     """
     try:
         text = (key or b"").decode()
@@ -138,7 +138,7 @@ class _NotReadable(Exception):
 
 
 def _task_of(text: str) -> TaskId:
-    """Connector and number; the name may hold dashes and end in numbers itself."""
+    """Connector and task number; the name may contain dashes and end in numbers itself."""
     found = _TASK_KEY.fullmatch(text)
     if found is None or int(found[2]) > _MAX_INT:
         raise _NotReadable("its key does not end in a connector's name and the number of a task")
@@ -164,7 +164,7 @@ def _read_status(subject: Subject, value: bytes | None) -> StatusRead:
 
 
 def _read_topic(text: str, value: bytes | None) -> TopicRead:
-    topic, separator, rest = text.partition(":")  # a topic's name has no colon, a connector's may
+    topic, separator, rest = text.partition(":")  # a topic name has no colon, a connector name may
     if not separator or not f":{rest}".startswith(_TOPIC_END):
         raise _NotReadable("its key has no :connector- behind the topic")
     connector = f":{rest}".removeprefix(_TOPIC_END)

@@ -19,17 +19,17 @@ _DELIVERY_TIMEOUT_MS: Final = "120000"  # Java's default; librdkafka's is 300000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicClients:
-    """Settings of a topic's clients; secrets live here."""
+    """Settings of a topic's clients; may contain secrets."""
 
     topic: str
     log: InternalClients
     isolation_level: str
     warnings: tuple[str, ...] = ()
-    """Settings of the user's that do not count, to be logged once each."""
+    """Warnings about user settings that are overridden, to be logged once each."""
 
 
 def status_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> TopicClients:
-    """For `TopicStatusStore`, which tries again itself: a write that does not succeed ends with its first error.
+    """For `TopicStatusStore`, which retries itself: a failed write ends with its first error.
 
     `client_id_base` is `connect-GROUP-` or the worker's `client.id` with a dash, as in Java.
     Errors: ConfigError in Java's words.
@@ -50,7 +50,7 @@ def status_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> T
 
 
 def offset_topic_clients(worker: Mapping[str, str], *, client_id_base: str) -> TopicClients:
-    """For the worker's `TopicOffsetStore`; with exactly-once support it reads only what is committed.
+    """For the worker's `TopicOffsetStore`; with exactly-once support it reads committed records only.
 
     Errors: ConfigError in Java's words.
     """

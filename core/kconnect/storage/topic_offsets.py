@@ -1,4 +1,4 @@
-"""Source offsets in a compacted topic: the OffsetStore on a RecordLog, and its pure memory of what the topic holds.
+"""Source offsets in a compacted topic: the OffsetStore on a RecordLog, and a pure cache of the topic's content.
 
 On a `MemoryRecordLog` it is a store in memory. Source: KafkaOffsetBackingStore (Kafka 4.3).
 """
@@ -23,22 +23,22 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Stored:
     value: bytes
-    age: tuple[int, int]  # time and order of arrival: records of two spellings may lie in two partitions
+    age: tuple[int, int]  # time and order of arrival: two spellings of a key may be in two partitions
 
 
 class OffsetCache:
-    """What an offsets topic holds, folded: the last value of each key, tombstones gone. Threads: one at a time.
+    """The folded content of an offsets topic: the last value of each key. Threads: one at a time.
 
-    Keys equal in value are one key, of which the topic may hold several spellings.
+    Keys with equal values are one key, which may occur in several spellings in the topic.
     """
 
     def __init__(self) -> None:
         self._found: dict[str | bytes, dict[bytes, _Stored]] = {}  # canonical form -> spelling -> value
         self._arrived = 0
-        self._on_their_way: dict[str | bytes, list[bytes]] = {}  # the spellings of values sent and not read back
+        self._on_their_way: dict[str | bytes, list[bytes]] = {}  # the spellings of values sent but not read back yet
 
     def apply(self, key: bytes, value: bytes | None, timestamp_ms: int | None = None) -> None:
-        """Take in a record."""
+        """Apply a record."""
         self.unexpect(key)
         form = canonical_key(key)
         if value is None:
@@ -51,16 +51,16 @@ class OffsetCache:
         self._found.setdefault(form, {})[key] = _Stored(value, (timestamp_ms or 0, self._arrived))
 
     def value(self, key: bytes) -> bytes | None:
-        """The value of the spelling written last."""
+        """The value of the most recently written spelling."""
         spellings = self._found.get(canonical_key(key))
         return None if spellings is None else _newest(spellings)[1]
 
     def entries(self) -> dict[bytes, bytes | None]:
-        """One entry for each key, under the spelling written last, in the order the keys came."""
+        """One entry per key, under its most recently written spelling, in order of arrival."""
         return dict(_newest(spellings) for spellings in self._found.values())
 
     def duplicates(self) -> dict[bytes, list[bytes]]:
-        """Keys that stand in the topic in more than one spelling: the one that counts, and the others."""
+        """Keys that occur in more than one spelling: the effective one, and the others."""
         found = {}
         for spellings in self._found.values():
             if len(spellings) > 1:
@@ -69,10 +69,10 @@ class OffsetCache:
         return found
 
     def spellings_to_write(self, key: bytes, value: bytes | None) -> list[bytes]:
-        """The keys under which an offset is to be written, so that no reader sees an older one.
+        """The keys under which to write an offset, so that no reader sees an older one.
 
-        A tombstone goes to every spelling there is. A value goes to each one that Java may have written and reads by
-        its bytes, and to the given one when there is none.
+        A tombstone goes to every existing spelling. A value goes to each one that Java may have written (it compares
+        bytes), and to the given one if there is none.
         """
         form = canonical_key(key)
         found = list(dict.fromkeys([*self._found.get(form, ()), *self._on_their_way.get(form, ())]))
@@ -81,11 +81,11 @@ class OffsetCache:
         return found or [key]
 
     def expect(self, key: bytes) -> None:
-        """A value is being written under the key."""
+        """Note that a value is being written under the key."""
         self._on_their_way.setdefault(canonical_key(key), []).append(key)
 
     def unexpect(self, key: bytes) -> None:
-        """A value was read back, or will not be."""
+        """Note that a value was read back, or will not be."""
         form = canonical_key(key)
         keys = self._on_their_way.get(form, [])
         if key in keys:
@@ -95,15 +95,15 @@ class OffsetCache:
 
 
 class TopicOffsetStore:
-    """The OffsetStore on a topic: reads go to the end of it first, what was set is durable.
+    """The OffsetStore on a topic: reads first catch up to its end, and writes are durable.
 
-    Differs: Java waits without end; we for `read_timeout_s` and `write_timeout_s`. Java keeps apart what is spelled
-    differently; we write all spellings of a key that are there, see `OffsetCache.spellings_to_write`.
+    Differs: Java waits forever; we wait for `read_timeout_s` and `write_timeout_s`. Java keeps different spellings
+    apart; we write all existing spellings of a key, see `OffsetCache.spellings_to_write`.
     """
 
     def __init__(self, records: RecordLog, *, read_timeout_s: float = 60.0, write_timeout_s: float = 5.0) -> None:
-        """`read_timeout_s` is default.api.timeout.ms of the consumer; with transactions it has to outlast
-        those that killed ones left open. `write_timeout_s` is offset.flush.timeout.ms.
+        """`read_timeout_s` is default.api.timeout.ms of the consumer; with transactions it must outlast
+        those that killed tasks left open. `write_timeout_s` is offset.flush.timeout.ms.
         """
         self._records = records
         self._read_timeout_s = read_timeout_s
@@ -117,7 +117,7 @@ class TopicOffsetStore:
 
     @property
     def place(self) -> str:
-        """Where the offsets are, for messages."""
+        """Where the offsets are stored, for messages."""
         return f"topic {self._records.topic}"
 
     def start(self) -> None:
@@ -127,7 +127,7 @@ class TopicOffsetStore:
         self._records.stop()
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes | None]:
-        """Errors: TimedOutError, ConnectError when the end of the topic is not reached."""
+        """Errors: TimedOutError, ConnectError if the end of the topic is not reached."""
         self._records.read_to_end(self._read_timeout_s)
         with self._lock:
             return {key: self._cache.value(key) for key in keys}
@@ -150,7 +150,7 @@ class TopicOffsetStore:
         return _all_of([self._send(key, value) for key, value in records])
 
     def spelled(self, entries: Mapping[bytes, bytes | None]) -> list[tuple[bytes, bytes | None]]:
-        """The records to write for these: under every spelling of a key that is there, see `OffsetCache`."""
+        """The records to write for these, under every existing spelling of a key; see `OffsetCache`."""
         with self._lock:
             return [
                 (spelling, value)
@@ -196,9 +196,9 @@ class TopicOffsetStore:
 
 
 def await_written(sent: Future[None], timeout_s: float, place: str) -> None:
-    """Wait for what was sent to be durable. Errors: TimedOutError, which names the setting; what the write failed with.
+    """Wait until the writes are durable. Errors: TimedOutError that names the setting; the error of a failed write.
 
-    A write that comes too late may still succeed.
+    A write that timed out may still succeed.
     """
     try:
         sent.result(timeout_s)
@@ -215,16 +215,16 @@ def _newest(spellings: Mapping[bytes, _Stored]) -> tuple[bytes, bytes]:
 
 
 def _is_javas(key: bytes) -> bool:
-    """Whether Java spells it so, in one order of the fields or another."""
+    """Whether this is Java's spelling, in any order of the fields."""
     decoded = decode_key(key)
     try:
         return decoded is None or jackson_text(decoded).encode() == key
-    except RecursionError:  # no offset of anybody's: it stays as it is
+    except RecursionError:  # not an offset: left unchanged
         return True
 
 
 def _all_of(sent: Sequence[Future[LogPosition]]) -> Future[None]:
-    """Ends when all have, or with the first failure."""
+    """A future that completes when all have, or with the first failure."""
     done: Future[None] = Future()
     if not sent:
         done.set_result(None)

@@ -1,4 +1,4 @@
-"""Changes of an exactly-once connector's offsets from outside: in one transaction, in the place of its first task.
+"""External changes to the offsets of an exactly-once connector: one transaction, in the name of its first task.
 
 Source: Worker#modifySourceConnectorOffsets, ConnectorOffsetBackingStore (Kafka 4.3; KIP-618, KIP-875).
 """
@@ -18,7 +18,7 @@ from kconnect.storage.topic_offsets import TopicOffsetStore
 
 log = logging.getLogger(__name__)
 
-# A claim aborts what a task left open; the former tasks were fenced off before, so both take some 0.1 s
+# A claim aborts what a task left open; former tasks were fenced off before, so both take about 0.1 s
 _CLAIM_S: Final = 30.0
 _WRITE_S: Final = 30.0
 
@@ -26,10 +26,10 @@ _WRITE_S: Final = 30.0
 class TransactionalOffsets:
     """An OffsetStore whose `set` is one transaction on the connector's offsets topic. Started and stopped by others.
 
-    `copy` is the worker's store when the topic is the connector's own: tombstones go there first, as an offset gone
-    from the own topic only would come back from there, and offsets last; neither is in the transaction.
-    Differs: in Java this order sends the record to a transaction that has not begun, which hangs for 90 s and leaves
-    the connector's own topic as it was (Kafka 4.3.0).
+    `copy` is the worker's store if the topic is the connector's own: tombstones go there first, since an offset
+    removed from the own topic alone would reappear from there, and offsets last; neither is in the transaction.
+    Differs: in Java this order sends the record in a transaction that has not begun, which hangs for 90 s and leaves
+    the connector's own topic unchanged (Kafka 4.3.0).
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class TransactionalOffsets:
         return self._both.entries()
 
     def set(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """Errors: FencedError when a task came back meanwhile; TimedOutError, ConnectError: nothing was changed but,
-        perhaps, tombstones in the copy.
+        """Errors: FencedError if a task came back meanwhile; TimedOutError, ConnectError: nothing was changed except,
+        possibly, tombstones in the copy.
         """
         tombstones = {key: value for key, value in entries.items() if value is None}
         values = {key: value for key, value in entries.items() if value is not None}
@@ -74,7 +74,7 @@ class TransactionalOffsets:
             self._copy_values(self._copy, values)
 
     def send(self, entries: Mapping[bytes, bytes | None]) -> Future[None]:
-        """As `set`, and has ended when it returns."""
+        """Like `set`; already complete when it returns."""
         ended: Future[None] = Future()
         try:
             self.set(entries)
