@@ -30,8 +30,8 @@ from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.sending import SourceTopics
 from kconnect.pipeline.sink import SinkLoop, SinkParts
+from kconnect.pipeline.sink_commits import CommitTimes
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
-from kconnect.pipeline.sink_offsets import SinkOffsets
 from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
@@ -172,16 +172,10 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             converters=converters,
             consumer=consumer,
             context=context,
-            offsets=SinkOffsets(
-                control,
-                task,
-                consumer,
-                ports.clock,
+            commit_times=CommitTimes(
                 interval_s=seconds(spec.worker_config, "offset.flush.interval.ms"),
                 timeout_s=seconds(spec.worker_config, "offset.flush.timeout.ms"),
                 end_timeout_s=_stop_budget_s(spec.worker_config),
-                is_commit_requested=context.take_commit_request,
-                settle_reports=tolerance.settle,
             ),
             topics=config.topics or [topic_pattern(config.topics_regex or "")],
             retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
@@ -190,6 +184,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             raw_records=raw_records,
             errant=errant if raw_records.is_wanted else None,
             dead_letters=dead_letters,
+            clock=ports.clock,
         ),
     )
 

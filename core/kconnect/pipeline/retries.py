@@ -54,9 +54,11 @@ class Retries:
     def went_well(self, *, moved: bool) -> bool:
         """The call returned; says whether the trouble is over. `moved`: it gave or took records."""
         over = self._control.health.went_well(time.monotonic(), moved=moved)
-        if over is None:
+        if over is None and not moved:
             return False
         self.forget()
+        if over is None:  # another call's success has ended the trouble
+            return False
         lasted_s = time.monotonic() - over.since_s
         with self._control.in_stage(self._stage):
             attempts = "1 failed attempt" if over.count == 1 else f"{over.count:,} failed attempts"

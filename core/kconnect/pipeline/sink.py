@@ -1,27 +1,31 @@
-"""SinkLoop: consume -> converters -> transforms -> put -> flush and commit of consumer offsets."""
+"""SinkLoop: poll -> converters -> transforms -> put -> commit, the way of a sink's records from Kafka."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.clock import Clock
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.kafka import ConsumedRun, RecordConsumer
+from kconnect.kafka import ConsumedRun
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.pipeline.ports import TaskControl
-from kconnect.pipeline.put_batches import PutBatch, SinkConversion, joined, without
+from kconnect.pipeline.put_queue import PutBatch, PutQueue
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.retries import Retries
+from kconnect.pipeline.sink_commits import CommitTimes, SinkCommits
+from kconnect.pipeline.sink_consumer import SinkConsumer
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
+from kconnect.pipeline.sink_conversion import SinkConversion
 from kconnect.pipeline.sink_offsets import SinkOffsets
+from kconnect.pipeline.sink_partitions import SinkPartitions
 from kconnect.pipeline.stages import TransformChain
 from kconnect.pipeline.tolerance import StoppedInRetryError, Tolerance
 
@@ -45,9 +49,9 @@ class SinkParts:
     task_config: Mapping[str, str] = field(repr=False)
     transforms: TransformChain
     converters: Converters
-    consumer: RecordConsumer
+    consumer: SinkConsumer
     context: SinkContext
-    offsets: SinkOffsets
+    commit_times: CommitTimes
     topics: Sequence[str]
     """Names; or one pattern that begins with ^."""
     max_records: int
@@ -58,11 +62,13 @@ class SinkParts:
     raw_records: RawRecords
     errant: ErrantRecords | None = None
     dead_letters: DeadLetterQueue | None = None
+    clock: Clock
 
 
 class SinkLoop:
-    """The data path of a sink task, and the listener of its consumer. All methods run on the task's thread.
+    """The data path of a sink task. All methods run on the task's thread.
 
+    Errors: what the plugin, a stage, the consumer or a dead letter raises ends the loop.
     Source: o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
     Differs: a put() that raised RetriableError without naming a time is tried again after 0.3 s, 0.6 s .. up to
     errors.retry.delay.max.ms, Java waits for the next commit. put() is not called while paused, Java calls it with no
@@ -75,50 +81,57 @@ class SinkLoop:
         self._task = parts.task
         self._consumer = parts.consumer
         self._context = parts.context
-        self._offsets = parts.offsets
-        self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.raw_records, control)
-        self._waiting: deque[PutBatch] = deque()
-        self._is_paused = False
         self._health = control.health
+        self._now_s = parts.clock.monotonic
+        self._conversion = SinkConversion(parts.task, parts.converters, parts.transforms, parts.raw_records, control)
+        self._queue = PutQueue()
+        self._offsets = SinkOffsets()
+        self._commits = SinkCommits(
+            control,
+            parts.task,
+            parts.consumer,
+            self._offsets,
+            parts.clock,
+            parts.commit_times,
+            is_asked_for=parts.context.take_commit_request,
+            settle_reports=parts.tolerance.settle,
+        )
+        self._partitions = SinkPartitions(
+            control, parts.task, parts.consumer, parts.context, self._offsets, self._queue, self._commits
+        )
         self._retries = Retries(control, parts.task, "put", first_s=_RETRY_FIRST_S, cap_s=parts.retry_delay_most_s)
-        self._lag_due_at = 0.0
-        self._retry_at = 0.0
-        self._started = False
-        self._is_closing = False
+        self._lag_due_at_s = 0.0
+        self._has_started = False
 
     def start(self) -> None:
-        self._control.count_with(self._offsets.count)
+        self._control.count_with(self._commits.count)
         if self._parts.dead_letters is not None:
             self._parts.dead_letters.start()
-        self._started = True
-        self._consumer.subscribe(self._parts.topics, self)
+        self._has_started = True
+        self._consumer.subscribe(self._parts.topics, self._partitions)
         with plugin_call(self._task, "initialize", self._health):
             self._task.initialize(self._context)
         with plugin_call(self._task, "start", self._health):
             self._task.start(self._parts.task_config)
 
     def run(self) -> None:
-        try:
-            while not self._control.is_stopping:
-                self._follow_target()
-                self._rewind()
-                if self._offsets.commit_if_due():
-                    self._waiting.clear()  # what was put since the last commit is read again
-                    self._end_idle_retries()
-                self._pause_as_asked()
-                self._fetch()
-                self._deliver()
-        except StoppedInRetryError as stopped:  # read again after the next start
-            log.info("%s", stopped)
-        except BaseException:
-            self._finish(is_failing=True)
-            raise
-        self._finish(is_failing=False)
+        partitions, queue = self._partitions, self._queue
+        with partitions.closed_at_end():  # flushed and committed once more
+            try:
+                while not self._control.is_stopping:
+                    self._follow_target()  # paused or resumed by the user
+                    partitions.go_where_asked()  # rewound by the task
+                    partitions.go_to(self._commits.commit_if_due())  # back to the last commit if it could not flush
+                    runs = self._poll()  # the consumer
+                    queue.add(self._convert(runs))  # converters, transforms
+                    self._put()  # the task
+            except StoppedInRetryError as stopped:  # read again after the next start
+                log.info("%s", stopped)
 
     def close(self) -> None:
-        self._is_closing = True
+        self._partitions.end()
         try:
-            if self._started:
+            if self._has_started:
                 with plugin_call(self._task, "stop", self._health):
                     self._task.stop()
         finally:
@@ -132,196 +145,113 @@ class SinkLoop:
     def _follow_target(self) -> None:
         """Pause or resume as wished; a paused task keeps its partitions and its place in the group."""
         is_wished = self._control.should_pause
-        if is_wished == self._is_paused:
+        if is_wished == self._partitions.is_paused:
             return
-        self._is_paused = is_wished
-        if self._is_paused:
-            self._consumer.pause(self._consumer.assignment)
+        self._partitions.is_paused = is_wished
+        if is_wished:
             self._control.report_paused()
             self._context.request_commit()
         else:
-            if not self._waiting:
-                self._resume()
             self._control.report_running()
 
-    def _rewind(self) -> None:
-        """Go where the task asked to read on; what was fetched of those partitions meanwhile is dropped."""
-        for partition, offset in self._context.take_offsets(self._consumer.assignment).items():
-            self._waiting = without(self._waiting, {partition})
-            self._consumer.seek(partition, offset)
-            self._offsets.moved_to(partition, offset)
-            self._end_idle_retries()
-        if self._consumer.assignment:
-            self._context.drop_offsets()
-
-    def _pause_as_asked(self) -> None:
-        """Pause and resume the partitions the task itself named."""
-        pause, resume = self._context.take_pauses()
-        self._consumer.pause(pause)
-        if not self._is_paused and not self._retries.is_on:
-            self._consumer.resume(resume)
-
-    def _fetch(self) -> None:
-        wait_s = min(_FETCH_WAIT_S, self._offsets.until_due_s())
-        if self._waiting and not self._is_paused:
-            wait_s = min(wait_s, max(self._retry_at - time.monotonic(), 0))
+    def _poll(self) -> Sequence[ConsumedRun]:
+        """What the consumer has, after a little while at most. Partitions come and go in it."""
+        self._end_retries()
+        self._partitions.hold()
+        wait_s = min(_FETCH_WAIT_S, self._commits.until_due_s())
+        if self._queue.is_retrying and not self._partitions.is_paused:
+            wait_s = min(wait_s, self._queue.wait_s(self._now_s()))
         try:
             runs = self._consumer.fetch(self._parts.max_records, wait_s)
         except ConnectError as error:
             error.log_stage = error.log_stage or "consume"  # a rebalance in it calls the plugin, which names its own
             raise
-        if runs:
-            self._convert(runs)
         self._note_lag()
+        return runs
 
-    def _convert(self, runs: Sequence[ConsumedRun]) -> None:
+    def _convert(self, runs: Sequence[ConsumedRun]) -> list[PutBatch]:
+        """A batch for each run. Errors: StageError when a record fails the task."""
+        if not runs:
+            return []
+        batches = []
         self._health.call = (CONVERSION, time.monotonic())
         for run in runs:
             self._control.counters.records_read += len(run)
-            self._waiting.append(self._conversion.delivery_of(run))
-            self._offsets.began(TopicPartition(run.topic, run.partition), run.first_offset)
+            batches.append(self._conversion.batch_of(run))
+            self._offsets.fetched(TopicPartition(run.topic, run.partition), run.first_offset)
         self._health.call = None
-        waiting = sum(len(delivery.payload) for delivery in self._waiting)
-        self._control.counters.note_active(waiting + self._offsets.active())
-        if len(runs) > 1:
-            self._waiting = joined(self._waiting)
+        fetched = sum(len(batch.payload) for batch in batches)
+        self._control.counters.note_active(fetched + self._queue.records() + self._offsets.active())
+        return batches
 
-    def _note_lag(self) -> None:
-        now_s = time.monotonic()
-        if now_s >= self._lag_due_at:
-            self._lag_due_at = now_s + _LAG_EVERY_S
-            self._health.behind = self._consumer.behind(self._offsets.positions())
-
-    def _deliver(self) -> None:
-        if self._is_paused:
+    def _put(self) -> None:
+        """Give the task what waits, batch by batch; an empty list when nothing does, so that it can act on time."""
+        queue = self._queue
+        if self._partitions.is_paused or queue.wait_s(self._now_s()) > 0:
             return
-        if not self._waiting:
-            if not self._control.is_stopping:
-                with plugin_call(self._task, "put", self._health):
-                    self._task.put([])
+        if not queue and self._control.is_stopping:
             return
-        if self._retries.is_on and time.monotonic() < self._retry_at:
-            return
-        while self._waiting and not self._control.is_cancelled:
-            delivery = self._waiting[0]
-            began_s = time.monotonic()
+        while not self._control.is_cancelled:
+            batch = queue.head
             try:
-                self._put(delivery)
+                self._give(batch)
             except RetriableError as error:
-                self._await_retry(error)
+                queue.retry_at(self._now_s() + self._retries.failed(error, self._context.take_timeout_s()))
                 return
-            if len(delivery.payload):
-                self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
-                self._control.counters.batch_size.note(len(delivery.payload))
-            self._context.take_timeout_s()  # said for a retry that is not needed
-            if self._retries.is_on:
-                self._retries.went_well(moved=True)
-                self._resume()
-            if self._waiting and self._waiting[0] is delivery:
-                self._waiting.popleft()
-            self._offsets.put_done(delivery.after)
-            self._rewind()
-
-    def _finish(self, *, is_failing: bool) -> None:
-        """Flush, commit and close what is still ours. Nothing is committed once fenced off."""
-        self._is_closing = True  # a rebalance while the commit is awaited tells the task nothing new
-        partitions = self._consumer.assignment
-        if self._control.is_cancelled or not partitions:
-            return
-        try:
-            self._offsets.close(partitions)
-        except Exception:
-            if not is_failing:
-                raise
-            with self._control.in_stage("offsets"):
-                log.warning("The failing task could not commit what it had put", exc_info=True)
+            self._context.take_timeout_s()  # named for a retry that is not needed
+            queue.taken()
+            self._offsets.put_done(batch.after)
+            self._end_retries()
+            self._partitions.go_where_asked()
+            if not queue:
+                return
 
     # --- put ---
 
-    def _put(self, delivery: PutBatch) -> None:
-        """Give the task what is due. Errors: RetriableError; any other leads with what the task was given."""
+    def _give(self, batch: PutBatch) -> None:
+        """Call put() or put_batch(). Errors: RetriableError; any other leads with what the task was given."""
+        began_s = time.monotonic()
         try:
-            self._put_payload(delivery)
+            self._call_put(batch)
         except RetriableError:
             raise
         except ConnectError as error:
-            told = ConnectError(f"{error} (it was given {delivery})", hint=error.hint)
+            if not batch.after:
+                raise
+            told = ConnectError(f"{error} (it was given {batch})", hint=error.hint)
             told.log_stage = error.log_stage
             raise told from error.__cause__
         finally:
             self._parts.raw_records.put((), ())  # messages held until the next fetch would cost it the CPU's cache
         if self._parts.errant is not None:
             self._parts.errant.raise_unhandled()
+        if len(batch.payload):
+            self._control.counters.put_ms.note((time.monotonic() - began_s) * 1000)
+            self._control.counters.batch_size.note(len(batch.payload))
 
-    def _put_payload(self, delivery: PutBatch) -> None:
-        payload = delivery.payload
+    def _call_put(self, batch: PutBatch) -> None:
+        payload = batch.payload
         if isinstance(payload, RecordBatch):
             if self._task.supports_batches:
-                self._parts.raw_records.put((), delivery.fetched)
+                self._parts.raw_records.put((), batch.fetched)
                 with plugin_call(self._task, "put_batch", self._health):
                     self._task.put_batch(payload)
                 self._control.counters.records_put += len(payload)
                 return
             payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
         records: list[SinkRecord] = list(payload)  # type: ignore[arg-type]
-        self._parts.raw_records.put(records, delivery.fetched)
+        self._parts.raw_records.put(records, batch.fetched)
         with plugin_call(self._task, "put", self._health):
             self._task.put(records)
         self._control.counters.records_put += len(payload)
 
-    def _await_retry(self, error: RetriableError) -> None:
-        """Keep the batch, fetch nothing, and try again later."""
-        if not self._retries.is_on:
-            self._consumer.pause(self._consumer.assignment)
-        self._retry_at = time.monotonic() + self._retries.failed(error, self._context.take_timeout_s())
-
-    def _end_idle_retries(self) -> None:
-        """Fetch again when what was to be tried again is gone."""
-        if self._retries.is_on and not self._waiting:
+    def _end_retries(self) -> None:
+        """The put() that failed went well at last, or what it was given is no longer ours."""
+        if self._retries.is_on and not self._queue.is_retrying:
             self._retries.went_well(moved=True)
-            self._resume()
 
-    def _resume(self) -> None:
-        if not self._is_paused:
-            self._consumer.resume(self._consumer.assignment - self._context.paused)
-
-    # --- RebalanceListener: called inside fetch() ---
-
-    def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        if self._is_closing or not partitions:
-            return {}
-        with plugin_call(self._task, "open", self._health):
-            self._task.open(list(partitions))
-        begin = self._context.take_offsets(set(partitions))
-        for partition, offset in begin.items():
-            self._offsets.moved_to(partition, offset)
-        return begin
-
-    def to_pause(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-        if self._is_paused or (self._retries.is_on and self._waiting):
-            return partitions
-        return [partition for partition in partitions if partition in self._context.paused]
-
-    def revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        if self._is_closing or not partitions or self._control.is_cancelled:
-            return
-        try:
-            self._offsets.close(partitions)
-        except ConnectError:  # as in Java: the next owner reads again what was not committed
-            with self._control.in_stage("offsets"):
-                log.warning("Offsets of partitions that go could not be committed", exc_info=True)
-        self._forget(partitions)
-
-    def lost(self, partitions: Sequence[TopicPartition]) -> None:
-        if self._is_closing or not partitions:
-            return
-        with plugin_call(self._task, "close", self._health):
-            self._task.close(list(partitions))
-        self._forget(partitions)
-
-    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
-        gone = set(partitions)
-        self._waiting = without(self._waiting, gone)
-        self._offsets.forget(gone)
-        self._context.paused -= gone
-        self._end_idle_retries()
+    def _note_lag(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._lag_due_at_s:
+            self._lag_due_at_s = now_s + _LAG_EVERY_S
+            self._health.behind = self._consumer.behind(self._offsets.taken)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from kconnect.api import ErrantRecordReporter, SinkRecord
-from kconnect.kafka import RecordConsumer
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedRecord, KafkaRecord
 from kconnect.pipeline.raw_records import RawRecords
+from kconnect.pipeline.sink_consumer import SinkConsumer
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.pipeline.tolerance import Tolerance
 
@@ -27,12 +27,10 @@ class SinkContext:
 
     def __init__(
         self,
-        consumer: RecordConsumer,
+        consumer: SinkConsumer,
         configs: Callable[[], Mapping[str, str]],
         reporter: ErrantRecords | None = None,
     ) -> None:
-        self.paused: set[TopicPartition] = set()
-        """Partitions the task itself paused."""
         self._consumer = consumer
         self._configs = configs
         self._reporter = reporter
@@ -89,16 +87,12 @@ class SinkContext:
             log.warning("Cannot go to offset %d of %s: the task does not read this partition", offset, partition)
         self._offsets.clear()
 
-    def take_pauses(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """Partitions to pause and to resume now, as asked since the last call; `paused` is up to date after it."""
-        before = set(self.paused)
+    def take_pauses(self) -> list[tuple[bool, tuple[TopicPartition, ...]]]:
+        """Requests to pause (True) or to resume partitions since the last call, in their order."""
+        taken = []
         while self._pauses:
-            is_pause, partitions = self._pauses.popleft()
-            if is_pause:
-                self.paused.update(partitions)
-            else:
-                self.paused.difference_update(partitions)
-        return self.paused - before, before - self.paused
+            taken.append(self._pauses.popleft())
+        return taken
 
     def take_timeout_s(self) -> float | None:
         """How long to wait before the next try; None when the task did not say. Given once."""

@@ -1,212 +1,141 @@
-"""SinkOffsets: where each partition of a sink task stands, and the commits of it."""
+"""SinkOffsets and CommitTimer: which offsets of a sink may be committed, and when. Pure."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
-from kconnect.api import SinkTask
-from kconnect.clock import Clock
-from kconnect.errors import ConnectError, RetriableError, TimedOutError
-from kconnect.kafka import RecordConsumer
-from kconnect.logs import log_context
-from kconnect.metrics import TaskCounters
 from kconnect.model import TopicPartition
-from kconnect.pipeline.commit_troubles import CommitTroubles
-from kconnect.pipeline.plugin_call import plugin_call
-from kconnect.pipeline.ports import TaskControl
-
-log = logging.getLogger(__name__)
-
-_FAILED = "Offsets of %s were not committed, the next commit takes them: %s"
 
 
 class SinkOffsets:
-    """Positions after what put() took; committed on a timer in the background, and in the foreground at the end.
+    """Where each partition of a sink task stands: how far put() took it, how far it is committed.
 
-    Threads: the task's own. Errors: what flush and pre_commit raise, but for a RetriableError in a timed commit.
-    Source: the offset half of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
-    Differs: in Java every error of a timed pre_commit goes back to the last committed offsets and puts the records
-    again, without end; here that is for RetriableError, any other error fails the task.
+    Offsets are those of the next record, as in Kafka. Nothing beyond what put() took is ever given for a commit.
+    Source: currentOffsets and lastCommittedOffsets of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
+    Differs: the answer to a commit says nothing of partitions that went away or were rewound since it was sent; in
+    Java a later rewind to the last commit may then pass over records.
     """
 
-    def __init__(
-        self,
-        control: TaskControl,
-        task: SinkTask,
-        consumer: RecordConsumer,
-        clock: Clock,
-        *,
-        interval_s: float,
-        timeout_s: float,
-        end_timeout_s: float,
-        is_commit_requested: Callable[[], bool],
-        settle_reports: Callable[[float], None] = lambda timeout_s: None,
-    ) -> None:
-        self._control = control
-        self._task = task
-        self._consumer = consumer
-        self._clock = clock
-        self._interval_s = interval_s
-        self._timeout_s = timeout_s
-        self._end_timeout_s = end_timeout_s
-        self._take_request = is_commit_requested
-        self._settle_reports = settle_reports
-        self._current: dict[TopicPartition, int] = {}
+    def __init__(self) -> None:
+        self._taken: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._due_at = clock.monotonic() + interval_s
-        self._sequence = 0
-        self._name = str(control.spec.id)
-        self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
-        self._running_since: float | None = None
-        self._troubles = CommitTroubles(control, log)
+        self._in_commit: dict[TopicPartition, int] = {}
 
-    def began(self, partition: TopicPartition, offset: int) -> None:
-        """The first record of a partition was fetched at `offset`: that is what it goes back to."""
+    def fetched(self, partition: TopicPartition, offset: int) -> None:
+        """Records from `offset` on were fetched; with the first ones of a partition, that is what it goes back to."""
         self._committed.setdefault(partition, offset)
-        self._current.setdefault(partition, offset)
-
-    def moved_to(self, partition: TopicPartition, offset: int) -> None:
-        """The task asked to read on from `offset`."""
-        self._committed[partition] = self._current[partition] = offset
+        self._taken.setdefault(partition, offset)
 
     def put_done(self, after: Mapping[TopicPartition, int]) -> None:
-        self._current.update(after)
+        """put() took all records before these offsets."""
+        self._taken.update(after)
+
+    def moved_to(self, places: Mapping[TopicPartition, int]) -> None:
+        """These partitions are read from here now, as the task asked."""
+        self.forget(places)
+        self._committed.update(places)
+        self._taken.update(places)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are no longer ours."""
         for partition in partitions:
-            self._current.pop(partition, None)
+            self._taken.pop(partition, None)
             self._committed.pop(partition, None)
+            self._in_commit.pop(partition, None)
+
+    @property
+    def taken(self) -> Mapping[TopicPartition, int]:
+        """How far put() took each partition that had records. Not to be changed."""
+        return self._taken
+
+    def taken_of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self._taken[partition] for partition in partitions if partition in self._taken}
+
+    def committable(
+        self, given: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, int], list[str]]:
+        """What may be committed of the offsets that pre_commit() wants, and a sentence for each that may not.
+
+        That is what is new, of the partitions it was given, and nothing beyond what it was given of them.
+        """
+        found, refused = {}, []
+        for partition, offset in wanted.items():
+            if partition not in given:
+                refused.append(f"Ignoring the offset of {partition} that the task gave: it was not asked for")
+            elif offset > given[partition]:
+                refused.append(f"Ignoring offset {offset} of {partition}: only {given[partition]} was read")
+            elif offset != self._committed.get(partition):
+                found[partition] = offset
+        return found, refused
+
+    def sent(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """A commit of these offsets is on its way."""
+        self._in_commit = dict(offsets)
+
+    def answered(self, *, is_committed: bool) -> None:
+        """The commit that was on its way is over."""
+        if is_committed:
+            self._committed.update(self._in_commit)
+        self._in_commit = {}
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These offsets were committed while somebody waited."""
+        self._committed.update(offsets)
+
+    def last_committed(self) -> dict[TopicPartition, int]:
+        """Where all partitions go back to when the task could not keep what it was given."""
+        return dict(self._committed)
 
     def active(self) -> int:
         """Records that were put and are not committed yet, by their offsets."""
-        return sum(current - self._committed.get(place, current) for place, current in self._current.items())
+        return sum(taken - self._committed.get(place, taken) for place, taken in self._taken.items())
 
-    def count(self, counters: TaskCounters) -> None:
-        """What only this side knows. Threads: any."""
-        counters.partitions = len(self._consumer.assignment)
-        counters.offset_seq = self._sequence
 
-    def positions(self) -> Mapping[TopicPartition, int]:
-        """Behind what put() took last of each partition that had records. Not to be changed."""
-        return self._current
+class CommitTimer:
+    """When the next timed commit is due, and whether one is on its way. Times are seconds of one steady clock."""
 
-    def until_due_s(self) -> float:
-        return max(self._due_at - self._clock.monotonic(), 0)
+    def __init__(self, now_s: float, interval_s: float, timeout_s: float) -> None:
+        self._interval_s = interval_s
+        self._timeout_s = timeout_s
+        self._due_at_s = now_s + interval_s
+        self._sent_at_s: float | None = None
+        self.sequence = 0
+        """The number of the commit that was sent last."""
 
-    def commit_if_due(self) -> bool:
-        """Begin a commit when it is time or asked for. True when the task must read again from the last commit."""
-        now = self._clock.monotonic()
-        with log_context(*self._log_place):
-            return self._commit_if_due(now)
+    @property
+    def is_waiting(self) -> bool:
+        """A commit is on its way and has no answer."""
+        return self._sent_at_s is not None
 
-    def _commit_if_due(self, now: float) -> bool:
-        if self._running_since is not None:
-            if now - self._running_since < self._timeout_s:
-                return False
-            cause = f"the commit was not answered within {self._timeout_s:g} s (offset.flush.timeout.ms)"
-            self._troubles.failed(logging.WARNING, _FAILED, self._name, cause)
-            self._running_since = None
-        if not self._take_request() and now < self._due_at:
+    def until_due_s(self, now_s: float) -> float:
+        """How long there is nothing to do for whoever commits."""
+        if self._sent_at_s is not None:
+            return max(self._sent_at_s + self._timeout_s - now_s, 0.0)
+        return max(self._due_at_s - now_s, 0.0)
+
+    def is_due(self, now_s: float) -> bool:
+        return now_s >= self._due_at_s
+
+    def restart(self, now_s: float) -> None:
+        """A commit is tried now; the next one is due an interval later."""
+        self._due_at_s = now_s + self._interval_s
+
+    def sent(self, now_s: float) -> int:
+        """A commit is on its way; gives its number."""
+        self._sent_at_s = now_s
+        self.sequence += 1
+        return self.sequence
+
+    def gives_up(self, now_s: float) -> bool:
+        """Whether the commit on its way had its time; it is not waited for any more. Told once."""
+        if self._sent_at_s is None or now_s - self._sent_at_s < self._timeout_s:
             return False
-        self._due_at = now + self._interval_s
-        offsets = dict(self._current)
-        if not offsets:
+        self._sent_at_s = None
+        return True
+
+    def answered(self, number: int) -> bool:
+        """The commit of this number has an answer; False when a newer one was sent meanwhile."""
+        if number != self.sequence:
             return False
-        try:
-            self._settle_reports(self._timeout_s)
-        except TimedOutError as error:
-            self._troubles.failed(logging.WARNING, "Offsets of %s wait for the next commit: %s", self._name, error)
-            return False
-        try:
-            wanted = self._pre_commit(offsets)
-        except RetriableError as error:
-            told = "%s could not flush; its records since the last commit come again: %s"
-            self._troubles.failed(logging.WARNING, told, self._name, error)
-            self._go_back(offsets)
-            return True
-        wanted = self._committable(offsets, wanted)
-        if wanted and not self._control.is_cancelled:
-            self._commit_in_background(wanted, now)
-        return False
-
-    def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions go: flush, the task's close (whatever flush does), then commit and wait.
-
-        Source: WorkerSinkTask.commitOffsets with closing=true: awaitFutures, preCommit, close, commitSync.
-        """
-        with log_context(*self._log_place):
-            self._close(partitions)
-
-    def _close(self, partitions: Collection[TopicPartition]) -> None:
-        offsets = {partition: self._current[partition] for partition in partitions if partition in self._current}
-        wanted: Mapping[TopicPartition, int] = {}
-        try:
-            if offsets:
-                self._settle_reports(self._end_timeout_s)
-                wanted = self._committable(offsets, self._pre_commit(offsets))
-        finally:
-            with plugin_call(self._task, "close", self._control.health):
-                self._task.close(list(partitions))
-        if wanted and not self._control.is_cancelled:
-            began_s = self._clock.monotonic()
-            self._sequence += 1  # a commit in the background that ends later is of no interest any more
-            try:
-                self._consumer.commit(wanted, self._end_timeout_s)
-            except ConnectError as error:  # as in Java: the records are put again by whoever reads on
-                self._troubles.failed(logging.ERROR, "The last offsets of %s were not committed: %s", self._name, error)
-            else:
-                self._done(wanted, began_s)
-
-    def _pre_commit(self, offsets: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        with plugin_call(self._task, "pre_commit", self._control.health):
-            return self._task.pre_commit(dict(offsets)) or {}
-
-    def _committable(
-        self, offsets: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        """What of the task's answer may be committed: news of its partitions, and nothing beyond what it was given."""
-        found = {}
-        for partition, offset in wanted.items():
-            if partition not in offsets:
-                log.warning("Ignoring the offset of %s that the task gave: it was not asked for", partition)
-            elif offset > offsets[partition]:
-                log.warning("Ignoring offset %d of %s: only %d was read", offset, partition, offsets[partition])
-            elif offset != self._committed.get(partition):
-                found[partition] = offset
-        return found
-
-    def _commit_in_background(self, offsets: dict[TopicPartition, int], now: float) -> None:
-        self._sequence += 1
-        sequence = self._sequence
-        self._running_since = now
-
-        def done(error: ConnectError | None) -> None:
-            if sequence != self._sequence:
-                self._control.counters.commits_skipped += 1
-                return  # an answer that came too late; a newer commit is on its way
-            self._running_since = None
-            if error is None:
-                self._done(offsets, now)
-            else:
-                with log_context(*self._log_place):  # called from within a fetch
-                    self._troubles.failed(logging.ERROR, _FAILED, self._name, error)
-
-        try:
-            self._consumer.commit_async(offsets, done)
-        except ConnectError as error:
-            done(error)
-
-    def _done(self, offsets: Mapping[TopicPartition, int], began_s: float) -> None:
-        counters = self._control.counters
-        self._troubles.over()
-        counters.commits += 1
-        counters.commit_ms.note((self._clock.monotonic() - began_s) * 1000)
-        self._committed.update(offsets)
-        counters.records_active = self.active()
-
-    def _go_back(self, offsets: Collection[TopicPartition]) -> None:
-        for partition in offsets:
-            offset = self._committed[partition]
-            self._consumer.seek(partition, offset)
-            self._current[partition] = offset
+        self._sent_at_s = None
+        return True

@@ -1,10 +1,7 @@
-"""What a sink fetched on its way to put: runs become deliveries, and deliveries are joined, or dropped in part."""
+"""SinkConversion: from what a sink's consumer fetched, through converters and transforms, to a batch for put()."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
@@ -12,28 +9,12 @@ from kconnect.kafka import ConsumedRun
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.put_queue import PutBatch
 from kconnect.pipeline.raw_records import RawRecords
 from kconnect.pipeline.stages import TransformChain
-from kconnect.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(slots=True)
-class PutBatch:
-    """What one put takes, and where its partitions stand afterwards."""
-
-    payload: RecordBatch | list[SinkRecord]
-    first: dict[TopicPartition, int]
-    after: dict[TopicPartition, int]
-    fetched: list[FetchedBatch] = field(default_factory=list)
-    """What it was made of, while failures are reported somewhere."""
-
-    def __str__(self) -> str:
-        spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
-        more = f" and of {counted(len(spans) - 3, 'more partition')}" if len(spans) > 3 else ""
-        return ", ".join(spans[:3]) + more
 
 
 class SinkConversion:
@@ -53,16 +34,16 @@ class SinkConversion:
         self._raw_records = raw_records
         self._control = control
 
-    def delivery_of(self, run: ConsumedRun) -> PutBatch:
+    def batch_of(self, run: ConsumedRun) -> PutBatch:
         """The run as put takes it. Errors: StageError when the policy does not tolerate a failing record."""
         fetched = _fetched(run)
         place = TopicPartition(run.topic, run.partition)
-        delivery = PutBatch([], {place: run.first_offset}, {place: run.next_offset})
+        made = PutBatch([], {place: run.first_offset}, {place: run.next_offset})
         if self._raw_records.is_wanted:
-            delivery.fetched.append(fetched)
-            self._raw_records.at_hand = delivery.fetched
-        delivery.payload = self._transform(fetched)
-        return delivery
+            made.fetched.append(fetched)
+            self._raw_records.at_hand = made.fetched
+        made.payload = self._transform(fetched)
+        return made
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
         batch = self._converters.to_connect_columns(fetched) if self._task.supports_batches else None
@@ -88,39 +69,6 @@ class SinkConversion:
             if after is not None:
                 kept.append(after)  # type: ignore[arg-type]  # sink records in, sink records out
         return kept
-
-
-def joined(waiting: Iterable[PutBatch]) -> deque[PutBatch]:
-    """Records of one fetch go into one put, as in Java; batches stay apart."""
-    found: deque[PutBatch] = deque()
-    for delivery in waiting:
-        last = found[-1] if found else None
-        if last is not None and isinstance(last.payload, list) and isinstance(delivery.payload, list):
-            last.payload = last.payload + delivery.payload
-            last.first = {**delivery.first, **last.first}
-            last.after.update(delivery.after)
-            last.fetched += delivery.fetched
-        else:
-            found.append(delivery)
-    return found
-
-
-def without(waiting: Iterable[PutBatch], partitions: Collection[TopicPartition]) -> deque[PutBatch]:
-    """What still waits for put when these partitions are no longer read from there."""
-    kept: deque[PutBatch] = deque()
-    for delivery in waiting:
-        touched = delivery.after.keys() & set(partitions)
-        if touched and isinstance(delivery.payload, list):
-            delivery.payload = [record for record in delivery.payload if _place(record) not in touched]
-        for partition in touched:
-            del delivery.after[partition]
-        if delivery.after:
-            kept.append(delivery)
-    return kept
-
-
-def _place(record: SinkRecord) -> TopicPartition:
-    return TopicPartition(record.original_topic, record.original_kafka_partition)
 
 
 def _fetched(run: ConsumedRun) -> FetchedBatch:

@@ -1,0 +1,114 @@
+"""PutQueue: what a sink fetched and put() has not taken yet. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from kconnect.api import RecordBatch, SinkRecord
+from kconnect.model import TopicPartition
+from kconnect.pipeline.conversion import FetchedBatch
+from kconnect.wording import counted
+
+
+@dataclass(slots=True)
+class PutBatch:
+    """What one put() takes, and where its partitions stand afterwards."""
+
+    payload: RecordBatch | list[SinkRecord]
+    first: dict[TopicPartition, int]
+    after: dict[TopicPartition, int]
+    """The offset behind its last record, by partition; records that were dropped on the way count too."""
+    fetched: list[FetchedBatch] = field(default_factory=list)
+    """What it was made of, while failures are reported somewhere."""
+
+    def __str__(self) -> str:
+        spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
+        more = f" and of {counted(len(spans) - 3, 'more partition')}" if len(spans) > 3 else ""
+        return ", ".join(spans[:3]) + more
+
+
+class PutQueue:
+    """Batches in the order they were fetched; the first one stays until put() took it or its partitions are gone.
+
+    Times are seconds of one steady clock.
+    """
+
+    def __init__(self) -> None:
+        self._batches: deque[PutBatch] = deque()
+        self._retry_at_s: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
+    @property
+    def head(self) -> PutBatch:
+        """What put() is given next; an empty batch when nothing waits, so that a task can act on time."""
+        return self._batches[0] if self._batches else PutBatch([], {}, {})
+
+    @property
+    def is_retrying(self) -> bool:
+        """The last put() failed in a way that may pass, and what it was given still waits."""
+        return self._retry_at_s is not None
+
+    def wait_s(self, now_s: float) -> float:
+        """How long the next put() has to wait; 0 unless it is a retry."""
+        return 0.0 if self._retry_at_s is None else max(self._retry_at_s - now_s, 0.0)
+
+    def records(self) -> int:
+        return sum(len(batch.payload) for batch in self._batches)
+
+    def add(self, batches: Iterable[PutBatch]) -> None:
+        """What one fetch gave."""
+        self._batches.extend(_joined(batches))
+
+    def taken(self) -> None:
+        """put() took the head."""
+        self._retry_at_s = None
+        if self._batches:
+            self._batches.popleft()
+
+    def retry_at(self, at_s: float) -> None:
+        """put() did not take the head; it is to be called again at this time."""
+        self._retry_at_s = at_s
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are no longer read from here: nothing of them is put."""
+        if not self._batches:
+            return
+        self._batches = _without(self._batches, set(partitions))
+        if not self._batches:
+            self._retry_at_s = None
+
+
+def _joined(batches: Iterable[PutBatch]) -> list[PutBatch]:
+    """Records of one fetch go into one put, as in Java; column batches stay apart."""
+    found: list[PutBatch] = []
+    for batch in batches:
+        last = found[-1] if found else None
+        if last is not None and isinstance(last.payload, list) and isinstance(batch.payload, list):
+            last.payload = last.payload + batch.payload
+            last.first = {**batch.first, **last.first}
+            last.after.update(batch.after)
+            last.fetched += batch.fetched
+        else:
+            found.append(batch)
+    return found
+
+
+def _without(batches: Iterable[PutBatch], gone: set[TopicPartition]) -> deque[PutBatch]:
+    kept: deque[PutBatch] = deque()
+    for batch in batches:
+        touched = batch.after.keys() & gone
+        if touched and isinstance(batch.payload, list):
+            batch.payload = [record for record in batch.payload if _place(record) not in touched]
+        for partition in touched:
+            del batch.after[partition]
+        if batch.after:
+            kept.append(batch)
+    return kept
+
+
+def _place(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)

@@ -1,0 +1,175 @@
+"""SinkPartitions: what happens when partitions of a sink come, go or are to be read elsewhere; HeldPartitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from kconnect.api import SinkTask
+from kconnect.errors import ConnectError
+from kconnect.model import TopicPartition
+from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.ports import TaskControl
+from kconnect.pipeline.put_queue import PutQueue
+from kconnect.pipeline.sink_commits import SinkCommits
+from kconnect.pipeline.sink_consumer import SinkConsumer
+from kconnect.pipeline.sink_context import SinkContext
+from kconnect.pipeline.sink_offsets import SinkOffsets
+
+log = logging.getLogger(__name__)
+
+
+class HeldPartitions:
+    """Which partitions are not to be fetched now: those the task paused, and all when `hold_all` is asked for. Pure."""
+
+    def __init__(self) -> None:
+        self._by_task: set[TopicPartition] = set()
+        self._held: set[TopicPartition] = set()
+        """What the consumer knows."""
+
+    def ask(self, requests: Iterable[tuple[bool, Collection[TopicPartition]]]) -> None:
+        """The task's requests in their order: to pause (True) or to resume partitions."""
+        for is_pause, partitions in requests:
+            if is_pause:
+                self._by_task.update(partitions)
+            else:
+                self._by_task.difference_update(partitions)
+
+    def changes(
+        self, assigned: set[TopicPartition], *, hold_all: bool
+    ) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """Partitions that the consumer has to pause, and to resume, now."""
+        wanted = set(assigned) if hold_all else self._by_task & assigned
+        before, self._held = self._held & assigned, wanted
+        return wanted - before, before - wanted
+
+    def came(self, partitions: Collection[TopicPartition], *, hold_all: bool) -> list[TopicPartition]:
+        """Which of the partitions that came the consumer has to pause at once."""
+        held = [partition for partition in partitions if hold_all or partition in self._by_task]
+        self._held = (self._held - set(partitions)) | set(held)
+        return held
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        self._by_task.difference_update(partitions)
+        self._held.difference_update(partitions)
+
+
+class SinkPartitions:
+    """Tells the task, and keeps offsets, queue and consumer in step. Implements RebalanceListener.
+
+    Threads: the task's; rebalances come from within a fetch.
+    Source: HandleRebalance, closePartitions and rewind of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
+    """
+
+    def __init__(
+        self,
+        control: TaskControl,
+        task: SinkTask,
+        consumer: SinkConsumer,
+        context: SinkContext,
+        offsets: SinkOffsets,
+        queue: PutQueue,
+        commits: SinkCommits,
+    ) -> None:
+        self._control = control
+        self._task = task
+        self._consumer = consumer
+        self._context = context
+        self._offsets = offsets
+        self._queue = queue
+        self._commits = commits
+        self._holds = HeldPartitions()
+        self.is_paused = False
+        """The user paused the task: it keeps its partitions and fetches none."""
+        self._is_closing = False
+
+    # --- for the loop ---
+
+    @contextmanager
+    def closed_at_end(self) -> Iterator[None]:
+        """A block behind which what is still ours is flushed, committed and closed: after an error too."""
+        try:
+            yield
+        except BaseException:
+            try:
+                self._close()
+            except Exception:
+                with self._control.in_stage("offsets"):
+                    log.warning("The failing task could not commit what it had put", exc_info=True)
+            raise
+        self._close()
+
+    def end(self) -> None:
+        """The task hears of no rebalance any more."""
+        self._is_closing = True
+
+    def go_where_asked(self) -> None:
+        """Read on where the task asked to."""
+        assigned = self._consumer.assignment
+        self.go_to(self._context.take_offsets(assigned))
+        if assigned:
+            self._context.drop_offsets()
+
+    def go_to(self, places: Mapping[TopicPartition, int]) -> None:
+        """Read on from here; what was fetched of these partitions and not put is dropped."""
+        for partition, offset in places.items():
+            self._queue.drop({partition})
+            self._consumer.seek(partition, offset)
+            self._offsets.moved_to({partition: offset})
+
+    def hold(self) -> None:
+        """Pause and resume partitions at the consumer, before it fetches."""
+        self._holds.ask(self._context.take_pauses())
+        pause, resume = self._holds.changes(self._consumer.assignment, hold_all=self._holds_all)
+        if pause:
+            self._consumer.pause(pause)
+        if resume:
+            self._consumer.resume(resume)
+
+    @property
+    def _holds_all(self) -> bool:
+        return self.is_paused or self._queue.is_retrying
+
+    def _close(self) -> None:
+        """Nothing is committed once fenced off."""
+        self.end()  # a rebalance while the commit is awaited tells the task nothing new
+        partitions = self._consumer.assignment
+        if partitions and not self._control.is_cancelled:
+            self._commits.close(partitions)
+
+    # --- RebalanceListener ---
+
+    def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if self._is_closing or not partitions:
+            return {}
+        with plugin_call(self._task, "open", self._control.health):
+            self._task.open(list(partitions))
+        begin = self._context.take_offsets(set(partitions))
+        self._offsets.moved_to(begin)
+        return begin
+
+    def to_pause(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        return self._holds.came(partitions, hold_all=self._holds_all)
+
+    def revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._is_closing or not partitions or self._control.is_cancelled:
+            return
+        try:
+            self._commits.close(partitions)
+        except ConnectError:  # as in Java: the next owner reads again what was not committed
+            with self._control.in_stage("offsets"):
+                log.warning("Offsets of revoked partitions could not be committed", exc_info=True)
+        self._forget(partitions)
+
+    def lost(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._is_closing or not partitions:
+            return
+        with plugin_call(self._task, "close", self._control.health):
+            self._task.close(list(partitions))
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
+        self._queue.drop(partitions)
+        self._offsets.forget(partitions)
+        self._holds.forget(partitions)

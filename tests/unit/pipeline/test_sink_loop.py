@@ -1,0 +1,368 @@
+"""The loop of a sink with every order of puts, flushes, commits, rebalances, rewinds, pauses and ends, over lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kconnect.api import SinkTaskContext
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.model import RunState, TargetState, TopicPartition
+from kit.sink_bench import PLACES, Buffered, BufferedColumns, SinkBench, SinkRun
+
+Action = tuple[str, int, int]
+Life = list[Action]
+PLAIN = ("write", "assign", "assign all", "revoke", "hold", "release", "pause", "resume", "ask to commit", "wait")
+PUTS = ("retry put", "retry put", "revoke", "lose", "assign", "assign all", "rewind", "hold", "release", "elsewhere")
+FLUSHES = ("retry flush", "less", "more", "none", "late letters", "rewind", "revoke", "assign", "retry put")
+COMMITS = ("refuse commits", "raise in commits", "answer no commit", "answer", "mend commits")
+REBALANCES = ("revoke", "lose", "assign", "elsewhere", "reset", "retry flush", "rewind")
+ENDS = ("fail put", "fail flush", "lost letters", "cancel", "stop", "retry flush")
+MANY = ("write", "write", "assign", "wait", "ask to commit")
+"""Without which little happens."""
+FOCUSES = (PLAIN, PUTS, FLUSHES, (*COMMITS, *REBALANCES), (*PUTS, *ENDS), (*PLAIN, *PUTS, *FLUSHES, *COMMITS, *ENDS))
+
+
+def lives_of(names: tuple[str, ...]) -> st.SearchStrategy[list[Life]]:
+    action = st.tuples(st.sampled_from((*MANY, *names)), st.integers(0, 2), st.integers(0, 8))
+    begin = st.sampled_from([[], [("assign all", 0, 0), ("write", 0, 5), ("write", 1, 2)]])
+    return st.lists(st.builds(lambda first, more: first + more, begin, st.lists(action, max_size=24)), max_size=3)
+
+
+COMMIT_MODES = {
+    "refuse commits": "refused",
+    "raise in commits": "raised",
+    "answer no commit": "silent",
+    "mend commits": "ok",
+}
+
+
+class Crash(Exception):
+    """What the plugin raises."""
+
+
+class Script:
+    """Performs a life's actions, one in each fetch; behind the last one the task is asked to stop."""
+
+    def __init__(self, actions: Life) -> None:
+        self._actions = list(actions)
+
+    def __call__(self, run: SinkRun) -> None:
+        if not self._actions:
+            run.control.stop()
+            return
+        what, index, number = self._actions.pop(0)
+        if what in COMMIT_MODES:
+            run.consumer.commit_mode = COMMIT_MODES[what]
+        elif what in _CALLS:
+            _CALLS[what](run, PLACES[index], number)
+        elif what in ("less", "more", "none"):
+            run.task.flushes.append(what)
+
+
+def elsewhere(run: SinkRun, place: TopicPartition, _: int) -> None:
+    """Another member reads all of a partition that is not ours."""
+    if place not in run.consumer.assignment:
+        end = len(run.bench.kafka.logs[place])
+        run.bench.flushed[place].update(range(end))
+        run.bench.kafka.committed[place] = end
+
+
+def reset(run: SinkRun, place: TopicPartition, _: int) -> None:
+    """All of a partition that is not ours is to be read again."""
+    if place not in run.consumer.assignment:
+        run.bench.flushed[place].clear()
+        run.bench.skipped.pop(place, None)
+        run.bench.kafka.committed[place] = 0
+
+
+def rewind(run: SinkRun, place: TopicPartition, number: int) -> None:
+    def ask(context: SinkTaskContext) -> None:
+        run.ask_for(place, min(number, len(run.bench.kafka.logs[place])))
+
+    run.task.in_put.append(ask)
+
+
+_CALLS: dict[str, Callable[[SinkRun, TopicPartition, int], object]] = {
+    "write": lambda run, place, number: run.bench.write(place, number),
+    "assign": lambda run, place, _: run.consumer.assign(place),
+    "assign all": lambda run, place, _: run.consumer.assign(*PLACES),
+    "revoke": lambda run, place, _: run.consumer.revoke(place),
+    "lose": lambda run, place, _: run.consumer.lose(place),
+    "elsewhere": elsewhere,
+    "reset": reset,
+    "hold": lambda run, place, _: run.task.in_put.append(lambda context: context.pause(place)),
+    "release": lambda run, place, _: run.task.in_put.append(lambda context: context.resume(place)),
+    "rewind": rewind,
+    "pause": lambda run, place, _: run.control.set_target(TargetState.PAUSED),
+    "resume": lambda run, place, _: run.control.set_target(TargetState.STARTED),
+    "ask to commit": lambda run, place, _: run.task.context.request_commit(),
+    "wait": lambda run, place, number: run.clock.advance(number / 4),
+    "retry put": lambda run, place, _: run.task.puts.append(RetriableError("later")),
+    "fail put": lambda run, place, _: run.task.puts.append(Crash("now")),
+    "retry flush": lambda run, place, _: run.task.flushes.append(RetriableError("later")),
+    "fail flush": lambda run, place, _: run.task.flushes.append(Crash("now")),
+    "answer": lambda run, place, _: run.consumer.answer(),
+    "late letters": lambda run, place, _: run.settles.append(TimedOutError("not yet")),
+    "lost letters": lambda run, place, _: run.settles.append(ConnectError("refused")),
+    "cancel": lambda run, place, _: run.control.cancel(),
+    "stop": lambda run, place, _: run.control.stop(),
+}
+
+
+def live(bench: SinkBench, task: Buffered, actions: Life, *, most: int = 3) -> tuple[SinkRun, Exception | None]:
+    run = SinkRun(bench, task, Script(actions), most=most)
+    return run, run()
+
+
+def last_life(count: int) -> Life:
+    """In which all goes well and there is time for all that was written."""
+    return [("assign all", 0, 0), *(("write", index, 3) for index in range(3)), *([("wait", 0, 1)] * count)]
+
+
+@settings(max_examples=500, deadline=None)
+@given(lives=st.one_of(*map(lives_of, FOCUSES)), columns=st.booleans(), most=st.sampled_from([1, 3, 100]))
+def test_nothing_is_skipped_or_committed_before_it_is_flushed_whatever_happens(
+    lives: list[Life], columns: bool, most: int
+) -> None:
+    bench = SinkBench()
+    for actions in lives:
+        run, ended = live(bench, (BufferedColumns if columns else Buffered)(), actions, most=most)
+        names = {what for what, _, _ in actions}
+        if names <= {*PLAIN, "stop", "retry put"}:
+            assert ended is None
+            assert {place: bench.position(place) for place in run.owned} == {
+                place: run.expected[place] for place in run.owned
+            }, "after a clean stop all that was put is committed"
+        assert run.consumer.is_closed
+        assert run.task.calls[-1] == "stop"
+    run, ended = live(bench, Buffered(), last_life(sum(map(len, bench.kafka.logs.values())) + 20))
+    assert ended is None
+    for place, log in bench.kafka.logs.items():
+        assert bench.position(place) == len(log)
+        assert not bench.missing(place, len(log))
+
+
+class Steps:
+    """Does these things, one in each fetch, then stops; the first one is given all partitions."""
+
+    def __init__(self, *steps: Callable[[SinkRun], object]) -> None:
+        self._steps = [lambda run: run.consumer.assign(*PLACES), *steps]
+
+    def __call__(self, run: SinkRun) -> None:
+        if self._steps:
+            self._steps.pop(0)(run)
+        else:
+            run.control.stop()
+
+
+def idle(run: SinkRun) -> None:
+    """A fetch with nothing else."""
+
+
+ONE, TWO, _ = PLACES
+
+
+def test_a_put_is_retried_when_the_task_said_with_the_same_records_and_nothing_is_fetched_meanwhile() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    task.in_put.append(lambda context: context.timeout(250))
+    task.puts.append(RetriableError("later"))
+    held: list[set[TopicPartition]] = []
+
+    def write(run: SinkRun) -> None:
+        bench.write(TWO, 1)
+        held.append(set(run.consumer.paused))
+
+    run = SinkRun(bench, task, Steps(write, idle, idle, idle, idle))
+    assert run() is None
+    assert held == [set(PLACES)]
+    assert [call for call in task.calls if call.startswith("put") and call != "put 0"] == ["put 2", "put 2", "put 1"]
+    assert task.put_at_s[1] == pytest.approx(0.25)
+    assert run.consumer.paused == set()
+    assert run.consumer.waits[1:4] == [pytest.approx(0.1), pytest.approx(0.1), pytest.approx(0.05)]
+
+
+def test_a_put_of_nothing_may_fail_and_is_retried() -> None:
+    bench, task = SinkBench(), Buffered()
+    task.puts.append(RetriableError("later"))
+    run = SinkRun(bench, task, Steps(lambda run: bench.write(ONE, 2), *[idle] * 5))
+    assert run() is None
+    assert task.calls.count("put 2") == 1
+    assert task.put_at_s[1] - task.put_at_s[0] > 0.2
+
+
+def test_a_retry_is_over_when_its_partition_goes() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    task.in_put.append(lambda context: context.timeout(60_000))
+    task.puts.append(RetriableError("later"))
+    run = SinkRun(bench, task, Steps(lambda run: run.consumer.revoke(ONE), lambda run: bench.write(TWO, 3), idle, idle))
+    assert run() is None
+    assert (bench.position(ONE), bench.position(TWO)) == (0, 3)
+    assert not run.control.health.look(0).cause
+
+
+def test_partitions_the_task_pauses_are_not_fetched_until_it_resumes_them_also_after_a_rebalance() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 1)
+    task.in_put.append(lambda context: context.pause(ONE, TWO))
+    seen: list[set[TopicPartition]] = []
+
+    def look(run: SinkRun) -> None:
+        seen.append(set(run.consumer.paused))
+
+    def take_away(run: SinkRun) -> None:
+        look(run)
+        run.consumer.revoke(ONE)
+        run.consumer.assign(ONE)
+        look(run)
+        task.in_put.append(lambda context: context.resume(TWO))
+
+    run = SinkRun(bench, task, Steps(take_away, look))
+    assert run() is None
+    assert seen == [{ONE, TWO}, {TWO}, set()], "what the task paused of a partition that went is forgotten"
+
+
+def test_a_paused_task_commits_keeps_its_partitions_and_is_given_nothing() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    seen: list[tuple[int, set[TopicPartition]]] = []
+
+    def look(run: SinkRun) -> None:
+        run.consumer.assign(*PLACES)
+        seen.append((bench.position(ONE), set(run.consumer.paused)))
+
+    run = SinkRun(
+        bench,
+        task,
+        Steps(
+            lambda run: run.control.set_target(TargetState.PAUSED),
+            lambda run: bench.write(ONE, 2),
+            lambda run: run.consumer.revoke(TWO),
+            look,
+            lambda run: run.control.set_target(TargetState.STARTED),
+            idle,
+            idle,
+        ),
+    )
+    assert run() is None
+    assert seen == [(2, set(PLACES))]
+    assert run.states == [RunState.PAUSED, RunState.RUNNING]
+    assert bench.position(ONE) == 4
+
+
+def test_a_commit_without_an_answer_is_given_up_and_its_late_answer_is_no_answer_to_the_next() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+
+    def be_silent(run: SinkRun) -> None:
+        run.consumer.commit_mode = "silent"
+        run.clock.advance(1.1)
+
+    def write_more(run: SinkRun) -> None:
+        bench.write(ONE, 1)
+        run.clock.advance(0.6)  # of the commit, which was sent just before; more than its timeout
+
+    def answer(run: SinkRun) -> None:
+        run.consumer.answer_first()
+
+    run = SinkRun(bench, task, Steps(be_silent, write_more, lambda run: run.clock.advance(1.1), idle, answer, idle))
+    assert run() is None
+    assert run.control.counters.commits_skipped == 1
+    assert run.control.counters.commit_failures >= 1
+
+
+def test_an_answer_says_nothing_of_a_partition_that_was_rewound_while_the_commit_was_on_its_way() -> None:
+    """Else a flush that fails later would go on behind what the task asked to read again."""
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 6)
+    given: list[int] = []
+
+    def be_silent(run: SinkRun) -> None:
+        run.consumer.commit_mode = "silent"
+        run.clock.advance(1.1)
+
+    def rewind(run: SinkRun) -> None:
+        task.in_put.append(lambda context: context.offset(ONE, 2))
+        run.bench.skipped[ONE] = 2
+
+    def fail_to_flush(run: SinkRun) -> None:
+        run.consumer.answer()
+        run.consumer.commit_mode = "ok"
+        task.flushes.append(RetriableError("later"))
+        run.task.context.request_commit()
+
+    run = SinkRun(
+        bench, task, Steps(be_silent, rewind, fail_to_flush, lambda run: given.append(run.expected[ONE])), most=6
+    )
+    assert run() is None
+    assert given == [2]
+    assert bench.position(ONE) == 6
+
+
+def test_nothing_is_heard_or_committed_once_the_task_is_fenced_off() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+
+    def cancel(run: SinkRun) -> None:
+        run.control.cancel()
+        run.consumer.revoke(TWO)
+
+    run = SinkRun(bench, task, Steps(cancel))
+    assert run() is None
+    assert task.calls == ["start", "open", "put 2", "stop"]
+    assert bench.kafka.committed == {}
+
+
+def test_the_end_flushes_closes_and_stops_once_in_this_order() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    assert SinkRun(bench, task, Steps())() is None
+    assert [call for call in task.calls if call != "put 0"] == ["start", "open", "put 2", "pre_commit", "close", "stop"]
+
+
+def test_a_failing_task_commits_what_it_took_and_its_error_names_what_it_was_given() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+
+    def break_put(run: SinkRun) -> None:
+        task.puts.append(Crash("now"))
+        bench.write(ONE, 1)
+
+    ended = SinkRun(bench, task, Steps(break_put))()
+    assert str(ended) == "Buffered.put() raised Crash: now (it was given numbers-0 2 to 2)"
+    assert bench.position(ONE) == 2
+
+
+def test_dead_letters_that_nobody_acknowledges_hold_the_commit_back_and_a_lost_one_fails_the_task() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    seen: list[int] = []
+
+    def be_late(run: SinkRun) -> None:
+        run.settles.append(TimedOutError("not yet"))
+        run.clock.advance(1.1)
+
+    def lose_one(run: SinkRun) -> None:
+        seen.append(bench.position(ONE))
+        run.settles.extend([ConnectError("refused")] * 2)
+        run.clock.advance(1.1)
+
+    ended = SinkRun(bench, task, Steps(be_late, lose_one))()
+    assert str(ended) == "refused"
+    assert seen == [0]
+    assert bench.kafka.committed == {}
+
+
+def test_offsets_beyond_what_was_read_and_of_other_partitions_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    task.flushes.append("more")
+    assert SinkRun(bench, task, Steps())() is None
+    assert bench.kafka.committed == {}
+    assert "Ignoring offset 7 of numbers-0: only 2 was read" in caplog.text
+    assert "Ignoring the offset of strangers-0 that the task gave: it was not asked for" in caplog.text
