@@ -15,8 +15,8 @@ import typer
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError, did_you_mean
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import DEFAULT_URL, Target, find_target
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
-from kconnect_cli.options.durations import seconds_of
 from kconnect_cli.options.signatures import as_command, keyword, parameters_of
 from kconnect_cli.screen.output import Format
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kconnect.client import ClientAccess, ConnectClient
     from kconnect.direct.client import DirectClient
     from kconnect.outage import Outage
+    from kconnect_cli.admin.connector_admin import ConnectorReader
 
 __all__ = [
     "DEFAULT_URL",
@@ -154,7 +155,12 @@ class CliSession:
         return self.target.url if self._client is None else self._client.url
 
     @property
-    def reader(self) -> ConnectClient | DirectClient:
+    def place(self) -> str:
+        """`at URL`, or `in topic ..`: the end of a question."""
+        return f"at {self.url}" if self.direct is None else f"in {self.url}"
+
+    @property
+    def reader(self) -> ConnectorReader:
         """Who tells of connectors: a worker, or the cluster's topics."""
         return self.client if self.direct is None else self.direct
 

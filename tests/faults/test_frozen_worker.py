@@ -18,8 +18,8 @@ import pytest
 
 from chaos.service import Service
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.doctor.late_statuses import owners_of
 from kconnect.direct.group.live_group import live_group
+from kconnect.direct.group.other_groups import owners_of
 from kconnect.direct.read.reader import ClusterReader
 from kconnect.model import RunState, TaskId
 from kconnect.storage.status_topic import StatusRead, StoredStatus, Subject, decode_record

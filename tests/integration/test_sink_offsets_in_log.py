@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
 from kconnect.direct.access import ClusterAccess
-from kconnect.direct.offsets.sink_check import check_readable
+from kconnect.direct.offsets.changes import check_readable
 from kconnect.errors import BadRequestError
 from kconnect.herder.offsets.admin import STARTS_OVER, OffsetsAdmin
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets

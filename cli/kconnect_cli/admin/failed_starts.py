@@ -21,7 +21,7 @@ def cause_of_failed_start(session: CliSession, name: str) -> Iterator[None]:
         if not is_failed_start(str(err)):
             raise
         trace = session.client.connector_status(name).connector.trace
-        from kconnect_cli.commands.connectors.status import root_cause
+        from kconnect_cli.screen.status_rows import root_cause
 
         cause = root_cause(trace) or "the worker does not say why"
         raise ConnectError(

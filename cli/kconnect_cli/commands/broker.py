@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +9,13 @@ import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
 from kconnect_cli.options.command_group import command_group
+from kconnect_cli.processes.broker_progress import FetchTalk, tell_preparation
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows
 from kconnect_cli.session import CliSession, Output, Verbose, session_of
 
 if TYPE_CHECKING:
     from kconnect.devbroker import BrokerStatus, DevBroker
-
-__all__ = ["PREPARING", "FetchTalk", "app", "tell_preparation"]
-
-PREPARING = "Preparing Kafka's class archive once, in the background; the broker starts 1 s faster after it"
 
 NOT_RUNNING = 3
 # A JVM that ends on SIGTERM: `connect broker stop` from elsewhere
@@ -91,32 +87,6 @@ def status(ctx: typer.Context, data: Data = None, output: Output = None, verbose
     _show(session, found)
     if found.state != "RUNNING":
         raise typer.Exit(NOT_RUNNING)
-
-
-def tell_preparation(session: CliSession, broker: DevBroker) -> None:
-    """Say that a process runs in the background, if this start began one."""
-    if broker.prepares_archive:
-        session.say(PREPARING)
-
-
-class FetchTalk:
-    """Tells on stderr how far the one-time fetch of Kafka is: a line that moves on a terminal, else two lines."""
-
-    def __init__(self, session: CliSession) -> None:
-        self._session = session
-        self._shown = -1
-
-    def __call__(self, done: int, total: int) -> None:
-        percent = done * 100 // total
-        if percent == self._shown:
-            return
-        if sys.stderr.isatty():
-            typer.echo(f"\rFetching Kafka, once: {percent} % of {total / 1e6:.0f} MB ", err=True, nl=percent == 100)
-        elif self._shown < 0:
-            self._session.say(f"Fetching Kafka, once: {total / 1e6:.0f} MB")
-        elif percent == 100:
-            self._session.say("Kafka is fetched.")
-        self._shown = percent
 
 
 def _session(ctx: typer.Context, *, output: Format | None = None, verbose: bool) -> CliSession:

@@ -13,11 +13,11 @@ import typer
 
 from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError, did_you_mean
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
-from kconnect_cli.commands.connectors.apply import say_changes
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Name, with_session
+from kconnect_cli.settings.change_display import say_changes
 from kconnect_cli.settings.changes import Change, config_change
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.settings.spelling import Strict, check_settings

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from kconnect.errors import TimedOutError
-from kconnect_cli.commands.broker import FetchTalk, tell_preparation
+from kconnect_cli.processes.broker_progress import FetchTalk, tell_preparation
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import CliSession, Verbose, session_of

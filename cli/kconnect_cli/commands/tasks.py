@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError
-from kconnect_cli.commands.connectors.status import more_of, why
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import Selection, chosen_names, select_names
 from kconnect_cli.screen.conditions import condition_name, condition_why
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
+from kconnect_cli.screen.status_rows import more_of, why
 from kconnect_cli.session import CliSession, Name, with_session
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets
 

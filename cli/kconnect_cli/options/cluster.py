@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.durations import seconds_of
 from kconnect_cli.options.signatures import as_command, keyword, parameters_of
 from kconnect_cli.session import CliSession, with_session
 

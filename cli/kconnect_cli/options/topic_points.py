@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.durations import seconds_of
 
 __all__ = ["milliseconds_of", "offsets_of"]
 

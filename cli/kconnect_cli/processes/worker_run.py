@@ -106,7 +106,7 @@ def live_view(
 
 def start_broker(stack: ExitStack, properties: Mapping[str, str], ctx: typer.Context) -> None:
     from kconnect.devbroker import DevBroker
-    from kconnect_cli.commands.broker import PREPARING, FetchTalk
+    from kconnect_cli.processes.broker_progress import PREPARING, FetchTalk
 
     port = broker_port(properties.get("bootstrap.servers", ""))
     running = stack.enter_context(DevBroker(port, progress=FetchTalk(session_of(ctx))))

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.wording import counted
-from kconnect_cli.commands.connectors.status import root_cause
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
+from kconnect_cli.screen.status_rows import root_cause
 
 __all__ = ["RAW_HEAD", "config_page", "config_table", "raw_line", "safe", "status_table", "write_line"]
 

@@ -1,21 +1,16 @@
-"""What has to change so that connectors are as files say, and how a change is shown. Decisions only, no requests."""
+"""What has to change so that connectors are as files say. Decisions only, no requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from kconnect.errors import ConfigError
-from kconnect_cli.screen.output import painted
 from kconnect_cli.settings.secrets_shown import unmasked
 
 if TYPE_CHECKING:
     from kconnect.config.dropins import ConnectorFile
-
-__all__ = ["Change", "Mask", "change_text", "change_to_json", "config_change", "plan_changes"]
-
-Mask: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +65,3 @@ def config_change(name: str, old: Mapping[str, str], patch: Mapping[str, str | N
     """What a patch makes of a config; None takes a setting away."""
     new = {**old, **patch}
     return Change(name, old, {key: value for key, value in new.items() if value is not None})
-
-
-def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
-    """A change for people: a line for what is done, `-` and `+` for each setting."""
-    style = {"create": "green", "update": "yellow", "delete": "red"}.get(change.action)
-    lines = [painted(f"{change.action} {change.name}", style, on=colour and style is not None)]
-    for key, before, after in _settings(change, mask):
-        if before is not None:
-            lines.append(painted(f"  - {key} = {before}", "red", on=colour))
-        if after is not None:
-            lines.append(painted(f"  + {key} = {after}", "green", on=colour))
-    return "\n".join(lines) + "\n"
-
-
-def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
-    """Shape: name, action, settings: [{key, old, new}]; old is null where there was none, new where none will be."""
-    settings = [{"key": key, "old": old, "new": new} for key, old, new in _settings(change, mask)]
-    return {"name": change.name, "action": change.action, "settings": settings}
-
-
-def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:
-    old, new = mask(change.old or {}), mask(change.new or {})
-    return [(key, old.get(key), new.get(key)) for key in change.keys]

@@ -8,17 +8,16 @@ from typing import Any
 
 from kconnect.api import Connector
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.doctor.late_statuses import owners_of
-from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan
+from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan, with_task_statuses_removed
 from kconnect.direct.edit.plan import EditPlan
 from kconnect.direct.group.live_group import live_group
-from kconnect.direct.offsets.plans import read_offsets
+from kconnect.direct.group.other_groups import owners_of
+from kconnect.direct.read.connector_offsets import read_offsets
 from kconnect.direct.read.connector_states import (
     connector_info,
     connector_status,
     connector_statuses,
     states_to_come,
-    with_task_statuses_removed,
 )
 from kconnect.direct.read.installed_plugins import InstalledConnectors
 from kconnect.direct.read.reader import ClusterReader, ConfigView, StatusView

@@ -8,17 +8,9 @@ from hypothesis import strategies as st
 
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.edit.plan import NoLiveOwner, NoRunningTask, Stopped
-from kconnect.direct.offsets.plans import (
-    GroupNow,
-    SourceNow,
-    fencing_plan,
-    offset_topics,
-    reset_plans,
-    resolved_config,
-    sink_plans,
-    source_plans,
-)
+from kconnect.direct.offsets.plans import fencing_plan, reset_plans, sink_plans, source_plans
 from kconnect.direct.offsets.transfers import import_requirements
+from kconnect.direct.read.connector_offsets import GroupNow, SourceNow, offset_topics, resolved_config
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.herder.offsets.log_ranges import LogRanges
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, LogRecord, TargetState, TaskId, TopicPartition

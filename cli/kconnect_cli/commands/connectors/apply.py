@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -12,13 +11,14 @@ from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.selection import checked_prefixes
-from kconnect_cli.screen.output import Format, is_coloured, write_object, write_text
+from kconnect_cli.screen.output import Format, write_object
 from kconnect_cli.session import CliSession, Yes, with_session
-from kconnect_cli.settings.changes import Change, change_text, change_to_json, plan_changes
+from kconnect_cli.settings.change_display import change_to_json, say_changes
+from kconnect_cli.settings.changes import Change, plan_changes
 from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.settings.spelling import Strict, check_settings
 
-__all__ = ["apply", "say_changes"]
+__all__ = ["apply"]
 
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 
@@ -81,22 +81,6 @@ def _pruned(prune: bool, prefixes: Sequence[str] | None) -> tuple[str, ...]:
     if prefixes and not prune:
         raise UsageProblem("--prefix is for --prune only", hint="Add --prune, or leave out --prefix.")
     return checked_prefixes(prefixes)
-
-
-def say_changes(session: CliSession, changes: Sequence[Change]) -> None:
-    """The changes as data: a coloured diff, or JSON."""
-    mask = Masker(session).masked
-    if session.output in (Format.JSON, Format.YAML):
-        write_object([change_to_json(change, mask) for change in changes], session.output)
-        return
-    colour = is_coloured(sys.stdout)
-    for change in changes:
-        if change.action == "unchanged":
-            session.say(f"unchanged {change.name}")
-        elif session.output is Format.NAME:
-            write_text(f"{change.name}\n")
-        else:
-            write_text(change_text(change, mask, colour=colour))
 
 
 def _carry_out(session: CliSession, changes: Sequence[Change]) -> None:

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect_cli.admin.connectors_direct import change_directly
-from kconnect_cli.admin.direct import DryRun, Force, refuse_without_direct, tell_who_lives, with_direct
+from kconnect_cli.admin.connector_admin import Change, ConnectorAdmin, WriteOptions, connector_admin, make_changes
+from kconnect_cli.admin.direct import DryRun, Force, refuse_without_direct, with_direct
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
+from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import start_told, tell_unassigned
 from kconnect_cli.commands.connectors.apply import apply
-from kconnect_cli.commands.connectors.status import as_known, status, wait
+from kconnect_cli.commands.connectors.status import status, wait
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import Selection, select_names, with_selection
 from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
+from kconnect_cli.screen.status_rows import as_known
 from kconnect_cli.session import CliSession, Name, Yes, with_session
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.settings.spelling import Strict, check_settings
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorInfo, ConnectorStatus
-    from kconnect_cli.settings.changes import Mask
+    from kconnect_cli.settings.change_display import Mask
 
 app = command_group(
     "Create, apply, list, show, pause, resume, stop, restart, delete connectors; their status and topics."
@@ -58,7 +60,7 @@ def list_(
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
     tell_unassigned(session, chosen)
-    tell_who_lives(session, [found.name for found in chosen])
+    say_who_lives(session, [found.name for found in chosen])
 
 
 @app.command()
@@ -84,7 +86,7 @@ def show(
     else:
         one = len(found) == 1 and not selection.needs_looking
         write_object(found[0] if one else found, session.output)
-    tell_who_lives(session, names)
+    say_who_lives(session, names)
 
 
 @app.command()
@@ -123,8 +125,7 @@ def pause(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Pause connectors: tasks stay and idle."""
-    if not _is_done_directly(session, names, "pause", dry_run=dry_run, yes=yes, force=force):
-        _each(session, names, "paused", session.client.pause_connector)
+    _change(session, names, "Pause", lambda admin: admin.pause, WriteOptions(dry_run, yes, force))
 
 
 @app.command()
@@ -134,8 +135,7 @@ def resume(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Resume paused or stopped connectors."""
-    if not _is_done_directly(session, names, "resume", dry_run=dry_run, yes=yes, force=force):
-        _each(session, names, "resumed", session.client.resume_connector)
+    _change(session, names, "Resume", lambda admin: admin.resume, WriteOptions(dry_run, yes, force))
 
 
 @app.command()
@@ -145,8 +145,7 @@ def stop(
     session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
 ) -> None:
     """Stop connectors: tasks end, config and offsets stay."""
-    if not _is_done_directly(session, names, "stop", dry_run=dry_run, yes=yes, force=force):
-        _each(session, names, "stopped", session.client.stop_connector)
+    _change(session, names, "Stop", lambda admin: admin.stop, WriteOptions(dry_run, yes, force))
 
 
 @app.command()
@@ -206,11 +205,7 @@ def delete(
             "--all would delete every connector of the cluster, whoever made it",
             hint="Choose yours: names, -f FILE, or --prefix PREFIX. All of them, really: --regexp '.*'.",
         )
-    if _is_done_directly(session, names, "delete", dry_run=dry_run, yes=yes, force=force):
-        return
-    if names:
-        session.confirm(f"Delete {', '.join(names)} at {session.url}?", yes=yes)
-    _each(session, names, "deleted", session.client.delete_connector)
+    _change(session, names, "Delete", lambda admin: admin.delete, WriteOptions(dry_run, yes, force))
 
 
 @app.command()
@@ -238,15 +233,16 @@ app.command("status")(status)
 app.command("wait")(wait)
 
 
-def _is_done_directly(
-    session: CliSession, names: Sequence[str], verb: str, *, dry_run: bool, yes: bool, force: bool
-) -> bool:
-    """With --direct the topics are changed. Errors: UsageProblem for what counts with it only, without it."""
-    if session.direct is None:
-        refuse_without_direct(dry_run=dry_run, force=force)
-        return False
-    change_directly(session, session.direct, names, verb, dry_run=dry_run, yes=yes, force=force)
-    return True
+def _change(
+    session: CliSession,
+    names: Sequence[str],
+    question: str,
+    change: Callable[[ConnectorAdmin], Callable[[str], Change]],
+    options: WriteOptions,
+) -> None:
+    """Change connectors, over REST or on the topics."""
+    refuse_without_direct(session, dry_run=options.dry_run, force=options.force)
+    make_changes(session, question, names, options, change(connector_admin(session, force=options.force)))
 
 
 def _each(session: CliSession, names: Sequence[str], verb: str, act: Callable[[str], None]) -> None:

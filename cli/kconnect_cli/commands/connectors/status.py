@@ -8,26 +8,28 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect_cli.admin.direct import tell_who_lives, with_direct
+from kconnect_cli.admin.direct import with_direct
+from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, tell_unassigned
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.durations import seconds_of
 from kconnect_cli.options.selection import STATES, Selection, chosen_names, select_names
 from kconnect_cli.processes.signals import signals_raise
-from kconnect_cli.screen.conditions import condition_name, condition_why, is_sick
+from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
+from kconnect_cli.screen.status_rows import as_known, root_cause, status_rows, why
 from kconnect_cli.session import CliSession, with_session
 
 if TYPE_CHECKING:
-    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect.model import ConnectorStatus
     from kconnect.outage import Outage
 
-__all__ = ["as_known", "more_of", "root_cause", "status", "status_rows", "wait", "why"]
+__all__ = ["status", "wait"]
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),
@@ -37,10 +39,6 @@ _COLUMNS = (
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", lambda row: why(row)),
 )
-# How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
-_FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
-_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
-_GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 # Title, blank, head, and the line that says how many are left out
 _SCREEN_HEAD_LINES = 4
 _SECONDS = re.compile(r" \([0-9]+ s\)")
@@ -74,7 +72,7 @@ def status(
             seen = _look(session, selection)
         write_rows(as_known(status_rows(seen), session.outage), _COLUMNS, session.output)
         tell_unassigned(session, seen)
-        tell_who_lives(session, [found.name for found in seen])
+        say_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
     with signals_raise(), screen:
@@ -127,57 +125,6 @@ def wait(
             )
         pause.wait(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
-
-
-def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
-    """A row for each connector (task: null) and each task.
-
-    Shape: name, task, state, worker_id; where there is one, condition {name, since_ms, count, cause, stack} and trace.
-    """
-    rows: list[dict[str, Any]] = []
-    for found in statuses:
-        parts: list[tuple[int | None, ConnectorState | TaskState]] = [(None, found.connector)]
-        parts += [(task.id, task) for task in found.tasks]
-        for number, seen in parts:
-            row = {"name": found.name, "task": number, "state": str(seen.state), "worker_id": seen.worker_id}
-            rows.append(row | more_of(seen))
-    return rows
-
-
-def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
-    """What stands in a row only where there is any: how a task fares, the trace of what failed."""
-    condition = getattr(seen, "condition", None)
-    more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
-    return more | ({"trace": seen.trace} if seen.trace else {})
-
-
-def why(row: Row) -> str:
-    """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
-    return root_cause(row.get("trace")) or condition_why(row.get("condition"))
-
-
-def as_known(rows: list[dict[str, Any]], outage: Outage | None) -> list[dict[str, Any]]:
-    """While Kafka is away each row has `kafka_away_since`, an ISO time: what it says is the last that was known."""
-    return rows if outage is None else [{**row, "kafka_away_since": outage.since} for row in rows]
-
-
-def root_cause(trace: str | None) -> str:
-    """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
-    if not trace:
-        return ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
-    cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
-    if record:
-        place, _, stage = record.partition(_IN_STAGE)
-        plugin, given = _PLUGIN.match(stage), _GIVEN.search(stage)
-        in_stage = f" in {plugin[0]}" if plugin is not None else ""
-        return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
-    if _ROOT_CAUSE in lines[0]:  # our workers say it at once
-        return lines[0].partition(_ROOT_CAUSE)[2]
-    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    if caused:
-        return caused[-1]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
 def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:

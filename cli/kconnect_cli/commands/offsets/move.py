@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect.wording import counted
-from kconnect_cli.admin.direct import direct_client, tell_dry_run, tell_plans, tell_warnings, tell_written
+from kconnect_cli.admin.direct import direct_client
+from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
 from kconnect_cli.options.cluster import ClusterOptions, with_cluster
@@ -17,6 +18,7 @@ from kconnect_cli.screen.output import json_text, plain_table
 from kconnect_cli.session import CliSession, Yes
 
 if TYPE_CHECKING:
+    from kconnect.direct.edit.plan import EditPlan
     from kconnect.direct.offsets.transfers import Offsets
 
 __all__ = ["COMMANDS"]
@@ -180,18 +182,26 @@ def _to_cluster(
     client = session.direct = direct_client(session, cluster)
     found = TopicImport.plan(client, wanted, replaced=replace)
     if dry_run:
-        tell_plans(session, found.plans)
-        tell_dry_run(session, lambda: found.check(client, force=force))
+        _say_plans(session, found.plans)
+        say_dry_run(session, lambda: found.check(client, force=force).warnings)
         return
     checked = found.check(client, force=force)
-    tell_plans(session, found.plans)
-    tell_warnings(session, [checked])
+    _say_plans(session, found.plans)
+    say_warnings(session, checked.warnings)
     if not found.plans:
         session.say("The topics have these offsets already.")
         return
     session.confirm(f"Import offsets of {', '.join(wanted)} to {client.place}?", yes=yes)
-    tell_written(session, found.apply(client, force=force))
+    for applied in found.apply(client, force=force):
+        for line in written_lines(applied):
+            session.say(line)
     session.say(f"Offsets of {', '.join(wanted)} were imported.")
+
+
+def _say_plans(session: CliSession, plans: Sequence[EditPlan]) -> None:
+    for plan in plans:
+        for line in plan_lines(plan):
+            session.say(line)
 
 
 def _text(data: bytes | None) -> str:

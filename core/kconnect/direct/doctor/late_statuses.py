@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kconnect.direct.doctor.facts import Evidence, Facts, Finding, Severity, StatusFacts, evidence_of
-from kconnect.direct.group.live_group import LiveGroup
-from kconnect.direct.group.other_groups import id_of
+from kconnect.direct.group.other_groups import owners_of
 from kconnect.model import RunState, TaskId
 from kconnect.storage.status_topic import StoredStatus, Subject, encode_status, status_key
-
-__all__ = ["late_findings", "owners_of"]
-
-
-def owners_of(group: LiveGroup | None) -> dict[Subject, str]:
-    """Who has which connector and task assigned, by worker id; empty while a rebalance runs, or nothing is known."""
-    if group is None or not group.is_settled:
-        return {}
-    owned: dict[Subject, str] = {}
-    for worker in group.workers:
-        owned |= dict.fromkeys((*worker.work.connectors, *worker.work.tasks), id_of(worker))
-    return owned
 
 
 def late_findings(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:

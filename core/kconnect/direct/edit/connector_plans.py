@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.edit.plan import Edit, EditPlan, NoLiveOwner
@@ -23,8 +23,7 @@ from kconnect.storage.config_topic import (
     tombstone_of_connector,
     tombstone_of_target_state,
 )
-
-__all__ = ["ConnectorState", "connector_state", "delete_plan", "restore_plan", "state_step", "target_state_plan"]
+from kconnect.storage.status_topic import status_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,16 @@ def delete_plan(view: ConfigView, connector: str, statuses: StatusView | None = 
         ]
         steps += [(edit,) for edit in left]
     return EditPlan(f"Delete {connector}", tuple(steps), (NoLiveOwner(connector),))
+
+
+def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusView) -> EditPlan:
+    """A stop, and behind it tombstones for the statuses of the tasks that are no more.
+
+    A worker that runs writes them; one that starts later does not know of these tasks, and would show them for ever.
+    """
+    keys = [status_key(task) for task in statuses.statuses.tasks(connector)]
+    gone = tuple((Edit(InternalTopic.STATUS, key, None, statuses.latest.get(key)),) for key in keys)
+    return replace(plan, steps=(*plan.steps, *gone))
 
 
 def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from kconnect.direct.group.live_group import LiveGroup, LiveWorker
 from kconnect.model import RunState, TaskId
 from kconnect.storage.status_cache import StatusCache
-
-__all__ = ["Neighbours", "id_of", "seen_neighbours"]
+from kconnect.storage.status_topic import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +72,13 @@ def _has(worker: LiveWorker, subject: str | TaskId) -> bool:
 def id_of(worker: LiveWorker) -> str:
     """As its statuses name it: host and port of its REST URL."""
     return urlsplit(worker.url).netloc
+
+
+def owners_of(group: LiveGroup | None) -> dict[Subject, str]:
+    """Who has which connector and task assigned, by worker id; empty while a rebalance runs, or nothing is known."""
+    if group is None or not group.is_settled:
+        return {}
+    owned: dict[Subject, str] = {}
+    for worker in group.workers:
+        owned |= dict.fromkeys((*worker.work.connectors, *worker.work.tasks), id_of(worker))
+    return owned

@@ -11,21 +11,14 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.client import DirectClient
 from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
 from kconnect.direct.edit.plan import EditPlan
-from kconnect.direct.offsets.plans import (
-    GroupNow,
-    fencing_plan,
-    read_offsets_now,
-    reset_plans,
-    resolved_config,
-    sink_plans,
-    source_plans,
-)
+from kconnect.direct.offsets.plans import fencing_plan, reset_plans, sink_plans, source_plans
+from kconnect.direct.read.connector_offsets import GroupNow, read_offsets_now, resolved_config
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError
 from kconnect.herder.connectors.runner import call_once
-from kconnect.herder.offsets.admin import parse_sink_offsets
+from kconnect.herder.offsets.admin import STARTS_OVER, parse_sink_offsets
+from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.log_ranges import not_in_log
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
-
-__all__ = ["OffsetChange", "plan_offsets"]
 
 log = logging.getLogger(__name__)
 
@@ -133,3 +126,28 @@ def _hook(client: DirectClient, info: ConnectorInfo, wanted: Sequence[ConnectorO
             raise ConnectError(f"Failed to modify offsets for {info.type} connector {info.name}: {err!r}") from err
 
     return ask
+
+
+def check_readable(
+    access: ClusterAccess, info: ConnectorInfo, wanted: Sequence[ConnectorOffset], cluster_id: str | None
+) -> str | None:
+    """None when all of them can be read; why that was not looked at, where the brokers are not those of `cluster_id`.
+
+    Errors: BadRequestError for offsets at which nothing can be read; ConnectError when the brokers do not tell.
+    """
+    from kconnect.kafka.admin import cluster_id as id_of
+
+    found = id_of(access.clients().admin, access.timeout_s)
+    if cluster_id is not None and found != cluster_id:
+        return f"{access.bootstrap_servers} is another Kafka cluster ({found}) than the worker's ({cluster_id})"
+    offsets = parse_sink_offsets(wanted)
+    partitions = [at for at, offset in offsets.items() if offset is not None]
+    with kafka_group_offsets(access.worker, access.timeout_s, timeout_setting="--timeout")(
+        resolved_config(access, info)
+    ) as groups:
+        problems = not_in_log(offsets, groups.log_ranges(partitions))
+    if problems:
+        raise BadRequestError(
+            f"Connector {info.name}: {'; '.join(problems)}", hint=f"{STARTS_OVER} --force writes it all the same."
+        )
+    return None

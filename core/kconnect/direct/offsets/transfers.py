@@ -13,7 +13,8 @@ from kconnect.direct.client import DirectClient
 from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
 from kconnect.direct.edit.plan import EditPlan, NoLiveOwner, NoRunningTask, Requirement, Stopped
 from kconnect.direct.group.live_group import live_group
-from kconnect.direct.offsets.plans import SourceNow, read_offsets_now, source_plans
+from kconnect.direct.offsets.plans import source_plans
+from kconnect.direct.read.connector_offsets import SourceNow, read_offsets_now
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState, offsets_from_json, offsets_to_json
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document

@@ -6,12 +6,8 @@ Source: AbstractHerder#connectorStatus, #connectorInfo, #connectorType (Kafka 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
-from kconnect.direct.access import InternalTopic
-from kconnect.direct.edit.plan import Edit, EditPlan
 from kconnect.direct.read.connector_types import connector_type as type_by_settings
-from kconnect.direct.read.reader import StatusView
 from kconnect.errors import NotFoundError
 from kconnect.java_compat.hash_map import hash_map_order
 from kconnect.model import (
@@ -26,17 +22,7 @@ from kconnect.model import (
 from kconnect.plugins.aliases import BUILTINS, short_names
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
-from kconnect.storage.status_topic import StoredStatus, status_key
-
-__all__ = [
-    "TypeOfClass",
-    "connector_info",
-    "connector_status",
-    "connector_statuses",
-    "connector_type",
-    "states_to_come",
-    "with_task_statuses_removed",
-]
+from kconnect.storage.status_topic import StoredStatus
 
 TypeOfClass = Callable[[str], ConnectorType | None]
 """The type of a connector class that is installed here; None when it is not."""
@@ -111,16 +97,6 @@ def states_to_come(snapshot: ClusterSnapshot, statuses: StatusCache, names: Coll
         if wanted is not None and not (is_told if wanted is TargetState.STARTED else str(seen.state) == str(wanted)):
             found[name] = wanted
     return found
-
-
-def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusView) -> EditPlan:
-    """A stop, and behind it tombstones for the statuses of the tasks that are no more.
-
-    A worker that runs writes them; one that starts later does not know of these tasks, and would show them for ever.
-    """
-    keys = [status_key(task) for task in statuses.statuses.tasks(connector)]
-    gone = tuple((Edit(InternalTopic.STATUS, key, None, statuses.latest.get(key)),) for key in keys)
-    return replace(plan, steps=(*plan.steps, *gone))
 
 
 def _config_of(name: str, snapshot: ClusterSnapshot) -> Mapping[str, str]:

@@ -1,0 +1,130 @@
+"""ConnectorAdmin: what commands do to connectors, over a worker's REST API or on the cluster's topics.
+
+`connector_admin` chooses between `RestAdmin` and `TopicAdmin`; commands use either by `make_changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kconnect_cli.admin.reports import each_or_nothing, say_dry_run, say_warnings
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
+    from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+    from kconnect_cli.session import CliSession
+
+
+class ConnectorReader(Protocol):
+    """Who tells of connectors: `ConnectClient` and `DirectClient` are readers as they are.
+
+    Errors: NotFoundError for a connector, or a plugin, that is not there; ConnectError of the connection.
+    """
+
+    def connectors(self) -> list[str]: ...
+    def connector(self, name: str) -> ConnectorInfo: ...
+    def connector_status(self, name: str) -> ConnectorStatus: ...
+    def connector_statuses(self) -> Mapping[str, ConnectorStatus]: ...
+    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
+
+
+class Change(Protocol):
+    """One change to one connector: looked at, and not made yet."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether the user is asked before it is made."""
+
+    def description(self) -> Sequence[str]:
+        """What will be written, old beside new; empty where a worker decides that."""
+
+    def check(self) -> Sequence[str]:
+        """Warnings. Errors: ConflictError when it may not be made as things are."""
+
+    def make(self) -> Sequence[str]:
+        """Make it, and say what was done. Errors: ConnectError."""
+
+
+class ConnectorAdmin(Protocol):
+    """Who changes connectors. Each method looks at what is there and writes nothing.
+
+    Errors: NotFoundError, BadRequestError, ConnectError.
+    """
+
+    def pause(self, name: str) -> Change: ...
+    def resume(self, name: str) -> Change: ...
+    def stop(self, name: str) -> Change: ...
+    def delete(self, name: str) -> Change: ...
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> Change:
+        """Set these offsets; None resets a partition."""
+
+    def reset_offsets(self, name: str) -> Change:
+        """Forget all offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a change is to be made."""
+
+    dry_run: bool = False
+    yes: bool = False
+    force: bool = False
+
+
+def connector_admin(
+    session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None
+) -> ConnectorAdmin:
+    """Who changes connectors in this call: a worker, or with --direct we ourselves. `brokers`: as of `RestAdmin`."""
+    if session.direct is None:
+        from kconnect_cli.admin.rest_admin import RestAdmin
+
+        return RestAdmin(lambda: session.client, brokers)
+    from kconnect_cli.admin.topic_admin import TopicAdmin
+
+    return TopicAdmin(session.direct, force=force)
+
+
+def make_changes(
+    session: CliSession, question: str, names: Sequence[str], options: WriteOptions, prepare: Callable[[str], Change]
+) -> None:
+    """Look at all connectors, show what will change, ask, and make it; one connector after the other.
+
+    Nothing is written when one of them may not be changed; a dry run shows it all the same, and says so.
+    """
+    if not names:
+        return
+    changes: dict[str, Change] = {}
+    warnings: list[str] = []
+
+    def look(name: str) -> None:
+        changes[name] = prepare(name)
+        if not options.dry_run:
+            warnings.extend(changes[name].check())
+
+    each_or_nothing(session, names, look)
+    for change in changes.values():
+        for line in change.description():
+            session.say(line)
+    if options.dry_run:
+        say_dry_run(session, lambda: [warning for change in changes.values() for warning in change.check()])
+        return
+    say_warnings(session, warnings)
+    pending = [name for name, change in changes.items() if not change.is_empty]
+    if not pending:
+        session.say("Nothing was changed.")
+        return
+    if any(change.needs_consent for change in changes.values()):
+        session.confirm(f"{question} {', '.join(pending)} {session.place}?", yes=options.yes)
+
+    def make(name: str) -> None:
+        for line in changes[name].make():
+            session.say(line)
+
+    session.each(pending, make)

@@ -1,0 +1,37 @@
+"""With --direct: what the states are worth that were read, as nobody may be there to write others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kconnect.errors import ConnectError
+from kconnect_cli.session import CliSession
+
+# Connectors named in one sentence
+_MOST_TOLD = 10
+
+
+def say_who_lives(session: CliSession, names: Collection[str]) -> None:
+    """With --direct states are those that workers wrote last: says so when none of them is there to write others.
+
+    And what is wanted of these connectors, where it is something else.
+    """
+    client = session.direct
+    if client is None:
+        return
+    from kconnect.direct.group.live_group import live_group
+
+    if not client.access.has_group:
+        session.say("States are those that workers wrote last; --group-id would tell whether one still runs.")
+        return
+    try:
+        live = live_group(client.access)
+    except ConnectError as err:  # what was read stands; only the note is missing
+        session.say(f"Cannot tell whether workers are running: {err}")
+        return
+    if not live.is_live:
+        session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")
+        told = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        if told:
+            session.say(f"The next worker makes {', '.join(told[:_MOST_TOLD])}{more}.")

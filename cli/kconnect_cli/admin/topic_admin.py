@@ -1,0 +1,113 @@
+"""TopicAdmin: connectors changed on the cluster's topics (--direct), as a worker would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kconnect.direct.edit.apply import apply_plan, check_plan
+from kconnect.direct.offsets.changes import OffsetChange, plan_offsets
+from kconnect.wording import counted
+from kconnect_cli.admin.reports import plan_lines, written_lines
+
+if TYPE_CHECKING:
+    from kconnect.direct.client import DirectClient
+    from kconnect.direct.edit.plan import EditPlan
+    from kconnect.model import ConnectorOffset
+
+_DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorChange:
+    """What is wanted of a connector, or its deletion: one plan of edits."""
+
+    client: DirectClient
+    name: str
+    verb: str
+    plan: EditPlan
+    force: bool
+    needs_consent: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Never: what is wanted already is written again, as in Java."""
+        return False
+
+    def description(self) -> Sequence[str]:
+        return plan_lines(self.plan, self.client.masks)
+
+    def check(self) -> Sequence[str]:
+        return check_plan(self.client.access, self.client.reader, self.plan, force=self.force).warnings
+
+    def make(self) -> Sequence[str]:
+        applied = apply_plan(self.client.access, self.client.reader, self.plan, force=self.force)
+        return [*written_lines(applied), f"{_DONE[self.verb]} {self.name}"]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsChange:
+    """Offsets to be written: a plan for each place where the connector's are kept."""
+
+    client: DirectClient
+    name: str
+    done: str
+    change: OffsetChange
+    force: bool
+    needs_consent: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        return self.change.is_empty
+
+    def description(self) -> Sequence[str]:
+        lines = [line for plan in self.change.plans for line in plan_lines(plan)]
+        if self.is_empty:
+            lines.append(f"{self.name}: nothing changes.")
+        if zombies := self.change.zombies:
+            lines.append(f"  {counted(zombies, 'producer')} of former tasks of {self.name} will be fenced first.")
+        return lines
+
+    def check(self) -> Sequence[str]:
+        return self.change.check(self.client, force=self.force).warnings
+
+    def make(self) -> Sequence[str]:
+        written = self.change.apply(self.client, force=self.force)
+        return [
+            *(line for applied in written for line in written_lines(applied)),
+            f"{self.name}: offsets were {self.done}.",
+        ]
+
+
+class TopicAdmin:
+    """`force`: write although live workers have the connector, or offsets look wrong."""
+
+    def __init__(self, client: DirectClient, *, force: bool = False) -> None:
+        self._client = client
+        self._force = force
+
+    def pause(self, name: str) -> ConnectorChange:
+        return self._change("pause", name)
+
+    def resume(self, name: str) -> ConnectorChange:
+        return self._change("resume", name)
+
+    def stop(self, name: str) -> ConnectorChange:
+        return self._change("stop", name)
+
+    def delete(self, name: str) -> ConnectorChange:
+        return self._change("delete", name)
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> OffsetsChange:
+        return self._offsets(name, offsets, "altered")
+
+    def reset_offsets(self, name: str) -> OffsetsChange:
+        return self._offsets(name, None, "reset")
+
+    def _change(self, verb: str, name: str) -> ConnectorChange:
+        return ConnectorChange(self._client, name, verb, self._client.plan(verb, name), self._force)
+
+    def _offsets(self, name: str, wanted: Sequence[ConnectorOffset] | None, done: str) -> OffsetsChange:
+        change = plan_offsets(self._client, name, wanted, force=self._force)
+        return OffsetsChange(self._client, name, done, change, self._force)

@@ -1,0 +1,131 @@
+"""Plans of edits as people and programs see them: each key with its old and its new value, secrets masked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kconnect_cli.screen.output import painted
+
+if TYPE_CHECKING:
+    from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit
+    from kconnect.direct.read.secret_masks import Masks
+
+
+def plan_text(plan: EditPlan, masks: Masks, *, as_settings: bool = False, colour: bool = False) -> str:
+    """A plan for people: each key with its old and its new value."""
+    lines: list[str] = []
+    for group in plan.groups:
+        lines += _group_lines(group, colour)
+    for edit in plan.edits:
+        lines.append(painted(_title(edit), "yellow", on=colour))
+        settings = _settings_lines(edit, masks, colour) if as_settings else None
+        lines += _value_lines(edit, masks, colour) if settings is None else settings
+    return "".join(f"{line}\n" for line in lines)
+
+
+def plan_to_json(plan: EditPlan, masks: Masks) -> list[dict[str, Any]]:
+    """Shape: [{topic, key, old: {partition, offset, value} or null, new}], and {group, old, new} for groups."""
+    groups = [
+        {
+            "group": group.group,
+            "old": {str(at): offset for at, offset in group.old.items()},
+            "new": {str(at): offset for at, offset in group.new.items()},
+        }
+        for group in plan.groups
+    ]
+    return [*groups, *(_edit_to_json(edit, masks) for edit in plan.edits)]
+
+
+def _edit_to_json(edit: Edit, masks: Masks) -> dict[str, Any]:
+    old = edit.old
+    return {
+        "topic": edit.topic or str(edit.which),
+        "key": shown_key(edit.key),
+        "old": None
+        if old is None
+        else {"partition": old.partition, "offset": old.offset, "value": shown_value(edit, old.value, masks)},
+        "new": shown_value(edit, edit.new, masks),
+    }
+
+
+def _title(edit: Edit) -> str:
+    if edit.old is not None and not edit.is_change:
+        return (
+            f"write {edit.key_text} again{f' in {edit.topic}' if edit.topic else ''} (as at offset {edit.old.offset})"
+        )
+    verb = "delete" if edit.new is None else "create" if edit.old is None else "update"
+    place = "" if edit.old is None else f" (at offset {edit.old.offset})"
+    topic = f" in {edit.topic}" if edit.topic else ""
+    return f"{verb} {edit.key_text}{topic}{place}"
+
+
+def _value_lines(edit: Edit, masks: Masks, colour: bool) -> list[str]:
+    if not edit.is_change:
+        return []
+    old = None if edit.old is None else shown_value(edit, edit.old.value, masks)
+    new = shown_value(edit, edit.new, masks)
+    lines = [] if old is None else [painted(f"  - {_line(old)}", "red", on=colour)]
+    lines += [] if new is None else [painted(f"  + {_line(new)}", "green", on=colour)]
+    if old is not None and old == new:
+        lines.append("  (only secrets differ: --show-secrets shows them)")
+    return lines
+
+
+def _settings_lines(edit: Edit, masks: Masks, colour: bool) -> list[str] | None:
+    """The settings that differ; None when it is no record with settings."""
+    from kconnect.direct.read.record_json import connector_of
+
+    before, after = _properties(edit.old.value if edit.old else None), _properties(edit.new)
+    if before is None and after is None:
+        return None
+    old, new = before or {}, after or {}
+    connector = connector_of(edit.which, edit.key) or ""
+    shown_old, shown_new = masks.settings(connector, old), masks.settings(connector, new)
+    lines = []
+    for key in sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
+        if key in old:
+            lines.append(painted(f"  - {key} = {shown_old[key]}", "red", on=colour))
+        if key in new:
+            same = " (another secret: --show-secrets shows it)" if shown_old.get(key) == shown_new[key] else ""
+            lines.append(painted(f"  + {key} = {shown_new[key]}{same}", "green", on=colour))
+    return lines
+
+
+def _properties(value: bytes | None) -> dict[str, str] | None:
+    try:
+        body = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return None
+    found = body.get("properties") if isinstance(body, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _group_lines(group: GroupEdit, colour: bool) -> list[str]:
+    lines = [painted(f"consumer group {group.group}", "yellow", on=colour)]
+    for at, offset in group.new.items():
+        lines.append(f"  {at}: {_or_none(group.old, at)} -> {'none' if offset is None else offset}")
+    return lines
+
+
+def _or_none(offsets: Mapping[Any, int], at: object) -> str:
+    return str(offsets[at]) if at in offsets else "none"
+
+
+def shown_value(edit: Edit, value: bytes | None, masks: Masks) -> Any:  # as `shown_bytes`
+    from kconnect.direct.read.record_json import shown_bytes
+
+    return shown_bytes(masks.value(edit.which, edit.key, value))
+
+
+def _line(shown: object) -> str:
+    return shown if isinstance(shown, str) else json.dumps(shown)
+
+
+def shown_key(key: bytes) -> object:
+    """A key as JSON has it, and as the commands take it."""
+    from kconnect.direct.read.record_json import shown_bytes
+
+    found = shown_bytes(key)
+    return found if isinstance(found, str) or found is None else f"base64:{found['base64']}"

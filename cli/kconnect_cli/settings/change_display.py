@@ -1,0 +1,55 @@
+"""How changes to connectors are shown: a coloured diff for people, JSON for programs; secrets are masked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kconnect_cli.screen.output import Format, is_coloured, painted, write_object, write_text
+from kconnect_cli.settings.changes import Change
+from kconnect_cli.settings.secrets_shown import Masker
+
+if TYPE_CHECKING:
+    from kconnect_cli.session import CliSession
+
+Mask: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
+
+
+def say_changes(session: CliSession, changes: Sequence[Change]) -> None:
+    """The changes as data: a coloured diff, or JSON."""
+    mask = Masker(session).masked
+    if session.output in (Format.JSON, Format.YAML):
+        write_object([change_to_json(change, mask) for change in changes], session.output)
+        return
+    colour = is_coloured(sys.stdout)
+    for change in changes:
+        if change.action == "unchanged":
+            session.say(f"unchanged {change.name}")
+        elif session.output is Format.NAME:
+            write_text(f"{change.name}\n")
+        else:
+            write_text(change_text(change, mask, colour=colour))
+
+
+def change_text(change: Change, mask: Mask, *, colour: bool) -> str:
+    """A change for people: a line for what is done, `-` and `+` for each setting."""
+    style = {"create": "green", "update": "yellow", "delete": "red"}.get(change.action)
+    lines = [painted(f"{change.action} {change.name}", style, on=colour and style is not None)]
+    for key, before, after in _settings(change, mask):
+        if before is not None:
+            lines.append(painted(f"  - {key} = {before}", "red", on=colour))
+        if after is not None:
+            lines.append(painted(f"  + {key} = {after}", "green", on=colour))
+    return "\n".join(lines) + "\n"
+
+
+def change_to_json(change: Change, mask: Mask) -> dict[str, Any]:
+    """Shape: name, action, settings: [{key, old, new}]; old is null where there was none, new where none will be."""
+    settings = [{"key": key, "old": old, "new": new} for key, old, new in _settings(change, mask)]
+    return {"name": change.name, "action": change.action, "settings": settings}
+
+
+def _settings(change: Change, mask: Mask) -> list[tuple[str, str | None, str | None]]:
+    old, new = mask(change.old or {}), mask(change.new or {})
+    return [(key, old.get(key), new.get(key)) for key in change.keys]
