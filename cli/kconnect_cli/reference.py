@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import typer
@@ -18,13 +19,13 @@ from kconnect.api.configdef import ConfigDef, ConfigKey
 from kconnect_cli import exits
 from kconnect_cli.app import app
 from kconnect_cli.contexts.target import VARIABLES
-from kconnect_cli.options.cluster import CLUSTER_OPTIONS
+from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.screen.output import write_text
 
 __all__ = ["cli_reference", "configuration_reference", "connectors_reference"]
 
 _EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "output", "verbose")
-_CLUSTER = frozenset(CLUSTER_OPTIONS)
+_CLUSTER = frozenset(field.name for field in fields(ClusterArguments))
 
 _CLI_HEAD = """# Command reference
 

@@ -1,8 +1,7 @@
-"""CliSession: what the options of one call chose, its client, and talk on stderr; and @with_session."""
+"""CliSession: what the options of one call chose, its client, and talk on stderr."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,6 @@ from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import DEFAULT_URL, Target, find_target
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
-from kconnect_cli.options.signatures import as_command, keyword, parameters_of
 from kconnect_cli.screen.output import Format
 
 if TYPE_CHECKING:
@@ -25,17 +23,8 @@ if TYPE_CHECKING:
     from kconnect.direct.client import DirectClient
     from kconnect.outage import Outage
     from kconnect_cli.admin.connector_admin import ConnectorReader
-
-__all__ = [
-    "DEFAULT_URL",
-    "CliSession",
-    "Context",
-    "Name",
-    "Names",
-    "Yes",
-    "session_of",
-    "with_session",
-]
+    from kconnect_cli.options.cluster import ClusterOptions
+    from kconnect_cli.options.selection import SelectionOptions
 
 T = TypeVar("T")
 
@@ -67,17 +56,11 @@ User = Annotated[str | None, _option(_USER_HELP, "--user", metavar="USER")]
 CaFile = Annotated[str | None, _option(_CA_HELP, "--ca", metavar="FILE")]
 CertFile = Annotated[str | None, _option(_CERT_HELP, "--cert", metavar="FILE")]
 KeyFile = Annotated[str | None, _option(_KEY_HELP, "--key", metavar="FILE")]
-# Behind the verb these are taken and not shown: `connect --help` and the reference tell of them, once
-_HIDDEN = {
-    name: Annotated[str | None, _option(help_, flag, hidden=True)]
-    for name, flag, help_ in (
-        ("user", "--user", _USER_HELP),
-        ("ca_file", "--ca", _CA_HELP),
-        ("cert_file", "--cert", _CERT_HELP),
-        ("key_file", "--key", _KEY_HELP),
-    )
-}
-_EVERYWHERE = {"url": Url, "context": Context, **_HIDDEN, "retry": Retry, "output": Output, "verbose": Verbose}
+# Behind the verb these are taken and not shown: `connect --help` and the reference list them once
+HiddenUser = Annotated[str | None, _option(_USER_HELP, "--user", hidden=True)]
+HiddenCa = Annotated[str | None, _option(_CA_HELP, "--ca", hidden=True)]
+HiddenCert = Annotated[str | None, _option(_CERT_HELP, "--cert", hidden=True)]
+HiddenKey = Annotated[str | None, _option(_KEY_HELP, "--key", hidden=True)]
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
@@ -99,6 +82,10 @@ class CliSession:
         self._access: ClientAccess | None = None
         self.direct: DirectClient | None = None
         """Set when the command works on the cluster's topics, not over a worker's REST API."""
+        self.cluster: ClusterOptions | None = None
+        """Which cluster's topics are meant, for commands that take such options."""
+        self.selection: SelectionOptions | None = None
+        """Which connectors are meant, for commands that take such options."""
 
     def choose(
         self,
@@ -298,28 +285,6 @@ class CliSession:
 
 def session_of(ctx: typer.Context) -> CliSession:
     return ctx.ensure_object(CliSession)
-
-
-def with_session(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the session as its first argument, and the options of all commands.
-
-    So these may stand before the noun or after the verb, and a command only names its own parameters. One that has a
-    parameter of such a name, as `contexts add --user`, keeps it to itself.
-    """
-    _, *own = parameters_of(command)
-    shared = {name: kind for name, kind in _EVERYWHERE.items() if name not in {parameter.name for parameter in own}}
-
-    def call(ctx: typer.Context, **given: Any) -> None:
-        session = session_of(ctx)
-        session.choose(**{name: given.pop(name) for name in shared})
-        try:
-            command(session, **given)
-        finally:
-            session.tell_outage()
-
-    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    added = (keyword(name, kind, False if kind is Verbose else None) for name, kind in shared.items())
-    return as_command(call, command, [context, *own, *added])
 
 
 def _flush_results() -> None:

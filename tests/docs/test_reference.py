@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect_cli.app import app
-from kconnect_cli.options.cluster import CLUSTER_OPTIONS
+from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.reference import cli_reference, configuration_reference, connectors_reference
 
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -60,7 +60,7 @@ def test_secrets_are_shown_by_one_option_whatever_the_command():
 def test_options_of_a_cluster_are_told_once_and_referred_to():
     text = cli_reference()
     section = text.split("\n## Options of a cluster\n")[1].split("\n## ")[0]
-    options = [f"--{name.replace('_', '-')}" for name in CLUSTER_OPTIONS]
+    options = [f"--{name.replace('_', '-')}" for name in ClusterArguments.__dataclass_fields__]
     assert [option for option in options if f"| `{option}`" not in section] == []
     assert text.count("| `--status-topic`") == 1
     having = [command for command in all_commands() if any(param.name == "status_topic" for param in command.params)]

@@ -11,10 +11,10 @@ import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.wording import counted
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession
+from kconnect_cli.session import CliSession, session_of
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
@@ -22,9 +22,8 @@ _DEFAULT_LIMIT = 20
 _Limit = Annotated[int, typer.Option("--limit", min=1, help="How many of the last ones to show.")]
 
 
-@app.command()
-@with_cluster
-def show(session: CliSession, cluster: ClusterOptions) -> None:
+@app.command(cls=ON_CLUSTER)
+def show(ctx: typer.Context) -> None:
     """Show a cluster: state of its group, leader, protocol, config offset, members, how much they run.
 
     JSON: an object with group, state (the broker's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead),
@@ -32,6 +31,8 @@ def show(session: CliSession, cluster: ClusterOptions) -> None:
     config_end (the end of the config topic), delay_ms (for which work of lost workers is held back), connectors
     and tasks (how many are placed), members (as `connect cluster members`). A cluster without workers is no error.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.read.cluster_state import cluster_state
 
     document = cluster_state(cluster.access()).to_json()
@@ -48,13 +49,14 @@ def show(session: CliSession, cluster: ClusterOptions) -> None:
             _say_nobody(session, document)
 
 
-@app.command()
-@with_cluster
-def members(session: CliSession, cluster: ClusterOptions) -> None:
+@app.command(cls=ON_CLUSTER)
+def members(ctx: typer.Context) -> None:
     """List the workers: URL, host, how far each had read the configs when it joined, connectors and tasks it runs.
 
     JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.read.cluster_state import cluster_state
 
     document = cluster_state(cluster.access()).to_json()
@@ -65,10 +67,11 @@ def members(session: CliSession, cluster: ClusterOptions) -> None:
         session.say(f"Group {document['group']} is rebalancing: what its workers run may change.")
 
 
-@app.command()
-@with_cluster
-def leader(session: CliSession, cluster: ClusterOptions) -> None:
+@app.command(cls=ON_CLUSTER)
+def leader(ctx: typer.Context) -> None:
     """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.read.cluster_state import cluster_state, member_json, shown_url
 
     found = cluster_state(cluster.access()).found_leader()
@@ -78,9 +81,8 @@ def leader(session: CliSession, cluster: ClusterOptions) -> None:
         write_text(f"{shown_url(found)}\n")
 
 
-@app.command()
-@with_cluster
-def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DEFAULT_LIMIT) -> None:
+@app.command(cls=ON_CLUSTER)
+def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
     """List the last rebalances and what caused them, as the workers' REST servers tell; Java's workers keep no list.
 
     User and certificates of these are those of --url.
@@ -88,6 +90,8 @@ def rebalances(session: CliSession, cluster: ClusterOptions, limit: _Limit = _DE
     JSON: a list of objects with worker, generation, began_ms, ended_ms, why, is_leader, leader_url, connectors_added,
     connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.read.cluster_state import cluster_state, shown_url
 
     state = cluster_state(cluster.access())

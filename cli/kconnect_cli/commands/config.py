@@ -15,8 +15,9 @@ from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundEr
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Name, with_session
+from kconnect_cli.session import CliSession, Name, session_of
 from kconnect_cli.settings.change_display import say_changes
 from kconnect_cli.settings.changes import Change, config_change
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
@@ -30,15 +31,15 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change
 _EDITORS = ("VISUAL", "EDITOR")
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def get(
-    session: CliSession,
+    ctx: typer.Context,
     name: Name,
     keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Only these.", show_default=False)] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Print settings of a connector; one KEY prints its value alone. `-o json` is what `connectors apply` takes."""
+    session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
     shown = Masker(session, reveal=show_secrets).masked(config)
     for key in keys or ():
@@ -54,30 +55,30 @@ def get(
         write_rows(rows, columns, session.output, name="key")
 
 
-@app.command("set")
-@with_session
-def set_(session: CliSession, name: Name, pairs: _Pairs, dry_run: _DryRun = False, strict: Strict = False) -> None:
+@app.command("set", cls=takes())
+def set_(ctx: typer.Context, name: Name, pairs: _Pairs, dry_run: _DryRun = False, strict: Strict = False) -> None:
     """Set settings of a connector and leave the others: connect config set NAME topic=lines tasks.max=2."""
+    session = session_of(ctx)
     _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run, strict)
 
 
-@app.command()
-@with_session
-def unset(session: CliSession, name: Name, keys: _Keys, dry_run: _DryRun = False) -> None:
+@app.command(cls=takes())
+def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False) -> None:
     """Take settings of a connector away, so that their defaults hold."""
+    session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
     for key in keys:
         _must_be_there(name, key, config)
     _patch(session, name, dict.fromkeys(keys), dry_run)
 
 
-@app.command()
-@with_session
-def edit(session: CliSession, name: Name, strict: Strict = False) -> None:
+@app.command(cls=takes())
+def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
     """Edit the settings of a connector in $VISUAL or $EDITOR, as a properties file.
 
     Secrets read [hidden] and stay what they are. When the worker refuses the new settings, your text is kept.
     """
+    session = session_of(ctx)
     from kconnect.config.properties import dump_properties, parse_properties
 
     editor = _editor()

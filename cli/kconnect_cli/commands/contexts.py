@@ -15,8 +15,9 @@ from kconnect_cli.contexts.profiles import Profile, Profiles, checked, contexts_
 from kconnect_cli.contexts.target import urls_of, without_user
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import CliSession, session_of
 
 app = command_group("Add, use, list, show, remove named clusters: URLs of workers, user, certificates.")
 
@@ -56,10 +57,9 @@ _COLUMNS = (
 )
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def add(
-    session: CliSession,
+    ctx: typer.Context,
     context_name: _Name,
     worker_urls: _WorkerUrls = None,
     user: _User = None,
@@ -77,6 +77,7 @@ def add(
     worker_file: _WorkerFile = None,
 ) -> None:
     """Add a context, or replace it. The first one becomes the current one."""
+    session = session_of(ctx)
     url = ",".join(worker_urls or ()) or session.given_url
     if not url:
         raise UsageProblem("No URL given", hint="connect contexts add NAME http://HOST:8083 [URL ..]")
@@ -108,20 +109,20 @@ def add(
     session.say(f"added {context_name}" + (", the current context" if profiles.current == context_name else ""))
 
 
-@app.command()
-@with_session
-def use(session: CliSession, context_name: _Name) -> None:
+@app.command(cls=takes())
+def use(ctx: typer.Context, context_name: _Name) -> None:
     """Make a context the current one: commands without --url or --context go to its workers."""
+    session = session_of(ctx)
     path = contexts_path()
     profiles = load_profiles(path).using(context_name)
     save_profiles(path, profiles)
     session.say(f"{context_name} is the current context: {without_user(profiles.known[context_name].url)[0]}")
 
 
-@app.command("list")
-@with_session
-def list_(session: CliSession) -> None:
+@app.command("list", cls=takes())
+def list_(ctx: typer.Context) -> None:
     """List contexts; a star marks the current one."""
+    session = session_of(ctx)
     profiles = load_profiles(contexts_path())
     rows = [_shown(name, profiles) for name in sorted(profiles.known)]
     write_rows(rows, _COLUMNS, session.output)
@@ -129,15 +130,15 @@ def list_(session: CliSession) -> None:
         session.say("No contexts: connect contexts add NAME URL")
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def show(
-    session: CliSession,
+    ctx: typer.Context,
     context_name: Annotated[
         str | None, typer.Argument(metavar="CONTEXT", help="By default the current one.", show_default=False)
     ] = None,
 ) -> None:
     """Show a context; its password is masked."""
+    session = session_of(ctx)
     profiles = load_profiles(contexts_path())
     name = context_name or profiles.current
     if name is None:
@@ -151,10 +152,10 @@ def show(
         write_text("".join(f"{key} = {_plain(value)}\n" for key, value in row.items()))
 
 
-@app.command()
-@with_session
-def remove(session: CliSession, context_name: _Name) -> None:
+@app.command(cls=takes())
+def remove(ctx: typer.Context, context_name: _Name) -> None:
     """Remove a context."""
+    session = session_of(ctx)
     path = contexts_path()
     save_profiles(path, load_profiles(path).without(context_name))
     session.say(f"removed {context_name}")

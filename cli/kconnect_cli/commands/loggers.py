@@ -11,8 +11,9 @@ import typer
 from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import session_of
 
 app = command_group("List, get, set levels of a worker's loggers.")
 
@@ -26,18 +27,18 @@ _COLUMNS = (
 )
 
 
-@app.command("list")
-@with_session
-def list_(session: CliSession) -> None:
+@app.command("list", cls=takes())
+def list_(ctx: typer.Context) -> None:
     """List loggers that have a level of their own."""
+    session = session_of(ctx)
     found = session.client.loggers()
     write_rows([_row(name, found[name]) for name in sorted(found)], _COLUMNS, session.output)
 
 
-@app.command()
-@with_session
-def get(session: CliSession, logger: _Logger) -> None:
+@app.command(cls=takes())
+def get(ctx: typer.Context, logger: _Logger) -> None:
     """Show the level of one logger."""
+    session = session_of(ctx)
     try:
         row = _row(logger, session.client.logger(logger))
     except NotFoundError as err:
@@ -50,10 +51,9 @@ def get(session: CliSession, logger: _Logger) -> None:
         write_rows([row], _COLUMNS, session.output)
 
 
-@app.command("set")
-@with_session
+@app.command("set", cls=takes())
 def set_(
-    session: CliSession,
+    ctx: typer.Context,
     logger: _Logger,
     level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(_LEVELS), show_default=False)],
     scope: Annotated[
@@ -61,6 +61,7 @@ def set_(
     ] = "worker",
 ) -> None:
     """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
+    session = session_of(ctx)
     if level.upper() not in _LEVELS:
         raise UsageProblem(f"Unknown log level: {level}", hint=f"Valid values: {', '.join(_LEVELS)}.")
     if scope not in ("worker", "cluster"):

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import session_of
 
 __all__ = ["slots"]
 
 
-@with_session
-def slots(session: CliSession) -> None:
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command(cls=takes())
+def slots(ctx: typer.Context) -> None:
     """Show each slot of a worker: Spark job, executor, host, process, tasks, CPU, memory."""
+    session = session_of(ctx)
     found = session.client.slots()
     if session.output in (Format.JSON, Format.YAML):
         write_object(found, session.output)

@@ -10,10 +10,11 @@ from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.selection import Selection, chosen_names, select_names
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.conditions import condition_name, condition_why
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import more_of, why
-from kconnect_cli.session import CliSession, Name, with_session
+from kconnect_cli.session import Name, session_of
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets
 
 if TYPE_CHECKING:
@@ -37,27 +38,27 @@ _COLUMNS = (
 )
 
 
-@app.command("list")
-@with_session
+@app.command("list", cls=takes())
 def list_(
-    session: CliSession, names: _Names = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+    ctx: typer.Context, names: _Names = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
 ) -> None:
     """List tasks of all connectors, or of those named, with their state and worker."""
+    session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state)
     statuses = session.client.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
     write_rows([row for found in chosen for row in _rows(found, selection)], _COLUMNS, session.output)
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def show(
-    session: CliSession,
+    ctx: typer.Context,
     name: Name,
     task: _Number,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Show one task: state, worker, config, and why it failed."""
+    session = session_of(ctx)
     from kconnect.model import TaskId
 
     status = session.on_connector(name, lambda name: session.client.task_status(TaskId(name, task)))
@@ -73,10 +74,9 @@ def show(
         write_text(_page(row) if session.output is Format.TABLE else f"{name}\n")
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def restart(
-    session: CliSession,
+    ctx: typer.Context,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME [TASK]]", help="A connector, task numbers.")
     ] = None,
@@ -86,6 +86,7 @@ def restart(
     state: _State = None,
 ) -> None:
     """Restart tasks: `restart NAME 0 2`, all of a connector by `restart NAME`, `restart --failed --all`."""
+    session = session_of(ctx)
     from kconnect.model import TaskId
 
     name, numbers = (words or [])[:1], [_whole(word) for word in (words or [])[1:]]

@@ -1,4 +1,4 @@
-"""@with_cluster: commands that work on a cluster's internal topics, and the options that say which cluster it is.
+"""Options that say which cluster's internal topics a command works on.
 
 A worker's file says all of it; single options win over the file, for a cluster whose files are elsewhere.
 """
@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect.errors import ConfigError
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.signatures import as_command, keyword, parameters_of
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.options.shared import takes
+from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess
-
-__all__ = ["CLUSTER_OPTIONS", "ClusterOptions", "with_cluster"]
 
 _WORKER_HELP = "A worker's properties file: brokers, security, topics. [env var: KCONNECT_WORKER]"
 Worker = Annotated[str | None, typer.Option("--worker", metavar="FILE", help=_WORKER_HELP, show_default=False)]
@@ -60,16 +58,6 @@ _SETTINGS = {
     "config_topic": "config.storage.topic",
     "status_topic": "status.storage.topic",
     "offset_topic": "offset.storage.topic",
-}
-CLUSTER_OPTIONS: dict[str, Any] = {  # Annotated types, as Typer reads them
-    "worker": Worker,
-    "bootstrap_servers": Brokers,
-    "group_id": Group,
-    "config_topic": ConfigTopic,
-    "status_topic": StatusTopic,
-    "offset_topic": OffsetTopic,
-    "command_config": CommandConfig,
-    "timeout": Timeout,
 }
 _TIMEOUT = "10s"
 
@@ -121,29 +109,37 @@ class ClusterOptions:
             raise UsageProblem(f"{lead}{err}", hint=err.hint) from err
 
 
-def with_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the session and the `ClusterOptions` as its first two arguments, and their options.
+@dataclass(frozen=True, slots=True)
+class ClusterArguments:
+    """The options that say which cluster is meant."""
 
-    The environment's KCONNECT_WORKER counts where no --worker is given, and a context's `worker` behind it.
-    """
+    worker: Worker = None
+    bootstrap_servers: Brokers = None
+    group_id: Group = None
+    config_topic: ConfigTopic = None
+    status_topic: StatusTopic = None
+    offset_topic: OffsetTopic = None
+    command_config: CommandConfig = None
+    timeout: Timeout = None
 
-    def call(session: CliSession, **given: Any) -> None:
-        options = {name: given.pop(name) for name in CLUSTER_OPTIONS}
-        settings = tuple((key, options[name]) for name, key in _SETTINGS.items() if options[name])
-        worker = options["worker"] or os.environ.get("KCONNECT_WORKER") or session.context_worker
+    def apply(self, session: CliSession) -> None:
+        """The environment's KCONNECT_WORKER counts where no --worker is given, and a context's `worker` behind it."""
+        settings = tuple((key, value) for name, key in _SETTINGS.items() if (value := getattr(self, name)))
+        worker = self.worker or os.environ.get("KCONNECT_WORKER") or session.context_worker
         if not session.verbose:
             # What clients tell of their attempts is in the error's sentence as well
             logging.getLogger("kconnect").addHandler(logging.NullHandler())
-        is_on_line = any(value is not None for value in options.values())
-        command(
-            session,
-            ClusterOptions(worker, options["command_config"], options["timeout"], settings, is_on_line),
-            **given,
-        )
+        is_on_line = any(getattr(self, field.name) is not None for field in fields(self))
+        session.cluster = ClusterOptions(worker, self.command_config, self.timeout, settings, is_on_line)
 
-    first, _, *own = parameters_of(command)
-    added = (keyword(name, kind) for name, kind in CLUSTER_OPTIONS.items())
-    return with_session(as_command(call, command, [first, *own, *added]))
+
+ON_CLUSTER = takes(ClusterArguments)
+"""A command that works on a cluster's topics."""
+
+
+def cluster_of(session: CliSession) -> ClusterOptions:
+    """The cluster that the options of the call name, if any."""
+    return session.cluster or ClusterOptions()
 
 
 def _read(file: str) -> dict[str, str]:

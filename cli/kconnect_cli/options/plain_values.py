@@ -25,7 +25,8 @@ def use_plain_values(command: Any) -> None:  # typer's own click types are priva
         _show_plainly(param)
         parse = _parser_of(getattr(param, "type_descriptor", None))
         if parse is not None:
-            param._runtime_param = _PlainValue(parse)  # read by typer.core; if it were not, only time would be lost
+            plain = _PlainValue(parse)
+            param.get_runtime_param = lambda plain=plain: plain
     for child in getattr(command, "commands", {}).values():
         use_plain_values(child)
 
@@ -36,9 +37,8 @@ def _show_plainly(param: Any) -> None:  # as above
         param.display_type_rich = lambda ctx: ""
         metavar = param.metavar or ""
         if metavar.startswith("["):  # says itself what may be left out
-            param._usage_display_name = lambda: metavar
+            param.get_usage_pieces = lambda ctx: [metavar]
         return
-    param._get_number_range_help_str = lambda: ""
     if param.metavar is None and not param.is_flag:
         kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
         if isinstance(kind, type) and issubclass(kind, Enum):

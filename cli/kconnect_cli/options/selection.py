@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.signatures import as_command, keyword, parameters_of
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
-
-__all__ = ["STATES", "Selection", "checked_prefixes", "chosen_names", "has_state", "select_names", "with_selection"]
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
 
@@ -107,45 +104,29 @@ def has_state(status: ConnectorStatus, selection: Selection) -> bool:
     return not selection.states or bool(seen & selection.states)
 
 
-def with_selection(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `names`, and the options --regexp, --prefix, --all, --failed, --state that choose them.
-
-    Goes below @with_session. A command with a parameter `selection` also gets what was asked for; those of one with a
-    parameter `files` are named by connector files as well. Without names and without --all, --prefix or --regexp the
-    call is refused; a command that only reads takes @with_session and Selection itself.
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Which connectors a command is for. Without names and without --all, --prefix or --regexp the call is refused;
+    a command that only reads makes a `Selection` itself.
     """
-    first, _, *own = parameters_of(command)
-    wants_selection = any(parameter.name == "selection" for parameter in own)
 
-    def call(
-        session: CliSession,
-        *,
-        names: list[str] | None,
-        regexp: bool,
-        all_: bool,
-        failed: bool,
-        state: list[str] | None,
-        prefix: list[str] | None,
-        **given: Any,
-    ) -> None:
-        in_files = _names_in(given.get("files") or ())
-        selection = Selection.of([*(names or ()), *in_files], regexp, all_, failed, state, prefix)
-        chosen = chosen_names(session, selection)
-        if wants_selection:
-            given["selection"] = selection
-        command(session, chosen, **given)
+    names: _Names = None
+    regexp: _Regexp = False
+    prefix: _Prefix = None
+    all_: _All = False
+    failed: _Failed = False
+    state: _State = None
 
-    parameters = [
-        first,
-        keyword("names", _Names),
-        *(parameter for parameter in own if parameter.name != "selection"),
-        keyword("regexp", _Regexp, False),
-        keyword("prefix", _Prefix),
-        keyword("all_", _All, False),
-        keyword("failed", _Failed, False),
-        keyword("state", _State),
-    ]
-    return as_command(call, command, parameters)
+    def apply(self, session: CliSession) -> None:
+        session.selection = self
+
+
+def selected(session: CliSession, files: Sequence[str] | None = None) -> tuple[list[str], Selection]:
+    """The connectors that the options of the call choose, also those of connector files, and what was asked for."""
+    given = session.selection or SelectionOptions()
+    names = [*(given.names or ()), *_names_in(files or ())]
+    selection = Selection.of(names, given.regexp, given.all_, given.failed, given.state, given.prefix)
+    return chosen_names(session, selection), selection
 
 
 def chosen_names(session: CliSession, selection: Selection) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kconnect.direct.edit.connector_plans import with_task_statuses_removed
 from kconnect.direct.edit.plan import EditPlan
 from kconnect.direct.read.connector_states import (
     connector_info,
@@ -11,7 +12,6 @@ from kconnect.direct.read.connector_states import (
     connector_statuses,
     connector_type,
     states_to_come,
-    with_task_statuses_removed,
 )
 from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId

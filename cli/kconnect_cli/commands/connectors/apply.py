@@ -12,7 +12,7 @@ from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.selection import checked_prefixes
 from kconnect_cli.screen.output import Format, write_object
-from kconnect_cli.session import CliSession, Yes, with_session
+from kconnect_cli.session import CliSession, Yes, session_of
 from kconnect_cli.settings.change_display import change_to_json, say_changes
 from kconnect_cli.settings.changes import Change, plan_changes
 from kconnect_cli.settings.secrets_shown import Masker
@@ -23,9 +23,8 @@ __all__ = ["apply"]
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 
 
-@with_session
 def apply(
-    session: CliSession,
+    ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
@@ -50,6 +49,7 @@ def apply(
     `connectors show -o json` prints; a masked secret stands for the one that is there. --prune deletes what no file
     names: a cluster is shared, so only connectors whose name begins with --prefix.
     """
+    session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_files
 
     mine = _pruned(prune, prefix)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect_cli.admin.connector_admin import Change, ConnectorAdmin, WriteOptions, connector_admin, make_changes
-from kconnect_cli.admin.direct import DryRun, Force, refuse_without_direct, with_direct
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import start_told, tell_unassigned
@@ -16,10 +15,12 @@ from kconnect_cli.commands.connectors.apply import apply
 from kconnect_cli.commands.connectors.status import status, wait
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
-from kconnect_cli.options.selection import Selection, select_names, with_selection
+from kconnect_cli.options.direct import DIRECT, DryRun, Force, refuse_without_direct
+from kconnect_cli.options.selection import Selection, SelectionOptions, select_names, selected
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import as_known
-from kconnect_cli.session import CliSession, Name, Yes, with_session
+from kconnect_cli.session import CliSession, Name, Yes, session_of
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.settings.spelling import Strict, check_settings
 
@@ -46,12 +47,12 @@ _YesDirect = Annotated[bool, typer.Option("--yes", "-y", help="With --direct: do
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")]
 
 
-@app.command("list")
-@with_direct
+@app.command("list", cls=takes(*DIRECT))
 def list_(
-    session: CliSession, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+    ctx: typer.Context, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
 ) -> None:
     """List connectors with their type, state and tasks."""
+    session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state)
     with start_told(session):
         statuses = session.reader.connector_statuses()
@@ -63,16 +64,14 @@ def list_(
     say_who_lives(session, [found.name for found in chosen])
 
 
-@app.command()
-@with_direct
-@with_selection
+@app.command(cls=takes(SelectionOptions, *DIRECT))
 def show(
-    session: CliSession,
-    names: list[str],
-    selection: Selection,
+    ctx: typer.Context,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Show connectors: type, state, config, tasks, and why they failed. One name: one object, which `apply` takes."""
+    session = session_of(ctx)
+    names, selection = selected(session)
     client = session.reader
     mask = Masker(session, reveal=show_secrets).masked
     found = [
@@ -89,10 +88,9 @@ def show(
     say_who_lives(session, names)
 
 
-@app.command()
-@with_session
+@app.command(cls=takes())
 def create(
-    session: CliSession,
+    ctx: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
@@ -101,6 +99,7 @@ def create(
     strict: Strict = False,
 ) -> None:
     """Create connectors from files. Settings that look misspelt are warned of."""
+    session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_file
 
     chosen = [*(files or []), *(more or [])]
@@ -118,43 +117,33 @@ def create(
         session.say(f"created {info.name}")
 
 
-@app.command()
-@with_direct
-@with_selection
-def pause(
-    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
-) -> None:
+@app.command(cls=takes(SelectionOptions, *DIRECT))
+def pause(ctx: typer.Context, dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False) -> None:
     """Pause connectors: tasks stay and idle."""
+    session = session_of(ctx)
+    names, _ = selected(session)
     _change(session, names, "Pause", lambda admin: admin.pause, WriteOptions(dry_run, yes, force))
 
 
-@app.command()
-@with_direct
-@with_selection
-def resume(
-    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
-) -> None:
+@app.command(cls=takes(SelectionOptions, *DIRECT))
+def resume(ctx: typer.Context, dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False) -> None:
     """Resume paused or stopped connectors."""
+    session = session_of(ctx)
+    names, _ = selected(session)
     _change(session, names, "Resume", lambda admin: admin.resume, WriteOptions(dry_run, yes, force))
 
 
-@app.command()
-@with_direct
-@with_selection
-def stop(
-    session: CliSession, names: list[str], dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False
-) -> None:
+@app.command(cls=takes(SelectionOptions, *DIRECT))
+def stop(ctx: typer.Context, dry_run: DryRun = False, yes: _YesDirect = False, force: Force = False) -> None:
     """Stop connectors: tasks end, config and offsets stay."""
+    session = session_of(ctx)
+    names, _ = selected(session)
     _change(session, names, "Stop", lambda admin: admin.stop, WriteOptions(dry_run, yes, force))
 
 
-@app.command()
-@with_session
-@with_selection
+@app.command(cls=takes(SelectionOptions))
 def restart(
-    session: CliSession,
-    names: list[str],
-    selection: Selection,
+    ctx: typer.Context,
     task: Annotated[int | None, typer.Option("--task", metavar="TASK", help="Restart this task only.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
@@ -163,6 +152,8 @@ def restart(
 
     `restart --failed --all` restarts what is FAILED of all connectors: connectors and tasks, and nothing else.
     """
+    session = session_of(ctx)
+    names, selection = selected(session)
     from kconnect.model import TaskId
 
     if task is not None and (tasks or only_failed):
@@ -180,13 +171,9 @@ def restart(
     session.each(names, one)
 
 
-@app.command()
-@with_direct
-@with_selection
+@app.command(cls=takes(SelectionOptions, *DIRECT))
 def delete(
-    session: CliSession,
-    names: list[str],
-    selection: Selection,
+    ctx: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE|DIR", help="The connectors of these files.", show_default=False),
@@ -200,6 +187,8 @@ def delete(
     `-f` deletes what files name, `--prefix` what begins so. `--all` alone is refused: it takes what others made, too.
     With --direct also one whose name REST cannot address.
     """
+    session = session_of(ctx)
+    names, selection = selected(session, files)
     if selection.all and not selection.prefixes:
         raise UsageProblem(
             "--all would delete every connector of the cluster, whoever made it",
@@ -208,10 +197,10 @@ def delete(
     _change(session, names, "Delete", lambda admin: admin.delete, WriteOptions(dry_run, yes, force))
 
 
-@app.command()
-@with_session
-def topics(session: CliSession, name: Name) -> None:
+@app.command(cls=takes())
+def topics(ctx: typer.Context, name: Name) -> None:
     """Show the topics that a connector was seen to use."""
+    session = session_of(ctx)
     found = session.on_connector(name, session.client.topics)
     write_rows(
         [{"name": topic} for topic in sorted(found)], (Column("TOPIC", lambda row: row["name"]),), session.output
@@ -220,17 +209,17 @@ def topics(session: CliSession, name: Name) -> None:
         session.say(f"{name} was not seen to use a topic yet.")
 
 
-@app.command("reset-topics")
-@with_session
-@with_selection
-def reset_topics(session: CliSession, names: list[str]) -> None:
+@app.command("reset-topics", cls=takes(SelectionOptions))
+def reset_topics(ctx: typer.Context) -> None:
     """Forget the topics that connectors were seen to use; those still in use come back."""
+    session = session_of(ctx)
+    names, _ = selected(session)
     _each(session, names, "topics reset:", session.client.reset_topics)
 
 
-app.command("apply")(apply)
-app.command("status")(status)
-app.command("wait")(wait)
+app.command("apply", cls=takes())(apply)
+app.command("status", cls=takes(*DIRECT))(status)
+app.command("wait", cls=takes())(wait)
 
 
 def _change(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect_cli.admin.direct import with_direct
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, tell_unassigned
 from kconnect_cli.durations import seconds_of
@@ -23,7 +22,7 @@ from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import as_known, root_cause, status_rows, why
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
@@ -46,9 +45,8 @@ _SECONDS = re.compile(r" \([0-9]+ s\)")
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
 
-@with_direct
 def status(
-    session: CliSession,
+    ctx: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between looks of --watch.")] = "1s",
@@ -63,6 +61,7 @@ def status(
     ] = None,
 ) -> None:
     """Show every connector and task with its state, worker, and why it failed."""
+    session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state)
     pause_s = seconds_of(interval, "--interval")
     if watch and pause_s <= 0:
@@ -80,9 +79,8 @@ def status(
             screen.show(found, note)
 
 
-@with_session
 def wait(
-    session: CliSession,
+    ctx: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.")] = None,
     state: Annotated[
         str, typer.Option("--state", metavar="STATE", help="What to wait for; GONE: deleted.")
@@ -99,6 +97,7 @@ def wait(
     waited for as well.
     Exit code: 0 when they are; 1 as soon as one FAILED that was to run; 6 when the time is up.
     """
+    session = session_of(ctx)
     wished = state.upper()
     if wished not in (*STATES, "GONE"):
         raise UsageProblem(f"Unknown state: {state}", hint=f"Valid values: {', '.join(STATES[:5])}, GONE.")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect.wording import counted
-from kconnect_cli.admin.direct import direct_client
 from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ClusterOptions, cluster_of
+from kconnect_cli.options.direct import direct_client
 from kconnect_cli.screen.output import json_text, plain_table
-from kconnect_cli.session import CliSession, Yes
+from kconnect_cli.session import CliSession, Yes, session_of
 
 if TYPE_CHECKING:
     from kconnect.direct.edit.plan import EditPlan
@@ -47,10 +47,8 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would chang
 _Force = Annotated[bool, typer.Option("--force", help="Write although live workers have the connector.")]
 
 
-@with_cluster
 def export(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     file: _Out,
     names: _Names = None,
     from_file: _FromFile = None,
@@ -66,6 +64,8 @@ def export(
     No worker is needed, and one that runs does no harm. The JSON is that of `connect offsets show`, which `alter` and
     `import` take. --worker may name a standalone worker's properties too.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect_cli.files.offset_files import offsets_document
 
     chosen = names or []
@@ -79,10 +79,8 @@ def export(
     session.say(f"{counted(count, 'offset')} of {counted(len(found), 'connector')}{place}.")
 
 
-@with_cluster
 def import_(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     file: _In,
     names: _Names = None,
     to_file: _ToFile = None,
@@ -101,6 +99,8 @@ def import_(
     Partitions that FILE does not have stay as they are, unless --replace; a null offset resets one. Connectors need not
     be there yet. In a live cluster they must be STOPPED, and an offsets file must not be in use.
     """  # noqa: D301  # as above
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect_cli.files.offset_files import read_offsets
 
     wanted = read_offsets(file).chosen(names or [])

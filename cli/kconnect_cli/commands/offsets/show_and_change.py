@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kconnect_cli.admin.connector_admin import WriteOptions, connector_admin, make_changes
-from kconnect_cli.admin.direct import Force, refuse_without_direct, with_direct
 from kconnect_cli.commands.offsets import move
-from kconnect_cli.options.cluster import ClusterOptions
+from kconnect_cli.options.cluster import ON_CLUSTER, ClusterArguments, cluster_of
 from kconnect_cli.options.command_group import command_group
-from kconnect_cli.options.selection import Selection, with_selection
+from kconnect_cli.options.direct import DIRECT, DirectOrChecked, Force, refuse_without_direct
+from kconnect_cli.options.selection import SelectionOptions, selected
+from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
-from kconnect_cli.session import CliSession, Yes
+from kconnect_cli.session import Yes, session_of
 
 if TYPE_CHECKING:
     pass
@@ -31,11 +32,11 @@ _PARTITION = (
 _NAME = Column("NAME", lambda row: row["name"])
 
 
-@app.command()
-@with_direct
-@with_selection
-def show(session: CliSession, names: list[str], selection: Selection) -> None:
+@app.command(cls=takes(SelectionOptions, *DIRECT))
+def show(ctx: typer.Context) -> None:
     """Show the committed offsets of connectors. `-o json` is what `alter` takes, for one name and for several."""
+    session = session_of(ctx)
+    names, selection = selected(session)
     from kconnect_cli.files.offset_files import offsets_document
 
     found = {name: session.on_connector(name, session.reader.connector_offsets) for name in dict.fromkeys(names)}
@@ -59,11 +60,9 @@ def show(session: CliSession, names: list[str], selection: Selection) -> None:
             session.say(f"{name} has no committed offsets.")
 
 
-@app.command()
-@with_direct
+@app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def alter(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     file: Annotated[
         str, typer.Option("--file", "-f", metavar="FILE", help="JSON as `show -o json` prints it; - reads stdin.")
     ],
@@ -82,6 +81,8 @@ def alter(
     worker's file or --bootstrap-servers, too; where none is given, the worker warns when it has written them.
     With --direct, --force also writes partitions that a source has no offset of.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect_cli.files.offset_files import read_offsets
 
     new = read_offsets(file).chosen(names or [])
@@ -90,17 +91,15 @@ def alter(
     make_changes(session, "Alter offsets of", list(new), options, lambda name: admin.alter_offsets(name, new[name]))
 
 
-@app.command()
-@with_direct
-@with_selection
-def reset(
-    session: CliSession, names: list[str], dry_run: _DryRun = False, yes: Yes = False, force: Force = False
-) -> None:
+@app.command(cls=takes(SelectionOptions, *DIRECT))
+def reset(ctx: typer.Context, dry_run: _DryRun = False, yes: Yes = False, force: Force = False) -> None:
     """Forget all offsets of stopped connectors: they start from the beginning."""
+    session = session_of(ctx)
+    names, _ = selected(session)
     refuse_without_direct(session, force=force)
     admin, options = connector_admin(session, force=force), WriteOptions(dry_run, yes, force)
     make_changes(session, "Reset offsets of", list(dict.fromkeys(names)), options, admin.reset_offsets)
 
 
 for _name, _command in move.COMMANDS.items():
-    app.command(_name)(_command)
+    app.command(_name, cls=ON_CLUSTER)(_command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kconnect_cli.commands.plugins.catalogue import list_, show, validate
 from kconnect_cli.commands.plugins.new import new
 from kconnect_cli.options.command_group import command_group
+from kconnect_cli.options.shared import takes
 
 __all__ = ["app"]
 
@@ -16,7 +17,7 @@ def _plugins() -> None:
     """List, show, validate what a worker can run; make a new project for connectors of your own."""
 
 
-app.command("list")(list_)
-app.command("show")(show)
-app.command("validate")(validate)
+app.command("list", cls=takes())(list_)
+app.command("show", cls=takes())(show)
+app.command("validate", cls=takes())(validate)
 app.command("new")(new)

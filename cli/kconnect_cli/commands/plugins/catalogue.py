@@ -13,7 +13,7 @@ from kconnect.logs import mask
 from kconnect.redaction import HIDDEN
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, with_session
+from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import unmasked
 from kconnect_cli.settings.spelling import known_settings, misspelt_text
 
@@ -39,13 +39,13 @@ _ERRORS = (
 )
 
 
-@with_session
 def list_(
-    session: CliSession,
+    ctx: typer.Context,
     kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help=", ".join(_TYPES))] = None,
     all_: Annotated[bool, typer.Option("--all", help="Converters, transformations and predicates too.")] = False,
 ) -> None:
     """List connectors, or all plugins, that the worker has; without a worker, those that are installed here."""
+    session = session_of(ctx)
     if kind is not None and kind not in _TYPES:
         raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"Valid values: {', '.join(_TYPES)}.")
     connectors_only = not all_ and kind in (None, "source", "sink")
@@ -57,15 +57,15 @@ def list_(
     write_rows(rows, _PLUGINS, session.output, name="class")
 
 
-@with_session
 def show(
-    session: CliSession,
+    ctx: typer.Context,
     plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="Class or short name.", show_default=False)],
     version: Annotated[
         str | None, typer.Option("--version", metavar="VERSION", help="A version, or a range of versions.")
     ] = None,
 ) -> None:
     """Show the settings of a plugin: type, default, importance, what each does; without a worker, as installed here."""
+    session = session_of(ctx)
     table = _settings_of(session, plugin, version)
     if session.output is Format.TABLE:
         write_text(table_text(_SETTINGS, table))
@@ -73,12 +73,12 @@ def show(
         write_rows(table, _SETTINGS, session.output)
 
 
-@with_session
 def validate(
-    session: CliSession,
+    ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR", help="Connector files; - reads stdin.")],
 ) -> None:
     """Ask the worker what is wrong with connector files; creates nothing. Exit code 1 when something is."""
+    session = session_of(ctx)
     from kconnect.config.misspelt import misspelt_settings
     from kconnect_cli.files.connector_files import read_connector_files
 

@@ -12,9 +12,9 @@ from kconnect.wording import counted
 from kconnect_cli.admin.edit_flow import DryRun, carry_out
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, write_whole_file
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.screen.output import json_text
-from kconnect_cli.session import CliSession, Yes
+from kconnect_cli.session import Yes, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
@@ -42,14 +42,12 @@ CreateTopics = Annotated[
 
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
-    groups.topics.command("export")(export)
-    groups.topics.command("import")(import_)
+    groups.topics.command("export", cls=ON_CLUSTER)(export)
+    groups.topics.command("import", cls=ON_CLUSTER)(import_)
 
 
-@with_cluster
 def export(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     file: File,
     connectors: Connectors = None,
     with_offsets: WithOffsets = True,
@@ -61,6 +59,8 @@ def export(
     Secrets are masked; with --show-secrets they are in the file, which only its owner may read then. Statuses and the
     session key are never in it. `import` takes it, on this cluster or another.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.archive.document import archive_document
     from kconnect.direct.archive.live_state import read_cluster
     from kconnect.direct.edit.connector_plans import known
@@ -88,10 +88,8 @@ def export(
     session.say(f"Exported {_count(document)} to {'stdout' if file == '-' else file}.")
 
 
-@with_cluster
 def import_(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     file: File,
     connectors: Connectors = None,
     replace: Replace = False,
@@ -105,6 +103,8 @@ def import_(
     Offsets come first and each connector as a whole, so an import that was interrupted is simply done again. Connectors
     that are not in the file stay. A masked secret stands for the one that is there.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.archive import live_state
     from kconnect.direct.archive.document import import_plan, read_archive
     from kconnect.direct.read.reader import ClusterReader

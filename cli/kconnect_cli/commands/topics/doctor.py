@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kconnect_cli.exits import FAILED
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Format, painted, write_object, write_text
-from kconnect_cli.session import CliSession
+from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
     from kconnect.direct.doctor.facts import Evidence, Finding
@@ -38,16 +38,17 @@ _FLAGS = {
 
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
-    groups.topics.command("doctor")(doctor)
+    groups.topics.command("doctor", cls=ON_CLUSTER)(doctor)
 
 
-@with_cluster
-def doctor(session: CliSession, options: ClusterOptions) -> None:
+def doctor(ctx: typer.Context) -> None:
     """Say what is wrong with the topics, where it can be seen, and which command repairs it.
 
     Ends with 1 when there is an error or a warning. What cannot be looked at, for want of a topic's name or of
     group.id, is told. `-o json` is for monitoring, `-o name` gives the codes of what was found.
     """
+    session = session_of(ctx)
+    options = cluster_of(session)
     from kconnect.direct.doctor.diagnosis import diagnose, finding_to_json, is_sick, severity_counts
     from kconnect.direct.doctor.gathering import gather_facts
     from kconnect.direct.read.reader import ClusterReader

@@ -12,9 +12,9 @@ import typer
 
 from kconnect_cli.admin.edit_flow import DryRun, Force, carry_out
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.topic_groups import internal_topic
-from kconnect_cli.session import CliSession, Name, Yes
+from kconnect_cli.session import Name, Yes, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
@@ -47,16 +47,14 @@ Until = Annotated[
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
     for word, group in groups.each:
-        group.command("put")(_put(word))
-        group.command("delete")(_delete(word))
-    groups.config.command("restore")(restore)
+        group.command("put", cls=ON_CLUSTER)(_put(word))
+        group.command("delete", cls=ON_CLUSTER)(_delete(word))
+    groups.config.command("restore", cls=ON_CLUSTER)(restore)
 
 
 def _put(word: str) -> Callable[..., None]:
-    @with_cluster
     def put(
-        session: CliSession,
-        cluster: ClusterOptions,
+        ctx: typer.Context,
         key: Key,
         value: Value = None,
         file: ValueFile = None,
@@ -66,6 +64,8 @@ def _put(word: str) -> Callable[..., None]:
         show_secrets: ShowSecrets = False,
     ) -> None:
         """Write one record. The value is checked for its kind; a masked secret stands for the one that is there."""
+        session = session_of(ctx)
+        cluster = cluster_of(session)
         from kconnect.direct.edit.record_plans import put_plan
         from kconnect.direct.read.reader import ClusterReader
 
@@ -79,10 +79,8 @@ def _put(word: str) -> Callable[..., None]:
 
 
 def _delete(word: str) -> Callable[..., None]:
-    @with_cluster
     def delete(
-        session: CliSession,
-        cluster: ClusterOptions,
+        ctx: typer.Context,
         keys: Keys,
         dry_run: DryRun = False,
         yes: Yes = False,
@@ -90,6 +88,8 @@ def _delete(word: str) -> Callable[..., None]:
         show_secrets: ShowSecrets = False,
     ) -> None:
         """Delete records by writing tombstones, in the order of the keys."""
+        session = session_of(ctx)
+        cluster = cluster_of(session)
         from kconnect.direct.edit.record_plans import delete_plan
         from kconnect.direct.read.reader import ClusterReader
 
@@ -102,10 +102,8 @@ def _delete(word: str) -> Callable[..., None]:
     return delete
 
 
-@with_cluster
 def restore(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     name: Name,
     at: At = None,
     until: Until = None,
@@ -118,6 +116,8 @@ def restore(
 
     `connect topics config history NAME` lists its versions. What compaction has removed cannot come back.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     from kconnect.direct.edit.connector_plans import restore_plan
     from kconnect.direct.read.reader import Bounds, ClusterReader
     from kconnect_cli.options.topic_points import milliseconds_of

@@ -10,12 +10,12 @@ import typer
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.options.topic_bounds import AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
-from kconnect_cli.session import CliSession
+from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
@@ -32,14 +32,12 @@ _RawValue = Annotated[bool, typer.Option("--raw", help="The value as it is, byte
 def mount(groups: TopicGroups) -> None:
     """Add the command to each group."""
     for word, group in groups.each:
-        group.command("get")(_get_of(word))
+        group.command("get", cls=ON_CLUSTER)(_get_of(word))
 
 
 def _get_of(word: str) -> Callable[..., None]:
-    @with_cluster
     def get(
-        session: CliSession,
-        cluster: ClusterOptions,
+        ctx: typer.Context,
         key: _Key,
         raw: _RawValue = False,
         at: AtEach = None,
@@ -50,6 +48,8 @@ def _get_of(word: str) -> Callable[..., None]:
 
         Secrets are masked. An unknown key names those that look like it.
         """
+        session = session_of(ctx)
+        cluster = cluster_of(session)
         bounds = bounds_of(at, until, has_one_partition=word == "config")
         _get(session, cluster, internal_topic(word), (key, bounds, raw, show_secrets))
 

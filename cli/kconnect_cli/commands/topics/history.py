@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, did_you_mean
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, painted, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession, Name
+from kconnect_cli.session import CliSession, Name, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
@@ -30,15 +30,13 @@ _GONE = {
 
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
-    groups.config.command("history")(config_history_of)
-    groups.status.command("history")(status_history_of)
-    groups.offsets.command("history")(offset_history_of)
+    groups.config.command("history", cls=ON_CLUSTER)(config_history_of)
+    groups.status.command("history", cls=ON_CLUSTER)(status_history_of)
+    groups.offsets.command("history", cls=ON_CLUSTER)(offset_history_of)
 
 
-@with_cluster
 def config_history_of(
-    session: CliSession,
-    options: ClusterOptions,
+    ctx: typer.Context,
     name: Name,
     tasks: Annotated[bool, typer.Option("--tasks", help="Show what changed in the configs of tasks, too.")] = False,
     show_secrets: ShowSecrets = False,
@@ -47,6 +45,8 @@ def config_history_of(
 
     The config topic does not record who did it. `-o name` gives the offsets, for `restore --at`.
     """
+    session = session_of(ctx)
+    options = cluster_of(session)
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history.config_history import config_history, history_to_json
     from kconnect.direct.read.installed_plugins import masks_of
@@ -67,9 +67,10 @@ def config_history_of(
             session.say(_GONE[document["earlier"]])
 
 
-@with_cluster
-def status_history_of(session: CliSession, options: ClusterOptions, name: Name) -> None:
+def status_history_of(ctx: typer.Context, name: Name) -> None:
     """Show the statuses of a connector and its tasks, and topics it uses, with the worker that wrote each."""
+    session = session_of(ctx)
+    options = cluster_of(session)
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history.state_history import status_history, step_to_json
 
@@ -78,9 +79,10 @@ def status_history_of(session: CliSession, options: ClusterOptions, name: Name) 
     _write_steps(session, name, "status", seen, [step_to_json(step) for step in steps], _STATUS)
 
 
-@with_cluster
-def offset_history_of(session: CliSession, options: ClusterOptions, name: Name) -> None:
+def offset_history_of(ctx: typer.Context, name: Name) -> None:
     """Show the offsets a source connector has committed, one after the other, as far as compaction has left them."""
+    session = session_of(ctx)
+    options = cluster_of(session)
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history.state_history import offset_history, step_to_json
 

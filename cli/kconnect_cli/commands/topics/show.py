@@ -11,12 +11,12 @@ import typer
 
 from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.commands.topics.records import Asked, clients_told, follow_changes, show_records
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
+from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Column, Format, json_cell, write_object, write_rows, write_text
-from kconnect_cli.session import CliSession
+from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
 
 if TYPE_CHECKING:
@@ -37,13 +37,11 @@ _Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what i
 def mount(groups: TopicGroups) -> None:
     """Add the commands to their groups."""
     for group, show in ((groups.config, config_show), (groups.status, status_show), (groups.offsets, offsets_show)):
-        group.command("show")(show)
+        group.command("show", cls=ON_CLUSTER)(show)
 
 
-@with_cluster
 def config_show(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     names: _Names = None,
     at: At = None,
     until: Until = None,
@@ -60,14 +58,14 @@ def config_show(
     class, target_state, tasks (how many are committed), inconsistent, lost_tasks, task_count_record, pending_fencing,
     records (where config and target state stand), config, task_configs.
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow, has_one_partition=True)
     _show(session, cluster, "config", Asked(names or (), bounds, raw, follow, show_secrets))
 
 
-@with_cluster
 def status_show(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     names: _Names = None,
     at: AtEach = None,
     until: Until = None,
@@ -79,14 +77,14 @@ def status_show(
     JSON: a list of connectors, each with name, connector (state, worker_id, generation, version, trace), tasks (the
     same with id), topics (name, task, discovered).
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow)
     _show(session, cluster, "status", Asked(names or (), bounds, raw, follow, True))
 
 
-@with_cluster
 def offsets_show(
-    session: CliSession,
-    cluster: ClusterOptions,
+    ctx: typer.Context,
     names: _Names = None,
     at: AtEach = None,
     until: Until = None,
@@ -97,6 +95,8 @@ def offsets_show(
 
     --offset-topic names the topic of connectors that have one of their own (offsets.storage.topic).
     """
+    session = session_of(ctx)
+    cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow)
     _show(session, cluster, "offsets", Asked(names or (), bounds, raw, follow, True))
 

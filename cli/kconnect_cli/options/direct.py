@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.cluster import ClusterOptions, with_cluster
-from kconnect_cli.options.signatures import as_command, keyword, parameters_of
+from kconnect_cli.options.cluster import ClusterArguments, ClusterOptions, cluster_of
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
@@ -25,31 +23,35 @@ Force = Annotated[
 ]
 
 
-def with_direct(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the session as its first argument, --direct, and the options that say which cluster is meant.
+@dataclass(frozen=True, slots=True)
+class DirectOptions:
+    """--direct. Goes before `ClusterArguments`, which say on which cluster's topics."""
 
-    One with a parameter `cluster` gets these options, and they count without --direct as well.
-    Takes the place of @with_session. With --direct `session.direct` is set before the command, and what chooses
-    connectors for it, runs.
-    """
+    direct: Direct = False
 
-    def call(session: CliSession, cluster: ClusterOptions, *, direct: bool, **given: Any) -> None:
-        if direct:
-            session.direct = direct_client(session, cluster)
-        elif cluster.is_on_line and not wants_cluster:
+    def apply(self, session: CliSession) -> None:
+        """Sets `session.direct`. Errors: UsageProblem for options of a cluster that nobody would read."""
+        if self.direct:
+            session.direct = direct_client(session, cluster_of(session))
+        elif cluster_of(session).is_on_line:
             raise UsageProblem(
                 "Options that name the cluster's topics work only with --direct",
                 hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
             )
-        if wants_cluster:
-            given["cluster"] = cluster
-        command(session, **given)
 
-    first, *own = parameters_of(command)
-    wants_cluster = any(parameter.name == "cluster" for parameter in own)
-    own = [parameter for parameter in own if parameter.name != "cluster"]
-    cluster = inspect.Parameter("cluster", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ClusterOptions)
-    return with_cluster(as_command(call, command, [first, cluster, *own, keyword("direct", Direct, False)]))
+
+@dataclass(frozen=True, slots=True)
+class DirectOrChecked:
+    """As `DirectOptions`; without --direct the cluster's brokers are only asked beforehand."""
+
+    direct: Direct = False
+
+    def apply(self, session: CliSession) -> None:
+        if self.direct:
+            session.direct = direct_client(session, cluster_of(session))
+
+
+DIRECT = (DirectOptions, ClusterArguments)
 
 
 def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
