@@ -239,7 +239,7 @@ def test_exactly_once_support_is_switched_on_by_rolling_the_workers_twice(
                 running.append(start(support))
                 await_running(running[-1], "roll")
         leader = next(worker for worker in running if worker.herder.is_leader)
-        snapshot = leader.herder._cluster.configs.snapshot()
+        snapshot = leader.herder.assembly.cluster.configs.snapshot()
         assert snapshot.task_count_record("roll") == 2, "the tasks of the last roll were fenced and counted"
         assert not snapshot.is_pending_fencing("roll")
         wanted = {f"{task}:{number}".encode() for task in range(2) for number in range(3000)}
@@ -284,7 +284,7 @@ def test_a_worker_cut_off_from_the_group_stops_its_tasks_before_another_starts_t
         way.cut()
         writer = threading.Thread(target=_create_late, args=(behind,), name="writer")
         writer.start()
-        stages = behind.herder._stages
+        stages = behind.herder.assembly.requests.stages
         eventually(
             lambda: "is currently writing to the config topic" in stages.summary(), 7, "its thread hangs in a write"
         )

@@ -56,12 +56,12 @@ def test_tasks_are_fenced_recorded_and_deliver_once_when_their_number_changes(
 ) -> None:
     leader = create(cluster, "counted", topic, tasks="3")
     await_states(leader, "counted", 3)
-    assert leader.herder._cluster.configs.snapshot().task_count_record("counted") == 3
+    assert leader.herder.assembly.cluster.configs.snapshot().task_count_record("counted") == 3
     create(cluster, "counted", topic, tasks="4")
     await_states(leader, "counted", 4)
     eventually(lambda: len(committed_values(broker.bootstrap, topic)) >= 4 * MOST, 30, "all are there")
     assert sorted(committed_values(broker.bootstrap, topic)) == numbers(4)
-    snapshot = leader.herder._cluster.configs.snapshot()
+    snapshot = leader.herder.assembly.cluster.configs.snapshot()
     assert snapshot.task_count_record("counted") == 4
     assert not snapshot.is_pending_fencing("counted")
     leader.herder.delete_connector("counted")
@@ -80,7 +80,7 @@ def test_offsets_of_a_connector_with_a_topic_of_its_own_are_reset_in_both(
     eventually(lambda: not herder.connector_info("reset").tasks, 20, "no tasks")
     assert "reset successfully" in herder.reset_connector_offsets("reset")
     assert herder.connector_offsets("reset") == []
-    assert herder._cluster.configs.snapshot().task_count_record("reset") == 0
+    assert herder.assembly.cluster.configs.snapshot().task_count_record("reset") == 0
     back = [ConnectorOffset({"task": "0"}, {"next": MOST - 5})]
     assert "altered successfully" in herder.alter_connector_offsets("reset", back)
     assert herder.connector_offsets("reset") == back

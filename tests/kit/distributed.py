@@ -36,7 +36,7 @@ class Node:
     url: str
     herder: DistributedHerder
     launcher: MemoryLauncher
-    member: MemoryMember | None = None
+    member: MemoryMember
     is_up: bool = True
 
     @property
@@ -74,11 +74,11 @@ class Cluster:
         configs = TopicConfigStore(MemoryRecordLog(self.configs))
         statuses = TopicStatusStore(MemoryRecordLog(self.statuses))
         offsets = TopicOffsetStore(MemoryRecordLog(self.offsets))
-        node: list[Node] = []
+        members: list[MemoryMember] = []
 
         def membership(questions: Questions) -> MemoryMember:
-            node[0].member = self.group.member(questions)
-            return node[0].member
+            members.append(self.group.member(questions))
+            return members[0]
 
         cluster = ClusterParts(
             group_id="connect-cluster",
@@ -92,15 +92,15 @@ class Cluster:
             request_timeout_s=5.0,
         )
         herder = DistributedHerder(herder_parts(launcher, offsets, self.variables), replace(cluster, **changes))  # type: ignore[arg-type]
-        node.append(Node(url, herder, launcher))
-        self.nodes.append(node[0])
+        node = Node(url, herder, launcher, members[0])
+        self.nodes.append(node)
         for store in (configs, statuses, offsets):
             store.start()
             self._stops.insert(0, store.stop)
         launcher.start(herder.events)
         herder.start(f"w{number}:8083", url, "cluster-1")
         herder.ready()
-        return node[0]
+        return node
 
     @property
     def leader(self) -> Node:

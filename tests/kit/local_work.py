@@ -88,11 +88,9 @@ def desk(
         host,
         TaskRuns(launcher, status, parts.worker_config, parts.times.stop_s),
         status,
-        launcher,
-        call_s=call_s,
-        stop_s=parts.times.stop_s,
-        post=events.append,
-        fenced_starts=starts,
+        events.append,
+        replace(parts.times, call_s=call_s),
+        starts,
     )
     for store in (configs, statuses, offsets):
         store.start()

@@ -82,9 +82,9 @@ def test_a_deleted_connector_leaves_no_status_and_no_topics():
         def gone():
             herder = cluster.leader.herder
             return (
-                herder._status.find_connector("fsrc", None) is None
+                herder.assembly.knowledge.status.find_connector("fsrc", None) is None
                 and not cluster.owners(TaskId("fsrc", 0))
-                and not herder._cluster.statuses.topics("fsrc")
+                and not herder.assembly.cluster.statuses.topics("fsrc")
             )
 
         eventually(gone, 5, "status gone")
@@ -253,7 +253,7 @@ def test_a_task_is_measured_where_it_runs_though_its_connector_runs_elsewhere():
             assert states >= here
             by_name = {one.metric.name: one.value for one in found}
             assert by_name["task-count"] == len(here)
-            is_host = "fsrc" in node.herder._host.names()
+            is_host = "fsrc" in node.herder.assembly.work.host.names()
             assert by_name["connector-count"] == int(is_host)
             assert ("connector-running-task-count" in by_name) == is_host
 

@@ -79,9 +79,9 @@ def test_offsets_of_a_connector_that_was_resumed_meanwhile_stay():
         cluster.create("fsrc", state=TargetState.STOPPED)
         herder = cluster.leader.herder
         herder.reset_connector_offsets("fsrc")
-        herder._cluster.configs.put_target_state("fsrc", TargetState.STARTED)
+        herder.assembly.cluster.configs.put_target_state("fsrc", TargetState.STARTED)
         with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
-            herder._modify_offsets("fsrc", None)
+            herder.assembly.work.modify_offsets("fsrc", None)
 
 
 def test_a_connector_that_refers_to_what_is_not_there_fails_and_is_shown_as_it_was_written(tmp_path):
@@ -107,10 +107,16 @@ def test_a_connector_that_refers_to_what_is_not_there_fails_and_is_shown_as_it_w
 
 def test_a_connector_whose_class_is_gone_is_of_unknown_type():
     with memory_cluster(1) as cluster:
-        cluster.leader.herder._cluster.configs.put_connector_config("old", {"name": "old", "connector.class": "gone"})
+        cluster.leader.herder.assembly.cluster.configs.put_connector_config(
+            "old", {"name": "old", "connector.class": "gone"}
+        )
         herder = cluster.leader.herder
         assert herder.connector_info("old").type is ConnectorType.UNKNOWN
-        eventually(lambda: herder._status.find_connector("old", ConnectorType.UNKNOWN) is not None, 5, "tried")
+        eventually(
+            lambda: herder.assembly.knowledge.status.find_connector("old", ConnectorType.UNKNOWN) is not None,
+            5,
+            "tried",
+        )
         found = herder.connector_status("old")
         assert (found.type, found.connector.state) == (ConnectorType.UNKNOWN, RunState.FAILED)
 
@@ -122,9 +128,9 @@ def test_a_topic_that_is_told_after_its_tasks_are_gone_is_not_noted():
         cluster.leader.launcher.use_topic(IDS[0], "t1")
         assert cluster.leader.herder.connector_topics("fsrc") == ["t1"]
         cluster.leader.herder.delete_connector("fsrc")
-        eventually(lambda: not cluster.leader.herder._cluster.statuses.topics("fsrc"), 5, "forgotten")
+        eventually(lambda: not cluster.leader.herder.assembly.cluster.statuses.topics("fsrc"), 5, "forgotten")
         cluster.leader.launcher.use_topic(IDS[0], "t2")
-        assert not cluster.leader.herder._cluster.statuses.topics("fsrc")
+        assert not cluster.leader.herder.assembly.cluster.statuses.topics("fsrc")
 
 
 # -- exactly-once sources ---------------------------------------------------------------------------------------------
@@ -151,8 +157,9 @@ class Leader:
 
 def exactly_once(cluster: Cluster, leader: Leader, worker: dict[str, str] | None = None) -> ExactlyOnce:
     herder = cluster.leader.herder
-    parts = replace(herder._cluster, leader=leader)
-    return ExactlyOnce(ENABLED if worker is None else worker, parts, herder._config, herder._host, leader.ask)
+    parts = replace(herder.assembly.cluster, leader=leader)
+    made = herder.assembly
+    return ExactlyOnce(ENABLED if worker is None else worker, parts, made.knowledge.config, made.work.host, leader.ask)
 
 
 def test_offsets_of_a_stopped_exactly_once_source_change_behind_a_round_of_fencing():
@@ -191,7 +198,7 @@ def test_a_sink_has_no_round_of_fencing():
     with memory_cluster(1) as cluster:
         cluster.create("fsink", "sink")
         with pytest.raises(BadRequestError, match="Connector fsink is not a source connector"):
-            cluster.leader.herder._exactly_once.run_round("fsink")
+            cluster.leader.herder.assembly.work.exactly_once.run_round("fsink")
         with pytest.raises(NotFoundError, match="Connector none not found"):
             cluster.leader.herder.fence_zombies("none")
 
@@ -205,7 +212,7 @@ def test_a_leader_runs_its_own_rounds_and_a_follower_asks_its_leader(is_leader, 
     with memory_cluster(1) as cluster:
         cluster.create("fsrc", state=TargetState.STOPPED)
         herder = cluster.leader.herder
-        herder._cluster.configs.put_task_configs("fsrc", [{"n": "0"}])
+        herder.assembly.cluster.configs.put_task_configs("fsrc", [{"n": "0"}])
         leader = Leader()
         starts = exactly_once(cluster, leader).starts(lambda: is_leader, lambda: url)
         assert starts is not None
@@ -220,9 +227,15 @@ def test_without_a_leader_tasks_wait_for_one_and_fail_when_none_comes():
     with memory_cluster(1) as cluster:
         herder = cluster.leader.herder
         cluster.create("fsrc", state=TargetState.STOPPED)
-        herder._cluster.configs.put_task_configs("fsrc", [{"n": "0"}])
-        parts = replace(herder._cluster, leader=Leader(), request_timeout_s=0.3)
-        made = ExactlyOnce(ENABLED, parts, herder._config, herder._host, lambda _: pytest.fail("it does not lead"))
+        herder.assembly.cluster.configs.put_task_configs("fsrc", [{"n": "0"}])
+        parts = replace(herder.assembly.cluster, leader=Leader(), request_timeout_s=0.3)
+        made = ExactlyOnce(
+            ENABLED,
+            parts,
+            herder.assembly.knowledge.config,
+            herder.assembly.work.host,
+            lambda _: pytest.fail("it does not lead"),
+        )
         starts = made.starts(lambda: False, lambda: None)
         assert starts is not None
         failed: list[str] = []

@@ -39,7 +39,9 @@ class Topic:
         self.now = configs(5, "c")
 
     def rounds(self, version: int = 2) -> RebalanceRounds:
-        return RebalanceRounds(lambda: self.now, ME, version, 0, SystemClock())
+        rounds = RebalanceRounds(lambda: self.now, version, 0, SystemClock())
+        rounds.url = ME
+        return rounds
 
 
 def group(*offsets: int, version: int = 2, generation: int = 1) -> JoinedGroup:

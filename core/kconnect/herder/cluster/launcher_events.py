@@ -8,10 +8,11 @@ from typing import Any
 from kconnect.clock import Clock
 from kconnect.errors import ConflictError
 from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.offset_stores import ClusterOffsets
 from kconnect.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.herder.connectors.task_runs import report_task
 from kconnect.model import ConnectorOffset, RunState, TaskId
-from kconnect.storage import OffsetStore, commit_source_offsets, read_source_offsets
+from kconnect.storage import commit_source_offsets, read_source_offsets
 
 
 class ClusterEvents:
@@ -21,8 +22,7 @@ class ClusterEvents:
         self,
         status: ClusterStatus,
         topics: ClusterTopics,
-        offsets_of: Callable[[str], OffsetStore],
-        commits_to: Callable[[str], OffsetStore],
+        offsets: ClusterOffsets,
         reconfigure: Callable[[str], None],
         clock: Clock,
         may_write: Callable[[TaskId], None] = lambda task_id: None,
@@ -30,8 +30,7 @@ class ClusterEvents:
         """`may_write` raises ConnectError when an exactly-once task may have been fenced off before it began."""
         self._status = status
         self._topics = topics
-        self._offsets_of = offsets_of
-        self._commits_to = commits_to
+        self._offsets = offsets
         self._reconfigure = reconfigure
         self._clock = clock
         self._may_write = may_write
@@ -48,7 +47,7 @@ class ClusterEvents:
             self._topics.used(task_id, topic, self._clock.time_ms())
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return read_source_offsets(self._offsets_of(connector), connector, partitions)
+        return read_source_offsets(self._offsets.store_of(connector), connector, partitions)
 
     def check_run(self, task_id: TaskId, run: int) -> None:
         """Errors: ConflictError for a run that was stopped or replaced; as `may_write`."""
@@ -60,4 +59,4 @@ class ClusterEvents:
         """Errors: ConflictError when no task of it runs here: one left behind must not undo what others did."""
         if not self._status.runs(connector):
             raise ConflictError(f"Connector {connector} has no tasks on this worker: its offsets are not committed")
-        commit_source_offsets(self._commits_to(connector), connector, offsets)
+        commit_source_offsets(self._offsets.commit_store_of(connector), connector, offsets)

@@ -17,12 +17,12 @@ from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import entry_of
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.connectors.hosted_connector import PluginTimes
 from kconnect.herder.connectors.orders import Orders
 from kconnect.herder.connectors.runner import trace_of
 from kconnect.herder.connectors.task_runs import TaskRuns
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.decisions.events import Event, Reconfigure, TaskConfigsFailed, TaskConfigsGiven, ValuesChanged
-from kconnect.herder.interface import Launcher
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.redaction import redact
 from kconnect.storage.snapshot import ClusterSnapshot
@@ -51,19 +51,15 @@ class LocalWork:
         host: ConnectorHost,
         tasks: TaskRuns,
         status: ClusterStatus,
-        launcher: Launcher,
-        *,
-        call_s: float,
-        stop_s: float,
         post: Callable[[Event], None],
+        times: PluginTimes,
         fenced_starts: FencedStarts | None = None,
     ) -> None:
         self._host = host
         self._tasks = tasks
         self._status = status
-        self._launcher = launcher
-        self._orders = Orders(call_s)
-        self._stop_s = stop_s
+        self._orders = Orders(times.call_s)
+        self._stop_s = times.stop_s
         self._post = post
         self._fenced_starts = fenced_starts  # of source tasks that deliver exactly once
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="herder-work")
@@ -149,7 +145,7 @@ class LocalWork:
         """
         self._targets[name] = state
         if here.tasks:
-            self._launcher.set_target_state(here.tasks, state)
+            self._tasks.set_target_state(here.tasks, state)
         if name in here.connectors:
             self._submit(name, lambda: self._transition(name, state))
 
@@ -293,7 +289,7 @@ class LocalWork:
             self._tasks.start(told, present, self._host.kind(entry.config), self._version(entry), state)
             now = self._target(entry)
             if now is not target and now is not TargetState.STOPPED:  # told meanwhile, when nobody had the tasks yet
-                self._launcher.set_target_state(present, now)
+                self._tasks.set_target_state(present, now)
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s cannot be started", entry.name)
             self._fail(present, err)

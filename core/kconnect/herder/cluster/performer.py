@@ -79,7 +79,7 @@ class PerformerParts:
     work: LocalWork
     status: ClusterStatus
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
-    answers: PendingRequests
+    pending: PendingRequests
     stages: ThreadStage
     fence: Callable[[str], None]
     """Run a round of fencing for a connector. Blocks. Errors: ConnectError."""
@@ -93,8 +93,8 @@ class PerformerParts:
 class Performer:
     """Threads: one, the herder's. States: open -> closed."""
 
-    def __init__(self, hands: PerformerParts) -> None:
-        self._hands = hands
+    def __init__(self, parts: PerformerParts) -> None:
+        self._parts = parts
         self._pool = ThreadPoolExecutor(_FORWARDERS, thread_name_prefix="herder-forward")
         self._fencers = ThreadPoolExecutor(_FENCERS, thread_name_prefix="fencing-round")
         self._closed = threading.Event()
@@ -134,25 +134,25 @@ class Performer:
         | SetLogLevel
         | ForwardTaskConfigs,
     ) -> None:
-        hands = self._hands
+        parts = self._parts
         match told:
             case TakeGeneration(generation, is_leader):
-                hands.status.take_generation(generation)
-                self._pool.submit(hands.status.release, hands.cluster.times.sync_timeout_ms / 1000)
+                parts.status.take_generation(generation)
+                self._pool.submit(parts.status.release, parts.cluster.times.sync_timeout_ms / 1000)
                 log.info("Joined the group in generation %d%s", generation, ", as its leader" if is_leader else "")
             case WithholdStops():
-                hands.status.withhold()
+                parts.status.withhold()
             case RequestRejoin(why):
-                hands.membership.request_rejoin(why)
+                parts.membership.request_rejoin(why)
             case Tell(finding):
                 level = logging.ERROR if isinstance(finding, ConfigTopicEnds) else logging.WARNING
-                log.log(level, "%s", sentence(finding, hands.names, hands.leader_url()))
+                log.log(level, "%s", sentence(finding, parts.names, parts.leader_url()))
             case LeaveGroup(why):
-                hands.membership.leave(why)
+                parts.membership.leave(why)
             case CleanUp(snapshot):
-                hands.status.clean_up(snapshot)
+                parts.status.clean_up(snapshot)
             case SetLogLevel(logger, level):
-                hands.set_log_level(logger, level)
+                parts.set_log_level(logger, level)
             case ForwardTaskConfigs():
                 self._pool.submit(self._forward, told)
 
@@ -160,9 +160,9 @@ class Performer:
 
     def _catch_up(self, timeout_s: float, offset: int) -> CaughtUp:
         """Read to the end, more than once where that is before `offset`: a transaction may be open there."""
-        configs, problem, clock = self._hands.cluster.configs, None, self._hands.cluster.clock
+        configs, problem, clock = self._parts.cluster.configs, None, self._parts.cluster.clock
         deadline = clock.monotonic() + timeout_s
-        with self._hands.stages.stage("reading to the end of the config topic"):
+        with self._parts.stages.stage("reading to the end of the config topic"):
             try:
                 configs.refresh(timeout_s)
                 while configs.snapshot().offset < offset and clock.monotonic() < deadline:
@@ -174,17 +174,17 @@ class Performer:
         return CaughtUp(configs.snapshot(), problem)
 
     def _claim(self) -> Claimed:
-        with self._hands.stages.stage("claiming write privileges for the config topic"):
+        with self._parts.stages.stage("claiming write privileges for the config topic"):
             try:
-                self._hands.cluster.configs.claim_write_privileges()
+                self._parts.cluster.configs.claim_write_privileges()
             except ConnectError as err:
                 log.warning("Unable to claim write privileges for the config topic: %s", err)
                 return Claimed(str(err))
         return Claimed()
 
     def _write(self, instruction: Write) -> Written:
-        cluster, error = self._hands.cluster, None
-        with self._hands.stages.stage(f"writing to the config topic: {described(instruction.write)}"):
+        cluster, error = self._parts.cluster, None
+        with self._parts.stages.stage(f"writing to the config topic: {described(instruction.write)}"):
             try:
                 carry_out(instruction.write, cluster.configs, cluster.key_form, cluster.times.sync_timeout_ms / 1000)
             except ConnectError as err:
@@ -197,15 +197,15 @@ class Performer:
     def _work(
         self, told: StartWork | StopWork | SetTarget | RestartByPlan | RestartHere | Restart | AskTaskConfigs
     ) -> None:
-        hands = self._hands
+        parts = self._parts
         match told:
             case StartWork(work, snapshot):
-                with hands.stages.stage(f"starting {_size(work)}"):
-                    hands.work.start(work, snapshot)
+                with parts.stages.stage(f"starting {_size(work)}"):
+                    parts.work.start(work, snapshot)
             case StopWork(work, why):
                 self._stop(work, why)
             case SetTarget(connector, state, here):
-                hands.work.set_target(connector, state, here)
+                parts.work.set_target(connector, state, here)
             case RestartByPlan():
                 self._restart_by_plan(told)
             case RestartHere():
@@ -213,22 +213,22 @@ class Performer:
             case Restart():
                 self._restart(told)
             case AskTaskConfigs(connector, config):
-                hands.work.ask_task_configs(ConnectorEntry(connector, config))
+                parts.work.ask_task_configs(ConnectorEntry(connector, config))
 
     def _stop(self, work: Work, why: str) -> None:
         log.info("Stopping %s: %s", _size(work), why)
-        with self._hands.stages.stage(f"stopping {_size(work)}"):
-            self._hands.work.stop(work)
-        with self._hands.stages.stage("writing the statuses of stopped connectors and tasks"):
+        with self._parts.stages.stage(f"stopping {_size(work)}"):
+            self._parts.work.stop(work)
+        with self._parts.stages.stage("writing the statuses of stopped connectors and tasks"):
             try:
-                self._hands.cluster.statuses.flush(_FLUSH_S)
+                self._parts.cluster.statuses.flush(_FLUSH_S)
             except TimedOutError as err:
                 log.warning("Statuses of stopped work may come late: %s", err)
 
     def _restart_by_plan(self, told: RestartByPlan) -> None:
         """Source: doRestartConnectorAndTasks."""
-        hands, request = self._hands, told.request
-        status = hands.status.find_connector(request.connector, ConnectorType.UNKNOWN)
+        parts, request = self._parts, told.request
+        status = parts.status.find_connector(request.connector, ConnectorType.UNKNOWN)
         entry = entry_of(told.snapshot, request.connector)
         if status is None or entry is None:
             log.info("Connector %s has no status yet: nothing of it is restarted", request.connector)
@@ -241,8 +241,8 @@ class Performer:
         log.info(
             "Restarting %s%s of connector %s", "it and " if connector else "", counted(len(tasks), "task"), entry.name
         )
-        with hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
-            hands.work.restart_parts(entry, connector=connector, tasks=tasks)
+        with parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
+            parts.work.restart_parts(entry, connector=connector, tasks=tasks)
 
     def _restart_here(self, told: RestartHere) -> None:
         entry, here = entry_of(told.snapshot, told.connector), told.here
@@ -250,38 +250,38 @@ class Performer:
             return
         what = [*(["it"] if here.connectors else []), *map(str, here.tasks)]
         log.info("What the config of connector %s refers to has changed: restarting %s", entry.name, ", ".join(what))
-        with self._hands.stages.stage(f"restarting connector {entry.name} and its tasks"):
-            self._hands.work.restart_parts(entry, connector=bool(here.connectors), tasks=here.tasks)
+        with self._parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
+            self._parts.work.restart_parts(entry, connector=bool(here.connectors), tasks=here.tasks)
 
     def _restart(self, told: Restart) -> None:
-        hands, subject = self._hands, told.subject
+        parts, subject = self._parts, told.subject
         name = subject.connector if isinstance(subject, TaskId) else subject
         entry = entry_of(told.snapshot, name)
         if entry is None:
-            hands.answers.fail(told.id, ConflictError(f"Connector {name} was deleted meanwhile"))
+            parts.pending.fail(told.id, ConflictError(f"Connector {name} was deleted meanwhile"))
         elif isinstance(subject, TaskId):
-            with hands.stages.stage(f"restarting task {subject}"):
-                hands.work.restart_task(entry, subject)
-            hands.answers.give(told.id, None)
+            with parts.stages.stage(f"restarting task {subject}"):
+                parts.work.restart_task(entry, subject)
+            parts.pending.give(told.id, None)
         else:
-            hands.work.restart_connector(
+            parts.work.restart_connector(
                 entry,
                 lambda error: (
-                    hands.answers.give(told.id, None) if error is None else hands.answers.fail(told.id, error)
+                    parts.pending.give(told.id, None) if error is None else parts.pending.fail(told.id, error)
                 ),
             )
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
     def _answer(self, told: Answer | Refuse | Redirect | ModifyOffsets | FenceZombies) -> None:
-        hands = self._hands
+        parts = self._parts
         match told:
             case Answer(number, value):
-                hands.answers.give(number, value)
+                parts.pending.give(number, value)
             case Refuse(number, error):
-                hands.answers.fail(number, error)
+                parts.pending.fail(number, error)
             case Redirect(number, subject):
-                hands.answers.fail(number, self._redirected(subject))
+                parts.pending.fail(number, self._redirected(subject))
             case ModifyOffsets():
                 self._pool.submit(self._modify_offsets, told)
             case FenceZombies():
@@ -289,44 +289,44 @@ class Performer:
 
     def _redirected(self, subject: str | TaskId) -> ConnectError:
         what = "task" if isinstance(subject, TaskId) else "connector"
-        url = self._hands.rounds.owner_url(subject)
+        url = self._parts.rounds.owner_url(subject)
         message = f"Cannot restart {what} since it is not assigned to this member"
         if url is None:
             return ConflictError(message, hint="It runs nowhere at present; try again when it is placed.")
         return WrongWorkerError(message, url)
 
     def _modify_offsets(self, told: ModifyOffsets) -> None:
-        hands = self._hands
+        parts = self._parts
         try:
-            message = hands.modify_offsets(told.connector, told.offsets)
+            message = parts.modify_offsets(told.connector, told.offsets)
         except ConnectError as err:
-            hands.answers.fail(told.id, err)
+            parts.pending.fail(told.id, err)
         except Exception as err:  # a plugin call
             log.exception("Offsets of connector %s cannot be changed", told.connector)
-            hands.answers.fail(told.id, ConnectError(f"Offsets of connector {told.connector} cannot be changed: {err}"))
+            parts.pending.fail(told.id, ConnectError(f"Offsets of connector {told.connector} cannot be changed: {err}"))
         else:
-            hands.answers.give(told.id, message)
+            parts.pending.give(told.id, message)
 
     def _fence(self, told: FenceZombies) -> None:
-        hands, problem = self._hands, None
+        parts, problem = self._parts, None
         try:
-            hands.fence(told.connector)
+            parts.fence(told.connector)
         except ConnectError as err:
             problem = err
         except Exception as err:  # top of a thread
             log.exception("Former tasks of connector %s cannot be fenced off", told.connector)
             problem = ConnectError(f"Former tasks of connector {told.connector} cannot be fenced off: {err}")
-        hands.post(Written(ForRequest(told.id), hands.cluster.configs.snapshot(), problem))
+        parts.post(Written(ForRequest(told.id), parts.cluster.configs.snapshot(), problem))
 
     def _forward(self, told: ForwardTaskConfigs) -> None:
-        hands, problem = self._hands, None
+        parts, problem = self._parts, None
         try:
-            key = hands.cluster.configs.snapshot().session_key
-            hands.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
+            key = parts.cluster.configs.snapshot().session_key
+            parts.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
         except Exception as err:  # top of a thread; whatever it is, it is tried again
             log.error("The leader did not take the tasks of connector %s: %s", told.connector, err)
             problem = str(err)
-        hands.post(TaskConfigsForwarded(told.connector, problem))
+        parts.post(TaskConfigsForwarded(told.connector, problem))
 
 
 def _size(work: Work) -> str:

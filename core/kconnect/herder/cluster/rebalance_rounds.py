@@ -24,18 +24,17 @@ VERSIONS = {"eager": 0, "compatible": 1, "sessioned": 2}
 class RebalanceRounds:
     """Threads: the herder's; `owner_url`, `members_of` from any. Neither question blocks."""
 
-    def __init__(
-        self, snapshot: Callable[[], ClusterSnapshot], url: str, version: int, max_delay_ms: int, clock: Clock
-    ) -> None:
-        """`url`: where other workers reach this one. `version`: see `VERSIONS`."""
+    def __init__(self, snapshot: Callable[[], ClusterSnapshot], version: int, max_delay_ms: int, clock: Clock) -> None:
+        """`version`: see `VERSIONS`."""
         self._snapshot = snapshot
-        self._url = url
         self._version = version
         self._assignor = GroupAssignor(max_delay_ms)
         self._clock = clock
         self._plan: GroupPlan | None = None
         self._led: tuple[int, dict[str, str]] = (-1, {})  # generation and URLs by member id of the round led last
         self._members: dict[int, RoundMembers] = {}  # by generation
+        self.url = ""
+        """Where other workers reach this one; set before the first round, when REST is bound."""
         self.owned: Assignment | None = None
         """What the member has, set by its herder."""
         self.told = ClusterSnapshot()
@@ -45,7 +44,7 @@ class RebalanceRounds:
         """What the member says when it joins."""
         self.told = snapshot = self._snapshot()
         self._plan = None
-        return MemberState(self._version, self._url, snapshot.offset, self.owned)
+        return MemberState(self._version, self.url, snapshot.offset, self.owned)
 
     def assign(self, group: JoinedGroup) -> dict[str, bytes]:
         """The assignment of each member of a round that this one leads."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.interface import Launcher
-from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec
+from kconnect.model import ConnectorType, RunState, TargetState, TaskId, TaskSpec
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,10 @@ class TaskRuns:
         for spec in specs:
             self._status.expect_task(spec.id, spec.run, version, state)
         self._launcher.start_tasks(specs)
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        """Pause or resume tasks that run."""
+        self._launcher.set_target_state(ids, state)
 
     def stop(self, ids: Collection[TaskId], timeout_s: float | None = None) -> None:
         """Stop gracefully and wait; what does not end in time is left behind, with a warning."""

@@ -16,8 +16,10 @@ from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.parts import HerderParts
+from kconnect.herder.queries.logger_levels import WorkerLoggers
+from kconnect.herder.queries.start_state import StartState
 from kconnect.herder.validation.config_infos import ConfigInfos
-from kconnect.logs import LoggerLevel, LogLevels
+from kconnect.logs import LoggerLevel
 from kconnect.model import (
     CONNECT_VERSION,
     ConnectorInfo,
@@ -71,30 +73,27 @@ class HerderQueries:
     _status: KnownStatuses
     _topics: KnownTopics
     _host: ConnectorHost
-    _log_levels: LogLevels
-    _cluster_id: str | None
-    _is_open: bool
-    _is_ready: bool
-    _is_stopping: bool
+    _loggers: WorkerLoggers
+    _start: StartState
 
     @property
     def worker_id(self) -> str:
         return self._status.worker_id
 
     def server_info(self) -> ServerInfo:
-        return ServerInfo(CONNECT_VERSION, f"kconnect-{kconnect.__version__}", self._cluster_id)
+        return ServerInfo(CONNECT_VERSION, f"kconnect-{kconnect.__version__}", self._start.kafka_cluster_id)
 
     def is_ready(self) -> bool:
-        return self._is_ready
+        return self._start.is_ready
 
     def is_open(self) -> bool:
-        if self._is_stopping and not self._is_open:
+        if self._start.is_stopping and not self._start.is_open:
             raise ConflictError("Worker is shutting down")
-        return self._is_open
+        return self._start.is_open
 
     def refuse_waiting(self) -> None:
         """A stop was asked for: who waits for the start waits in vain. Threads: any, a signal handler too."""
-        self._is_stopping = True
+        self._start.refuse_waiting()
 
     def health(self) -> Sequence[Reason]:
         return self._parts.health.reasons()
@@ -158,13 +157,10 @@ class HerderQueries:
         return self._parts.launcher.task_conditions()
 
     def loggers(self) -> Mapping[str, LoggerLevel]:
-        return self._log_levels.all()
+        return self._loggers.all()
 
     def logger(self, name: str) -> LoggerLevel:
-        found = self._log_levels.find(name)
-        if found is None:
-            raise NotFoundError(f"Logger {name} not found.")
-        return found
+        return self._loggers.get(name)
 
     def _checked(self, name: str, check: Callable[[], Result]) -> Result:
         try:

@@ -30,13 +30,14 @@ from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.offsets.admin import OffsetsAdmin
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.herder_queries import HerderQueries
+from kconnect.herder.queries.logger_levels import WorkerLoggers
+from kconnect.herder.queries.start_state import StartState
 from kconnect.herder.queries.worker_metrics import worker_readings
 from kconnect.herder.standalone.active_topics import ActiveTopics
 from kconnect.herder.standalone.launcher_events import HerderEvents
 from kconnect.herder.standalone.local_connectors import HostedConnectors
 from kconnect.herder.standalone.memory_config import MemoryConfig
 from kconnect.herder.standalone.memory_status import MemoryStatus
-from kconnect.logs import LogLevels
 from kconnect.metrics import Reading
 from kconnect.model import (
     ConnectorInfo,
@@ -74,9 +75,8 @@ class StandaloneHerder(HerderQueries):
         self._connectors = HostedConnectors(parts, self._config, self._status, self._orders, self._tasks)
         self._host = self._connectors.host
         self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
-        self._log_levels = LogLevels()
-        self._cluster_id: str | None = None
-        self._is_open = self._is_ready = self._is_stopping = False
+        self._loggers = WorkerLoggers(parts.launcher)
+        self._start = StartState()
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
         )
@@ -87,13 +87,12 @@ class StandaloneHerder(HerderQueries):
     def start(self, worker_id: str, kafka_cluster_id: str | None) -> None:
         """Begin: `worker_id` is the advertised host:port, shown in every status."""
         self._status.worker_id = worker_id
-        self._cluster_id = kafka_cluster_id
-        self._is_open = True
+        self._start.open(kafka_cluster_id)
         log.info("Herder started as worker %s", worker_id)
 
     def ready(self) -> None:
         """Start-up is complete."""
-        self._is_ready = True
+        self._start.is_ready = True
 
     def heard_at_s(self) -> float | None:
         """Never: it hears of Kafka only by asking."""
@@ -107,7 +106,7 @@ class StandaloneHerder(HerderQueries):
         self.refuse_waiting()
         if not self._orders.close(timeout_s):
             return
-        had_started, self._is_ready = self._is_ready, False
+        had_started, self._start.is_ready = self._start.is_ready, False
         self._connectors.stop(timeout_s)
         log.log(logging.INFO if had_started else logging.DEBUG, "Herder stopped")
 
@@ -257,9 +256,7 @@ class StandaloneHerder(HerderQueries):
 
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
         """One worker is the whole cluster here."""
-        changed = self._log_levels.set(name, level)
-        self._parts.launcher.set_log_level(name, level)
-        return changed
+        return self._loggers.set(name, level)
 
     # -- offsets ------------------------------------------------------------------------------------------------------
 

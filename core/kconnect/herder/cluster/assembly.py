@@ -1,0 +1,264 @@
+"""What a cluster's herder is made of, put together: each part is whole before the next one gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kconnect.herder.assignment.protocol import Work
+from kconnect.herder.cluster.change_requests import ChangeRequests, ThreadAccess, ThreadRequests
+from kconnect.herder.cluster.cluster_parts import ClusterParts
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.config_entries import ClusterConfig
+from kconnect.herder.cluster.cut_off_watch import CutOffWatch
+from kconnect.herder.cluster.exactly_once_sources import ExactlyOnce, offset_writer_of
+from kconnect.herder.cluster.fenced_starts import FencedStarts
+from kconnect.herder.cluster.group_standing import GroupStanding
+from kconnect.herder.cluster.herder_inbox import HerderInbox
+from kconnect.herder.cluster.herder_thread import HerderThread, ThreadParts
+from kconnect.herder.cluster.launcher_events import ClusterEvents
+from kconnect.herder.cluster.local_work import LocalWork
+from kconnect.herder.cluster.offset_stores import ClusterOffsets
+from kconnect.herder.cluster.pending_requests import PendingRequests
+from kconnect.herder.cluster.performer import Performer, PerformerParts
+from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
+from kconnect.herder.cluster.status_keeper import KnownWork, StatusKeeper
+from kconnect.herder.cluster.thread_stage import ThreadStage
+from kconnect.herder.cluster.topic_tracking import ClusterTopics
+from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.connectors.task_runs import TaskRuns
+from kconnect.herder.decisions.connector_entry import require_stopped
+from kconnect.herder.decisions.events import CutOff, Reconfigure
+from kconnect.herder.decisions.machine import HerderState
+from kconnect.herder.decisions.mismatch_rules import OwnSettings
+from kconnect.herder.interface import LauncherEvents
+from kconnect.herder.membership import Membership
+from kconnect.herder.parts import HerderParts
+from kconnect.herder.queries.logger_levels import WorkerLoggers
+from kconnect.herder.queries.start_state import StartState
+from kconnect.model import ConnectorOffset, TaskId
+
+StringMap = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSide:
+    """What decides, and the group it decides for."""
+
+    state: HerderState
+    rounds: RebalanceRounds
+    membership: Membership
+    inbox: HerderInbox
+    standing: GroupStanding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSide:
+    """Who asks the herder's thread, and how far it has come."""
+
+    start: StartState
+    stages: ThreadStage
+    pending: PendingRequests
+    thread: ThreadRequests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What the topics and this worker itself know of connectors."""
+
+    config: ClusterConfig
+    status: ClusterStatus
+    topics: ClusterTopics
+    offsets: ClusterOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSide:
+    """What runs connectors and tasks here, and changes what the cluster has of them."""
+
+    host: ConnectorHost
+    changes: ChangeRequests
+    exactly_once: ExactlyOnce
+    fenced_starts: FencedStarts | None
+    """What starts of exactly-once tasks go through; None without exactly-once support."""
+    work: LocalWork
+    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
+    """Alter or (None) reset the offsets of a STOPPED connector, as the leader. Blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HerderAssembly:
+    """All parts of one worker's herder. Nothing of it runs before `HerderLifecycle` starts it."""
+
+    cluster: ClusterParts
+    group: GroupSide
+    requests: RequestSide
+    knowledge: Knowledge
+    work: WorkSide
+    loggers: WorkerLoggers
+    thread: HerderThread
+    watch: CutOffWatch
+    keeper: StatusKeeper
+    events: LauncherEvents
+
+
+def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str, StringMap], None]) -> HerderAssembly:
+    """`validate`: as ChangeRequests has it. No effects: no thread, no connection, nothing is read."""
+    group, knowledge, loggers = _group_side(cluster), _knowledge(parts, cluster), WorkerLoggers(parts.launcher)
+    requests = _request_side(parts, cluster, group.inbox)
+    work = _work_side(parts, cluster, group, requests, knowledge, validate)
+    status = knowledge.status
+
+    def cut_off() -> None:  # from outside of the herder's thread
+        status.withhold()
+        work.work.stop(Work(tuple(work.host.names()), status.running()))
+        group.inbox.post(CutOff())
+
+    known = KnownWork(group.state.facts, knowledge.config, status)
+    return HerderAssembly(
+        cluster=cluster,
+        group=group,
+        requests=requests,
+        knowledge=knowledge,
+        work=work,
+        loggers=loggers,
+        thread=_thread(cluster, group, requests, status, work, loggers),
+        watch=CutOffWatch(lambda: group.membership.runs_until, cut_off),
+        keeper=StatusKeeper(status, cluster.clock, is_ours=known.is_assigned, is_orphan=known.is_orphan),
+        events=ClusterEvents(
+            status,
+            knowledge.topics,
+            knowledge.offsets,
+            lambda connector: group.inbox.post(Reconfigure(connector)),
+            cluster.clock,
+            _accept_any if work.fenced_starts is None else work.fenced_starts.verify,
+        ),
+    )
+
+
+def _group_side(cluster: ClusterParts) -> GroupSide:
+    own = OwnSettings(cluster.exactly_once, cluster.protocol_version)
+    state = HerderState(cluster.times, cluster.key_form, own)
+    rounds = RebalanceRounds(
+        cluster.configs.snapshot, cluster.protocol_version, cluster.times.max_delay_ms, cluster.clock
+    )
+    membership = cluster.membership(rounds)
+    return GroupSide(
+        state=state,
+        rounds=rounds,
+        membership=membership,
+        inbox=HerderInbox(cluster.configs, membership.wakeup),
+        standing=GroupStanding(state, cluster, membership, rounds),
+    )
+
+
+def _request_side(parts: HerderParts, cluster: ClusterParts, inbox: HerderInbox) -> RequestSide:
+    start, stages, pending = StartState(), ThreadStage(cluster.clock.time_ms), PendingRequests()
+    access = ThreadAccess(
+        inbox=inbox,
+        pending=pending,
+        start=start,
+        stages=stages,
+        health=parts.health,
+        clock=cluster.clock,
+        timeout_s=cluster.request_timeout_s,
+    )
+    return RequestSide(start=start, stages=stages, pending=pending, thread=ThreadRequests(access))
+
+
+def _knowledge(parts: HerderParts, cluster: ClusterParts) -> Knowledge:
+    config = ClusterConfig(cluster.configs.snapshot)
+    writer = offset_writer_of(parts.worker_config)
+    return Knowledge(
+        config=config,
+        status=ClusterStatus(cluster.statuses),
+        topics=ClusterTopics(cluster.statuses, is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset),
+        offsets=ClusterOffsets(cluster.offsets, config, parts.groups, cluster.own_offsets, writer),
+    )
+
+
+def _work_side(
+    parts: HerderParts,
+    cluster: ClusterParts,
+    group: GroupSide,
+    requests: RequestSide,
+    knowledge: Knowledge,
+    validate: Callable[[str, StringMap], None],
+) -> WorkSide:
+    config, status, offsets = knowledge.config, knowledge.status, knowledge.offsets
+    post, standing = group.inbox.post, group.standing
+
+    def look_again(connector: str) -> None:  # called for connectors that run, of which `work` below has charge
+        entry = config.find(connector)
+        if entry is not None and not requests.start.is_stopping:
+            work.look_again(entry)
+
+    def modify_offsets(name: str, changed: Sequence[ConnectorOffset] | None) -> str:
+        # Somebody may have resumed the connector on another worker since it was looked at
+        cluster.configs.refresh(cluster.times.sync_timeout_ms / 1000)
+        require_stopped(config.get(name))
+        exactly_once.before_change(name, changed)
+        return offsets.modify(name, changed, host, parts.times.call_s)
+
+    host = ConnectorHost(
+        parts,
+        status,
+        request_tasks=lambda connector: post(Reconfigure(connector)),
+        look_again=look_again,
+        offsets_of=offsets.store_of,
+    )
+    changes = ChangeRequests(requests.thread, cluster.configs, config, status, host, validate)
+    exactly_once = ExactlyOnce(parts.worker_config, cluster, config, host, changes.fence_zombies)
+    fenced_starts = exactly_once.starts(lambda: standing.is_leader, lambda: standing.leader_url)
+    tasks = TaskRuns(parts.launcher, status, parts.worker_config, parts.times.stop_s)
+    work = LocalWork(host, tasks, status, post, parts.times, fenced_starts)
+    return WorkSide(
+        host=host,
+        changes=changes,
+        exactly_once=exactly_once,
+        fenced_starts=fenced_starts,
+        work=work,
+        modify_offsets=modify_offsets,
+    )
+
+
+def _thread(
+    cluster: ClusterParts,
+    group: GroupSide,
+    requests: RequestSide,
+    status: ClusterStatus,
+    work: WorkSide,
+    loggers: WorkerLoggers,
+) -> HerderThread:
+    performer = Performer(
+        PerformerParts(
+            cluster=cluster,
+            membership=group.membership,
+            rounds=group.rounds,
+            work=work.work,
+            status=status,
+            modify_offsets=work.modify_offsets,
+            pending=requests.pending,
+            stages=requests.stages,
+            fence=work.exactly_once.run_round,
+            set_log_level=loggers.set_named,
+            names=group.standing.names,
+            leader_url=lambda: group.standing.leader_url or "",
+            post=group.inbox.post,
+        )
+    )
+    parts = ThreadParts(
+        state=group.state,
+        configs=cluster.configs,
+        membership=group.membership,
+        rounds=group.rounds,
+        inbox=group.inbox,
+        performer=performer,
+        stages=requests.stages,
+        clock=cluster.clock,
+    )
+    return HerderThread(parts, requests.thread.fail)
+
+
+def _accept_any(task_id: TaskId) -> None:
+    """Without exactly-once support nobody fences tasks off."""

@@ -1,0 +1,171 @@
+"""Requests that change something, handed to the herder's thread, where the state machine decides about them.
+
+It carries them out, refuses them, or sends the asker to another worker (WrongWorkerError).
+Source: DistributedHerder, AbstractHerder (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kconnect.clock import Clock
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.herder.cluster.cluster_status import ClusterStatus
+from kconnect.herder.cluster.config_entries import ClusterConfig
+from kconnect.herder.cluster.herder_inbox import HerderInbox
+from kconnect.herder.cluster.pending_requests import PendingRequests
+from kconnect.herder.cluster.thread_stage import ThreadStage
+from kconnect.herder.connectors.host import ConnectorHost
+from kconnect.herder.decisions.connector_entry import patched
+from kconnect.herder.decisions.requests import (
+    AskFence,
+    AskOffsets,
+    AskPut,
+    AskRemove,
+    AskRestart,
+    AskRestartByPlan,
+    AskStop,
+    AskTasks,
+    Request,
+)
+from kconnect.herder.decisions.restart_plan import restart_plan
+from kconnect.herder.health.reasons import Health, reasons_text
+from kconnect.herder.queries.start_state import StartState
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState, TaskId
+from kconnect.storage.config_store import ConfigStore
+from kconnect.storage.config_topic import RestartRequested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadAccess:
+    """The way to the herder's thread, and what tells why it does not answer."""
+
+    inbox: HerderInbox
+    pending: PendingRequests
+    start: StartState
+    stages: ThreadStage
+    health: Health
+    clock: Clock
+    timeout_s: float
+
+
+class ThreadRequests:
+    """Asks the herder's thread and waits for its answer. Threads: any but the herder's."""
+
+    def __init__(self, access: ThreadAccess) -> None:
+        self._access = access
+        self._failure: ConnectError | None = None
+
+    def ask(self, request: Request) -> object:
+        """Have the thread do it. Errors: what it is refused with; TimedOutError, which says what it waits for."""
+        self.raise_if_failed()
+        access, began_s = self._access, time.monotonic()
+        has_begun = access.start.await_begin(access.timeout_s)
+        if access.start.is_stopping:
+            raise ConflictError("Worker is shutting down")
+        if not has_begun:
+            waits_for = reasons_text(access.health.reasons(), access.clock.time_ms())
+            raise TimedOutError(f"Request timed out. The worker is still starting up. {waits_for}".rstrip())
+        left_s = max(0.0, access.timeout_s - (time.monotonic() - began_s))
+        return access.pending.ask(request, access.inbox.post, left_s, access.stages)
+
+    def raise_if_failed(self) -> None:
+        """Errors: ConnectError when the group refuses this worker for good, or its thread broke."""
+        if (failure := self._failure) is not None:
+            raise ConnectError(str(failure), hint=failure.hint) from failure
+
+    def fail(self, error: BaseException) -> None:
+        """The thread has ended by an error: whoever waits, or asks from now on, gets it."""
+        told = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
+        self._failure = told
+        self._access.pending.close(ConnectError(f"The worker has failed: {told}", hint=told.hint))
+
+
+class ChangeRequests:
+    """Threads: any but the herder's; each call waits for its answer.
+
+    Errors: what the state machine refuses a request with; WrongWorkerError where another worker has to do it.
+    """
+
+    def __init__(
+        self,
+        requests: ThreadRequests,
+        configs: ConfigStore,
+        config: ClusterConfig,
+        status: ClusterStatus,
+        host: ConnectorHost,
+        validate: Callable[[str, Mapping[str, str]], None],
+    ) -> None:
+        """`validate`: Connect's checks of a connector's config and its own; raises BadRequestError, TimedOutError."""
+        self._ask = requests.ask
+        self._configs = configs
+        self._config = config
+        self._status = status
+        self._host = host
+        self._validate = validate
+
+    def put_connector(
+        self, name: str, config: Mapping[str, str], initial_state: TargetState | None, *, replace: bool
+    ) -> tuple[bool, ConnectorInfo]:
+        config = {**config, "name": name} if "name" not in config else dict(config)
+        self._validate(name, config)
+        is_new = bool(self._ask(AskPut(name, config, initial_state, replace)))
+        tasks = self._config.get(name).task_ids if not is_new else ()
+        return is_new, ConnectorInfo(name, config, tasks, self._host.kind(config))
+
+    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
+        while True:
+            base = self._config.get(name).config
+            config = patched(base, changes)
+            self._validate(name, config)
+            try:
+                self._ask(AskPut(name, config, None, replace=True, patch_of=base))
+            except ConflictError:
+                known = self._config.find(name)
+                if known is not None and dict(known.config) != dict(base):
+                    continue  # another request changed it while this one was checked
+                raise
+            return ConnectorInfo(name, config, self._config.get(name).task_ids, self._host.kind(config))
+
+    def delete_connector(self, name: str) -> None:
+        self._ask(AskRemove(name))
+
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause and resume are written by the worker that is asked, stop by the leader."""
+        if state is TargetState.STOPPED:
+            self._ask(AskStop(name))
+            return
+        self._config.get(name, f"Unknown connector {name}")
+        self._configs.put_target_state(name, state)
+
+    def restart(self, subject: str | TaskId) -> None:
+        """One connector, or one task, without the rest."""
+        self._ask(AskRestart(subject))
+
+    def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        entry = self._config.find(name)
+        kind = self._host.kind(entry.config) if entry else ConnectorType.UNKNOWN
+        status = self._status.find_connector(name, kind)
+        self._ask(AskRestartByPlan(RestartRequested(name, only_failed, include_tasks)))
+        if status is None:
+            raise NotFoundError(f"Status for connector {name} not found")
+        return restart_plan(status, include_tasks=include_tasks, only_failed=only_failed).status
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        self._ask(AskTasks(name, configs))
+
+    def fence_zombies(self, name: str) -> None:
+        self._ask(AskFence(name))
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        """Gives the message REST shows."""
+        if not offsets:
+            raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+        return str(self._ask(AskOffsets(name, tuple(offsets))))
+
+    def reset_offsets(self, name: str) -> str:
+        """Gives the message REST shows."""
+        return str(self._ask(AskOffsets(name, None)))
