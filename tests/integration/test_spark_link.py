@@ -16,8 +16,9 @@ import pytest
 import kconnect
 from kconnect.errors import LinkError, LinkRefusedError
 from kconnect.spark import link as link_module
-from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker, refuse
+from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_worker
 from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, Welcome, encode
+from kconnect.spark.ports import PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_pool import SlotPool
@@ -170,7 +171,7 @@ class _NoEvents:
 
 def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(caplog):
     jobs = _Jobs()
-    pool = SlotPool(SparkSettings(), jobs, _NoEvents())
+    pool = SlotPool(SparkSettings(), PoolPorts(jobs=jobs), _NoEvents())
     pool.start("127.0.0.1")
     try:
         pool.grow(1)
@@ -204,7 +205,7 @@ slot_main(SlotSpec(
 def test_a_slot_that_is_refused_after_its_hello_fails_with_the_reason_for_spark_to_tell():
     def serve(link: Link) -> None:
         assert isinstance(link.receive(10), Hello)
-        raise refuse(link, "the slot has kconnect 1, the worker 2: install one version on both")
+        raise link.refuse("the slot has kconnect 1, the worker 2: install one version on both")
 
     server = LinkServer(TOKEN, serve, bind_host="127.0.0.1")
     server.start()

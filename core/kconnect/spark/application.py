@@ -23,8 +23,9 @@ from kconnect.java import find_java
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
-from kconnect.spark.jvm_archive import RECORDING, dump_classes, spark_archive
+from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
 from kconnect.spark.master import await_master, told_while_queued
+from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
 from kconnect.spark.slot import SlotSpec
@@ -59,6 +60,9 @@ class SparkApplication:
         self._archive: ClassArchive | None = None
         self._shipped_plugins: tuple[str, ...] = ()
         self._stopping = threading.Event()
+        self._daemons: dict[int, str] = {}
+        """Python daemons that slots were forked from: number and birth; one dictionary operation at a time."""
+        self._jvm_session: int | None = None  # of the thread that stops
         self._lock = threading.Lock()  # start and stop may meet: the later finds the other complete
 
     @property
@@ -71,10 +75,6 @@ class SparkApplication:
     def driver_host(self) -> str:
         """The host at which executors reach this process; only after start."""
         return str(self._context.getConf().get("spark.driver.host"))
-
-    @property
-    def jvm_pid(self) -> int | None:
-        return self._jvm.pid if self._jvm else None
 
     def start(self) -> None:
         """Start the JVM and Spark in it. Errors: EnvironmentProblemError and other ConnectErrors, a sentence each."""
@@ -125,6 +125,15 @@ class SparkApplication:
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
 
+    def note_daemon(self, pid: int) -> None:
+        """Remember a Python daemon of Spark on this machine, so that `stop` waits for its end."""
+        if born := birth(pid):
+            self._daemons[pid] = born
+
+    def make_archive_in_background(self) -> None:
+        """Have the class archive made by another process, unless there is one. Never blocks."""
+        make_archive_in_background(self.archive, self._settings.cache)
+
     @property
     def archive(self) -> ClassArchive:
         """The class archive of this Java and Spark. Errors: EnvironmentProblemError when there is no Java."""
@@ -174,12 +183,22 @@ class SparkApplication:
                 stopper.start()
                 stopper.join(max(deadline_s - time.monotonic() - 1.0, 0.1))
             if self._jvm is not None:
+                self._jvm_session = self._jvm.pid or self._jvm_session
                 self._jvm.stop(deadline_s - time.monotonic())
             if context is not None:
                 _forget_context(context)
             self.remove_folder()
         finally:
             self._lock.release()
+
+    def end_daemons(self, timeout_s: float) -> None:
+        """After `stop`: wait for Spark's Python daemons, and kill those that stay.
+
+        The imports of one that has just started outlast the JVM by a second.
+        """
+        members = session_members(self._jvm_session) if self._jvm_session else {}
+        if killed := await_end(self._daemons | members, timeout_s):
+            log.debug("Python daemons of Spark had to be killed: %s", sorted(killed))
 
     def remove_folder(self) -> None:
         """Remove what we wrote to the system's folder for temporary files. Idempotent."""

@@ -1,15 +1,12 @@
-"""The Launcher on Spark: keeps which task belongs in which slot, and makes it so whatever happens to the slots."""
+"""The Launcher on Spark: decides which task belongs in which slot, and keeps it so whatever happens to the slots."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-import queue
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
@@ -18,16 +15,14 @@ from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.spark.application import SparkApplication
 from kconnect.spark.cluster import slot_group
-from kconnect.spark.jvm_archive import make_archive_in_background
+from kconnect.spark.event_relay import EventRelay
 from kconnect.spark.messages import (
     ForgetTopics,
     Heartbeat,
     Hello,
     Message,
-    OffsetsAck,
     OffsetsCommit,
     OffsetsRead,
-    OffsetsReply,
     ReconfigureRequest,
     RunCheck,
     SetLogLevel,
@@ -40,7 +35,7 @@ from kconnect.spark.messages import (
     TasksStopped,
     TaskTopic,
 )
-from kconnect.spark.processes import await_end, birth, session_members
+from kconnect.spark.ports import Application, PoolPorts
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot_pool import SlotPool
 from kconnect.spark.slot_target import SlotTarget, UnreachableSlots
@@ -57,13 +52,11 @@ _WAIT_FOR_FIRST_START_S = 30.0
 _LOOK_AGAIN_S = 0.1
 # What ending Spark takes (1.3 s measured) and some air, kept back from the time the tasks get.
 _SPARK_STOP_S = 4.0
-# Enough that one slow read does not hold up the others' commits.
-_OFFSET_THREADS = 4
 
 
 @dataclass(slots=True)
 class _Stop:
-    """One StopTasks on its way."""
+    """One StopTasks under way."""
 
     slot: int
     ids: tuple[TaskId, ...]
@@ -79,17 +72,17 @@ class SparkLauncher:
     offsets are read and committed on threads of their own.
     """
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, app: Application | None = None, ports: PoolPorts | None = None) -> None:
+        """`app` and `ports` stand in for a real Spark and its slots, in tests."""
         self._settings = settings
-        self._app = SparkApplication(settings)
-        self._pool = SlotPool(settings, self._app, self)
+        self._app: Application = SparkApplication(settings) if app is None else app
+        ports = ports or PoolPorts(jobs=self._app)
+        self._clock = ports.clock
+        self._pool = SlotPool(settings, ports, self)
         self._meters = TaskMeters()
-        self._events: LauncherEvents | None = None
-        # Unbounded: at most a handful for each task, and the consumer must return quickly by contract.
-        self._told: queue.SimpleQueue[TaskReport | ReconfigureRequest | TaskTopic | None] = queue.SimpleQueue()
-        self._offset_threads = ThreadPoolExecutor(_OFFSET_THREADS, thread_name_prefix="slot-offsets")
-        self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the ten below; nothing that blocks is called under it
+        self._relay = EventRelay(self._pool.send)
+        self._stop_numbers = itertools.count(1)
+        self._lock = threading.Lock()  # guards the nine below; nothing that blocks is called under it
         self._tasks = TaskTable()
         self._stops: dict[int, _Stop] = {}
         self._attached: set[int] = set()
@@ -98,18 +91,14 @@ class SparkLauncher:
         self._spark_is_up = False
         self._has_run = False  # a slot has been up
         self._log_levels: list[SetLogLevel] = []
-        self._daemons: dict[int, str] = {}
         self._had_archive_made = False
         self._stopping = threading.Event()
         self._stopped = False
-        self._threads: list[threading.Thread] = []
+        self._starter = threading.Thread(target=self._bring_up, name="spark-start", daemon=True)
 
     def start(self, events: LauncherEvents) -> None:
-        self._events = events
-        for target, name in ((self._tell, "launcher-events"), (self._bring_up, "spark-start")):
-            thread = threading.Thread(target=target, name=name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._relay.start(events)
+        self._starter.start()
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         with self._lock:
@@ -118,10 +107,10 @@ class SparkLauncher:
             self._place()
             for spec in specs:
                 if not self._tasks.is_sent(spec.id):
-                    self._told.put(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
+                    self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
-        deadline_s = time.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
+        deadline_s = self._clock.monotonic() + timeout_s + 1.0  # the slot keeps the time itself, this is for its answer
         by_slot: dict[int, list[TaskId]] = defaultdict(list)
         with self._lock:
             for task_id in ids:
@@ -129,13 +118,13 @@ class SparkLauncher:
                 if slot is not None and slot in self._attached:
                     by_slot[slot].append(task_id)
             self._meters.forget(ids)
-            stops = {next(self._numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
+            stops = {next(self._stop_numbers): _Stop(slot, tuple(sorted(group))) for slot, group in by_slot.items()}
             self._stops.update(stops)
             for number, stop in stops.items():
                 self._pool.send(stop.slot, StopTasks(number, stop.ids, int(timeout_s * 1000)))
         left: set[TaskId] = set()
         for number, stop in stops.items():
-            stop.answered.wait(max(deadline_s - time.monotonic(), 0.0))
+            self._clock.wait(stop.answered, max(deadline_s - self._clock.monotonic(), 0.0))
             with self._lock:
                 del self._stops[number]
                 left.update(stop.ids if stop.left is None else stop.left)
@@ -216,23 +205,17 @@ class SparkLauncher:
                 return
             self._stopped = True
         self._stopping.set()
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = self._clock.monotonic() + timeout_s
         tasks_s = max(timeout_s - _SPARK_STOP_S, timeout_s / 2)
         self._pool.quit(tasks_s, tasks_s + 0.5)
-        jvm = self._app.jvm_pid
-        self._app.stop(max(deadline_s - time.monotonic() - 0.5, 1.0))
+        self._app.stop(max(deadline_s - self._clock.monotonic() - 0.5, 1.0))
         self._pool.stop(1.0)
-        self._offset_threads.shutdown(wait=False, cancel_futures=True)
-        self._told.put(None)
-        for thread in self._threads:
-            thread.join(max(deadline_s - time.monotonic(), 0.5))
-            if thread.is_alive():
-                log.warning("Thread %s did not end in time", thread.name)
-        # The imports of a Python daemon that has just begun outlast the JVM by a second.
-        rest = self._daemons | (session_members(jvm) if jvm else {})
-        killed = await_end(rest, max(deadline_s - time.monotonic(), 0.5))
-        if killed:
-            log.debug("Python daemons of Spark had to be killed: %s", sorted(killed))
+        self._relay.stop(max(deadline_s - self._clock.monotonic(), 0.5))
+        if self._starter.ident is not None:
+            self._starter.join(max(deadline_s - self._clock.monotonic(), 0.5))
+            if self._starter.is_alive():
+                log.warning("Thread %s did not end in time", self._starter.name)
+        self._app.end_daemons(max(deadline_s - self._clock.monotonic(), 0.5))
 
     # Called by the pool, on its threads.
 
@@ -240,9 +223,9 @@ class SparkLauncher:
         hello = self._pool.attached().get(slot)
         if not self._settings.is_local:
             self._app.cluster.settled(slot)
+        elif hello is not None:
+            self._app.note_daemon(hello.parent_pid)
         with self._lock:
-            if hello is not None and self._settings.is_local and (born := birth(hello.parent_pid)):
-                self._daemons[hello.parent_pid] = born
             self._attached.add(slot)
             self._has_run = True
             for levels in self._log_levels:
@@ -252,7 +235,7 @@ class SparkLauncher:
             first_up = not self._down_since_s and not self._had_archive_made
             self._had_archive_made |= first_up
         if first_up:
-            make_archive_in_background(self._app.archive, self._settings.cache)
+            self._app.make_archive_in_background()
 
     def slot_said(self, slot: int, message: Message) -> None:
         match message:
@@ -268,23 +251,23 @@ class SparkLauncher:
             case TaskConditions(found):
                 self._note_conditions(slot, found)
             case ReconfigureRequest() | TaskTopic():
-                self._told.put(message)
+                self._relay.post(message)
             case OffsetsRead() | OffsetsCommit() | RunCheck():
-                self._offset_threads.submit(self._serve_offsets, slot, message)
+                self._relay.answer(slot, message)
             case _:
                 log.warning("Slot %d sent a %s, which a slot does not send", slot, type(message).__name__)
 
     def slot_lost(self, slot: int, reason: str) -> None:
         with self._lock:
             self._attached.discard(slot)
-            self._down_since_s[slot] = time.monotonic()
+            self._down_since_s[slot] = self._clock.monotonic()
             for stop in self._stops.values():
                 if stop.slot == slot and stop.left is None:
                     stop.left = ()  # they ended with their process
                     stop.answered.set()
             for spec in self._tasks.lost(slot):
                 self._meters.forget([spec.id])  # the next process counts from zero
-                self._told.put(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
+                self._relay.post(TaskReport(spec.id, spec.run, RunState.UNASSIGNED, None))
 
     def tick(self) -> None:
         with self._lock:
@@ -297,12 +280,12 @@ class SparkLauncher:
     # Inside.
 
     def _bring_up(self) -> None:
-        began_s = time.monotonic()
+        began_s = self._clock.monotonic()
         try:
             self._app.start()
             if self._stopping.is_set():
                 return
-            log.info("Spark is up after %.1f s", time.monotonic() - began_s)
+            log.info("Spark is up after %.1f s", self._clock.monotonic() - began_s)
             with self._lock:
                 self._spark_is_up = True
             self._pool.start(self._settings.link_advertised_host or self._app.driver_host)
@@ -321,7 +304,7 @@ class SparkLauncher:
     def _grow(self, before: int, count: int) -> None:
         with self._lock:
             # Tasks that wait get their slots now, before the first is up: they spread over all of them.
-            self._down_since_s |= dict.fromkeys(range(before, count), time.monotonic() + _WAIT_FOR_FIRST_START_S)
+            self._down_since_s |= dict.fromkeys(range(before, count), self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
             self._place()
         self._pool.grow(count)
         log.info("Starting %s, %d in all", counted(count - before, "slot"), count)
@@ -337,16 +320,16 @@ class SparkLauncher:
                     hint="Look at the Spark master, then start the worker again.",
                 )
             before = target.count
-            count = target.look(self._app.cluster.executors(), time.monotonic())
+            count = target.look(self._app.cluster.executors(), self._clock.monotonic())
             if count > before:
                 self._grow(before, count)
             missing = set(range(count)) - self._pool.attached().keys()
             silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
-            problem = target.problem or unreachable.look(silent, time.monotonic())
+            problem = target.problem or unreachable.look(silent, self._clock.monotonic())
             if problem is not None and told is None:
                 log.error("%s", problem)  # no end of the worker: cores are freed, networks are mended
             told = problem
-            self._stopping.wait(self._settings.heartbeat_interval_s if count else _LOOK_AGAIN_S)
+            self._clock.wait(self._stopping, self._settings.heartbeat_interval_s if count else _LOOK_AGAIN_S)
 
     def _place(self) -> None:
         """Give every task a slot, and start in their slots those that do not run. Call with the lock held."""
@@ -360,14 +343,14 @@ class SparkLauncher:
     def _is_awaited(self, slot: int) -> bool:
         if not self._attached:  # nowhere better to go
             return True
-        return time.monotonic() - self._down_since_s[slot] < _WAIT_FOR_SLOT_S
+        return self._clock.monotonic() - self._down_since_s[slot] < _WAIT_FOR_SLOT_S
 
     def _note_report(self, slot: int, report: TaskReport) -> None:
         with self._lock:
             if not self._tasks.reached(slot, report.id, report.run, report.state):
                 return
             self._meters.entered(report.id, report.run, report.state)
-            self._told.put(report)
+            self._relay.post(report)
 
     def _note_counters(self, slot: int, counted: Iterable[tuple[TaskId, int, TaskCounters]]) -> None:
         with self._lock:
@@ -380,36 +363,3 @@ class SparkLauncher:
             for task_id, run, condition in found:
                 if self._tasks.is_run_of(slot, task_id, run):
                     self._meters.fares(task_id, run, condition)
-
-    def _tell(self) -> None:
-        assert self._events is not None
-        while (message := self._told.get()) is not None:
-            try:
-                if isinstance(message, TaskReport):
-                    self._events.task_status(message.id, message.run, message.state, message.trace)
-                elif isinstance(message, TaskTopic):
-                    self._events.topic_used(message.id, message.topic)
-                else:
-                    self._events.reconfiguration_requested(message.connector)
-            except Exception:  # a callback that fails must not stop the ones after it
-                log.exception("Telling %s failed", message)
-
-    def _serve_offsets(self, slot: int, message: OffsetsRead | OffsetsCommit | RunCheck) -> None:
-        assert self._events is not None
-        offsets: tuple[object, ...] = ()
-        error: str | None = None
-        try:
-            if isinstance(message, OffsetsRead):
-                offsets = tuple(self._events.read_offsets(message.connector, message.partitions))
-            elif isinstance(message, OffsetsCommit):
-                self._events.commit_offsets(message.connector, message.offsets)
-            else:
-                self._events.check_run(message.id, message.run)
-        except Exception as failure:  # the slot's task gets the reason and decides what it means
-            if not isinstance(failure, ConnectError):
-                log.exception("%s could not be served", message)
-            error = str(failure) or type(failure).__name__
-        reply: Message = OffsetsAck(message.request, error)
-        if isinstance(message, OffsetsRead):
-            reply = OffsetsReply(message.request, offsets, error)  # type: ignore[arg-type]  # as read_offsets gave it
-        self._pool.send(slot, reply)

@@ -130,6 +130,13 @@ class Link:
             if not self._in.recv(65536):
                 return
 
+    def refuse(self, reason: str) -> LinkRefusedError:
+        """Tell the other side why the two ends do not match; gives the error to raise here."""
+        with contextlib.suppress(LinkError, OSError):  # it went without hearing it, or stays: closing ends that
+            self.send(Refused(reason))
+            self.await_end(_FAREWELL_S)
+        return LinkRefusedError(reason)
+
     def _take_frame(self) -> bytes | None:
         if len(self._buffer) < 4:
             return None
@@ -155,8 +162,8 @@ def greet_slot(link: Link, token: bytes) -> None:
     link.send(Challenge(ours))
     answer = _expect(link, ChallengeResponse, deadline_s)
     if not hmac.compare_digest(answer.proof.encode(), _proof(token, "slot", ours, answer.nonce).encode()):
-        raise refuse(
-            link, "the slot does not know the worker's token; it is of another worker, or of an earlier run of this one"
+        raise link.refuse(
+            "the slot does not know the worker's token; it is of another worker, or of an earlier run of this one"
         )
     link.send(Welcome(_proof(token, "worker", ours, answer.nonce)))
     link.max_frame_bytes = MAX_FRAME_BYTES
@@ -175,16 +182,8 @@ def greet_worker(link: Link, token: bytes) -> None:
     link.send(ChallengeResponse(ours, _proof(token, "slot", challenge.nonce, ours)))
     welcome = _expect(link, Welcome, deadline_s)
     if not hmac.compare_digest(welcome.proof.encode(), _proof(token, "worker", challenge.nonce, ours).encode()):
-        raise refuse(link, "the worker does not know the slot's token; it is not the worker that started the slot")
+        raise link.refuse("the worker does not know the slot's token; it is not the worker that started the slot")
     link.max_frame_bytes = MAX_FRAME_BYTES
-
-
-def refuse(link: Link, reason: str) -> LinkRefusedError:
-    """Tell the other side why we do not go together, and give the error to raise here."""
-    with contextlib.suppress(LinkError, OSError):  # it went without hearing it, or stays: closing ends that
-        link.send(Refused(reason))
-        link.await_end(_FAREWELL_S)
-    return LinkRefusedError(reason)
 
 
 def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
@@ -330,7 +329,7 @@ def _expect(link: Link, kind: type[_M], deadline_s: float) -> _M:
     try:
         message = link.receive(max(deadline_s - time.monotonic(), 0.001))
     except LinkRefusedError as error:
-        raise refuse(link, str(error)) from error
+        raise link.refuse(str(error)) from error
     if isinstance(message, Refused):
         raise LinkRefusedError(" ".join(message.reason.split()))  # it may come from a stranger, and is logged
     if not isinstance(message, kind):

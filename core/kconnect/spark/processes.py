@@ -65,6 +65,15 @@ def await_end(processes: Mapping[int, str], timeout_s: float) -> set[int]:
     return alive
 
 
+def kill_descendant(pid: int) -> bool:
+    """Kill a process that this one started, directly or not. False: it is none of ours and was left alone."""
+    if not is_descendant(pid):
+        return False
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, signal.SIGKILL)
+    return True
+
+
 def is_descendant(pid: int) -> bool:
     """Whether a process was started by this one, directly or not."""
     own = os.getpid()

@@ -8,19 +8,16 @@ import os
 import queue
 import random
 import secrets
-import signal
 import socket
 import sys
 import threading
-import time
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError
-from kconnect.spark.link import Link, LinkServer, refuse
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
-from kconnect.spark.processes import is_descendant
+from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_io import replay_log_line
@@ -30,36 +27,11 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-# A job that failed so often in a row without its slot ever saying hello will most likely never do better: by then it
-# was tried for two seconds at least, and in several executors if there are some.
+# After so many failures in a row without a hello a slot will most likely never start: that is two seconds of
+# attempts at least, and several executors if there are some.
 _HOPELESS_AFTER = 5
-# Tasks left behind that a slot may carry beside working ones; each holds a thread and what its plugin holds.
+# Abandoned tasks that a slot may carry beside working ones; each holds a thread and what its plugin holds.
 _MAX_LEFTOVERS = 16
-
-
-class SlotJobs(Protocol):
-    """What the pool asks of Spark."""
-
-    def run_slot(self, spec: SlotSpec) -> None:
-        """Run a slot; blocks until it ends, raises ConnectError when it failed."""
-        ...
-
-    def cancel_slot(self, slot: int) -> None: ...
-
-
-class PoolEvents(Protocol):
-    """What the pool tells. Threads: the slot's link thread; `slot_lost` comes after the last `slot_said` of a slot."""
-
-    def slot_attached(self, slot: int) -> None: ...
-    def slot_said(self, slot: int, message: Message) -> None: ...
-    def slot_lost(self, slot: int, reason: str) -> None: ...
-    def tick(self) -> None:
-        """Called once in each heartbeat interval."""
-        ...
-
-    def has_tasks(self, slot: int) -> bool:
-        """Whether the slot has work besides what it left behind."""
-        ...
 
 
 @dataclass(slots=True)
@@ -67,11 +39,13 @@ class _Attached:
     """A slot that has said hello and has not been given up."""
 
     hello: Hello
-    link: Link
-    outbox: queue.SimpleQueue[Message | None]
+    link: SlotLink
+    outbox: queue.SimpleQueue[Message | None] = field(default_factory=queue.SimpleQueue)
     """What its sender thread sends next; unbounded, but a slot that takes nothing is given up after seconds."""
+    gone: threading.Event = field(default_factory=threading.Event)
+    """Set once its loss has been reported."""
     beat: Heartbeat | None = None
-    """What it told last of itself."""
+    """Its latest heartbeat."""
     reason: str = ""
     """Why we broke the link, when it was us."""
 
@@ -86,59 +60,61 @@ class SlotPool:
     Threads: one per slot waits in its Spark job, two per link read and send, one does the heartbeats.
     """
 
-    def __init__(self, settings: SparkSettings, jobs: SlotJobs, events: PoolEvents) -> None:
+    def __init__(self, settings: SparkSettings, ports: PoolPorts, events: PoolEvents) -> None:
         self._settings = settings
-        self._jobs = jobs
+        self._jobs = ports.jobs
+        self._kill_process = ports.kill
+        self._clock = ports.clock
         self._events = events
         self._token = secrets.token_bytes(32)
-        self._server = LinkServer(self._token, self._serve, bind_host=settings.link_bind_host, port=settings.link_port)
+        self._listener = ports.listen(settings, self._token, self._serve)
         self._host = ""
         self._count = 0  # of the thread that calls start and grow
         self._quitting = threading.Event()  # no job is submitted again
         self._closed = threading.Event()
-        self._changed = threading.Condition()  # guards the three below
+        self._lock = threading.Lock()  # guards the three below; nothing that blocks is called under it
         self._attached: dict[int, _Attached] = {}
         self._failed_starts: dict[int, tuple[int, str]] = {}
         self._came_up: set[int] = set()
         self._threads: list[threading.Thread] = []
 
     def start(self, host: str) -> None:
-        """Listen; slots will look for us at `host`. Errors: LinkError when the link cannot listen."""
+        """Listen; slots connect to `host`. Errors: LinkError when the link cannot listen."""
         self._host = host
-        self._server.start()
-        self._thread(self._watch, "slot-heartbeat")
+        self._listener.start()
+        self._start_thread(self._beat_until_closed, "slot-heartbeat")
 
     def grow(self, count: int) -> None:
-        """Submit a job for each slot up to `count` that has none yet. There are never fewer again."""
+        """Submit a job for each slot up to `count` that has none yet. The number of slots never decreases."""
         for slot in range(self._count, count):
-            self._thread(self._keep_running, f"slot-job-{slot}", slot)
+            self._start_thread(self._keep_running, f"slot-job-{slot}", slot)
         self._count = max(self._count, count)
 
     @property
     def address(self) -> str:
-        """Where slots look for us; only after start."""
-        return f"{self._host}:{self._server.port}"
+        """Where slots connect to; only after start."""
+        return f"{self._host}:{self._listener.port}"
 
     def send(self, slot: int, message: Message) -> None:
-        """Send to a slot, in the order of the calls. Never blocks; what a lost slot does not get is lost with it."""
-        with self._changed:
+        """Send to a slot, in the order of the calls. Never blocks; messages to a lost slot are dropped."""
+        with self._lock:
             attached = self._attached.get(slot)
         if attached is not None:
             attached.outbox.put(message)
 
     def attached(self) -> dict[int, Hello]:
         """The slots that are up."""
-        with self._changed:
+        with self._lock:
             return {slot: attached.hello for slot, attached in self._attached.items()}
 
     def beats(self) -> dict[int, Heartbeat]:
-        """What each slot that is up told last of itself."""
-        with self._changed:
+        """The latest heartbeat of each slot that is up."""
+        with self._lock:
             return {slot: attached.beat for slot, attached in self._attached.items() if attached.beat is not None}
 
     def failure(self) -> str | None:
         """Why no slot comes up, once that has been tried often enough; None while there is hope."""
-        with self._changed:
+        with self._lock:
             if self._attached:
                 return None
             hopeless = [reason for times, reason in self._failed_starts.values() if times >= _HOPELESS_AFTER]
@@ -146,7 +122,7 @@ class SlotPool:
 
     def replace(self, slot: int, reason: str) -> None:
         """Give a slot up and start it anew: break its link, kill its process. Its tasks are reported lost."""
-        with self._changed:
+        with self._lock:
             attached = self._attached.get(slot)
         if attached is None:
             return
@@ -155,30 +131,34 @@ class SlotPool:
         self._kill(slot, attached.hello)
 
     def quit(self, task_timeout_s: float, timeout_s: float) -> None:
-        """Ask all slots to stop their tasks and end; wait for their jobs. No slot starts again after this."""
-        deadline_s = time.monotonic() + timeout_s
+        """Ask all slots to stop their tasks and end; kill those that do not. No slot starts again after this."""
+        deadline_s = self._clock.monotonic() + timeout_s
         self._quitting.set()
-        for slot in self.attached():
+        with self._lock:
+            attached = dict(self._attached)
+        for slot in attached:
             self.send(slot, Quit(int(task_timeout_s * 1000)))
-        with self._changed:
-            self._changed.wait_for(lambda: not self._attached, max(deadline_s - time.monotonic(), 0.0))
-            stuck = dict(self._attached)
-        for slot, attached in stuck.items():
-            self._kill(slot, attached.hello)
+        stuck = {
+            slot: one
+            for slot, one in attached.items()
+            if not self._clock.wait(one.gone, max(deadline_s - self._clock.monotonic(), 0.0))
+        }
+        for slot, one in stuck.items():
+            self._kill(slot, one.hello)
 
     def stop(self, timeout_s: float) -> None:
         """Break every link and end the threads; the jobs must be ended by Spark's own stop. Idempotent."""
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = self._clock.monotonic() + timeout_s
         self._quitting.set()
         self._closed.set()
-        self._server.stop(timeout_s)
+        self._listener.stop(timeout_s)
         for thread in self._threads:
-            thread.join(max(deadline_s - time.monotonic(), 0.01))
+            thread.join(max(deadline_s - self._clock.monotonic(), 0.01))
             if thread.is_alive():
                 log.warning("Thread %s did not end in time", thread.name)
 
-    def _thread(self, target: object, name: str, *args: object) -> None:
-        thread = threading.Thread(target=target, args=args, name=name, daemon=True)  # type: ignore[arg-type]
+    def _start_thread(self, target: Callable[..., None], name: str, *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -195,12 +175,12 @@ class SlotPool:
                 return
             pause_s = self._pause_after(slot, problem)
             log.debug("Job %d of slot %d ended (%s); again in %.1f s", failures, slot, problem or "no error", pause_s)
-            if self._quitting.wait(pause_s):
+            if self._clock.wait(self._quitting, pause_s):
                 return
 
     def _pause_after(self, slot: int, problem: str | None) -> float:
         """How long to wait before the job is submitted again: longer each time its slot did not even say hello."""
-        with self._changed:
+        with self._lock:
             times, told = self._failed_starts.get(slot, (0, ""))
             has_failed = problem is not None and slot not in self._came_up
             self._came_up.discard(slot)
@@ -218,7 +198,7 @@ class SlotPool:
         return SlotSpec(
             slot=slot,
             host=self._host,
-            port=self._server.port,
+            port=self._listener.port,
             token=self._token,
             heartbeat_interval_s=settings.heartbeat_interval_s,
             heartbeat_timeout_s=settings.heartbeat_timeout_s,
@@ -232,79 +212,85 @@ class SlotPool:
 
     # The link of a slot.
 
-    def _serve(self, link: Link) -> None:
+    def _serve(self, link: SlotLink) -> None:
         hello = link.receive(self._settings.heartbeat_timeout_s)
         if not isinstance(hello, Hello):
             raise LinkError("A slot must say hello first")
         if hello.version != kconnect.__version__:
             both = f"the slot has kconnect {hello.version}, the worker {kconnect.__version__}"
-            raise refuse(link, f"{both}: install one version on both")
+            raise link.refuse(f"{both}: install one version on both")
         threading.current_thread().name = f"link-slot-{hello.slot}"
-        mine = _Attached(hello, link, queue.SimpleQueue())
-        sender = threading.Thread(target=_send_all, args=(mine,), name=f"slot-send-{hello.slot}", daemon=True)
-        self._attach(mine)
+        slot = _Attached(hello, link)
+        sender = threading.Thread(target=_send_all, args=(slot,), name=f"slot-send-{hello.slot}", daemon=True)
+        self._attach(slot)
         sender.start()
         reason = ""
         try:
+            log.info("Slot %d is up: process %d on %s", hello.slot, hello.pid, hello.host)
+            self._events.slot_attached(hello.slot)
             while True:
                 message = link.receive(self._settings.heartbeat_timeout_s)
                 if message is not None:
-                    self._take(mine, message)
+                    self._dispatch(slot, message)
         except LinkError as error:
-            reason = mine.reason or str(error)
+            reason = slot.reason or str(error)
         finally:
-            mine.link.abort()
-            mine.outbox.put(None)
+            link.abort()
+            slot.outbox.put(None)
             sender.join(self._settings.heartbeat_timeout_s)
-            self._detach(mine, reason)
+            self._detach(slot, reason)
 
-    def _attach(self, mine: _Attached) -> None:
-        slot = mine.hello.slot
-        with self._changed:
-            earlier = self._attached.get(slot)
-            if earlier is not None:
-                earlier.reason = "another process took its place"
-                earlier.link.abort()
-                # The earlier one reports its loss before this one is announced, so that events keep their order.
-                gone = self._changed.wait_for(lambda: slot not in self._attached, self._settings.heartbeat_timeout_s)
-                if not gone:
-                    raise LinkError(f"The earlier process of slot {slot} is not given up yet")
-            self._attached[slot] = mine
+    def _attach(self, newcomer: _Attached) -> None:
+        """Wait until an earlier process of the slot is given up, then take its place. Errors: LinkError."""
+        deadline_s = self._clock.monotonic() + self._settings.heartbeat_timeout_s
+        # An earlier process reports its loss before this one is announced, so that events keep their order.
+        while (earlier := self._take_place(newcomer)) is not None:
+            earlier.reason = "another process took its place"
+            earlier.link.abort()
+            if not self._clock.wait(earlier.gone, max(deadline_s - self._clock.monotonic(), 0.0)):
+                raise LinkError(f"The earlier process of slot {newcomer.hello.slot} is not given up yet")
+
+    def _take_place(self, newcomer: _Attached) -> _Attached | None:
+        """Make this process the slot's; gives the one that is in the way, if there is one."""
+        slot = newcomer.hello.slot
+        with self._lock:
+            if (earlier := self._attached.get(slot)) is not None:
+                return earlier
+            self._attached[slot] = newcomer
             self._came_up.add(slot)
             self._failed_starts.pop(slot, None)
-        log.info("Slot %d is up: process %d on %s", slot, mine.hello.pid, mine.hello.host)
-        self._events.slot_attached(slot)
+        return None
 
-    def _detach(self, mine: _Attached, reason: str) -> None:
-        slot = mine.hello.slot
+    def _detach(self, lost: _Attached, reason: str) -> None:
+        slot = lost.hello.slot
         if not self._quitting.is_set():
-            log.warning("Slot %d is gone (process %d): %s", slot, mine.hello.pid, reason)
+            log.warning("Slot %d is gone (process %d): %s", slot, lost.hello.pid, reason)
         self._events.slot_lost(slot, reason)
-        with self._changed:
-            if self._attached.get(slot) is mine:
+        with self._lock:
+            if self._attached.get(slot) is lost:
                 del self._attached[slot]
-            self._changed.notify_all()
+        lost.gone.set()
 
-    def _take(self, mine: _Attached, message: Message) -> None:
+    def _dispatch(self, sender: _Attached, message: Message) -> None:
         match message:
             case Heartbeat():
-                mine.beat = message
+                sender.beat = message
             case LogLine():
-                replay_log_line(message, mine.hello.slot)
+                replay_log_line(message, sender.hello.slot)
             case Console(text):
                 sys.stdout.write(text)
                 sys.stdout.flush()
             case _:
-                self._events.slot_said(mine.hello.slot, message)
+                self._events.slot_said(sender.hello.slot, message)
 
     # Heartbeats, both ways.
 
-    def _watch(self) -> None:
-        while not self._closed.wait(self._settings.heartbeat_interval_s):
-            with self._changed:
+    def _beat_until_closed(self) -> None:
+        while not self._clock.wait(self._closed, self._settings.heartbeat_interval_s):
+            with self._lock:
                 slots = dict(self._attached)
             for slot, attached in slots.items():
-                silent_s = time.monotonic() - attached.link.last_received_s
+                silent_s = self._clock.monotonic() - attached.link.last_received_s
                 if silent_s > self._settings.heartbeat_timeout_s:
                     self.replace(slot, f"it has been silent for {silent_s:.1f} s")
                 elif self._is_held(slot, attached):
@@ -314,19 +300,14 @@ class SlotPool:
             self._events.tick()
 
     def _is_held(self, slot: int, attached: _Attached) -> bool:
-        """Whether leftovers hold a slot so that it is replaced: an idle one with any, a working one with many."""
+        """Whether abandoned tasks make a slot worth replacing: any in an idle slot, many in a working one."""
         if attached.leftovers == 0:
             return False
         return attached.leftovers >= _MAX_LEFTOVERS or not self._events.has_tasks(slot)
 
     def _kill(self, slot: int, hello: Hello) -> None:
         """End a slot's process for certain. A stopped or hung one does not see that its link is broken."""
-        if hello.host == socket.gethostname() and is_descendant(hello.pid):
-            try:
-                os.kill(hello.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                log.debug("Process %d of slot %d is gone already", hello.pid, slot)
-        else:
+        if not self._kill_process(hello):
             self._jobs.cancel_slot(slot)
 
 

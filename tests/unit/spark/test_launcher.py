@@ -1,0 +1,210 @@
+"""When the real SparkLauncher does things, by a clock that stands still: how soon it heals, gives up and stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.spark.executors import Executor
+from kconnect.spark.launcher import SparkLauncher
+from kconnect.spark.messages import Heartbeat
+from kconnect.spark.settings import SparkSettings
+from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
+from kit.waiting import eventually
+
+
+class World:
+    """A launcher with its Spark."""
+
+    def __init__(self, spark: MemorySpark, slots: int, settings: SparkSettings) -> None:
+        self.spark = spark
+        self.slots = slots
+        self.events = RecordedEvents()
+        self.launcher = SparkLauncher(settings, spark, spark.ports())
+
+    def settle(self) -> None:
+        self.spark.settle(self.launcher, self.slots)
+
+    def steps_until(self, seconds: int, done: str) -> int:
+        """Lets time pass; gives the second in which the process of this kind was found, with all others beating."""
+        for second in range(1, seconds + 1):
+            self.spark.step(self.launcher, self.slots)
+            if self.is_done(done):
+                return second
+        raise AssertionError(f"not {done} in {seconds} s")
+
+    def is_done(self, done: str) -> bool:
+        if done == "noticed":
+            return not any(one.is_hung for one in self.spark.live())
+        return any(one.working() for one in self.spark.live() if not one.is_hung)
+
+    def up(self, slot: int) -> MemorySlot:
+        process = self.spark.connect(slot)
+        self.settle()
+        return process
+
+
+@contextmanager
+def launched(spark: MemorySpark, slots: int = 2, settings: SparkSettings | None = None) -> Iterator[World]:
+    world = World(spark, slots, settings or SparkSettings(slots=slots))
+    world.launcher.start(world.events)
+    with ThreadPoolExecutor(1, thread_name_prefix="stopper") as pool:
+        try:
+            yield world
+        finally:
+            stop = pool.submit(world.launcher.stop, 10.0)
+            while not stop.done():
+                eventually(lambda: stop.done() or "stopper_0" in spark.clock.waiting(), 5.0, pause_s=0.001)
+                spark.clock.advance(1.0)
+            stop.result()
+    assert spark.crashes == []
+
+
+def spec(name: str, run: int = 1) -> TaskSpec:
+    return TaskSpec(TaskId(name, 0), run, ConnectorType.SOURCE, {}, {}, {})
+
+
+def test_a_slot_that_dies_without_a_word_is_noticed_after_its_time_and_its_task_moves_after_ten_seconds() -> None:
+    with launched(MemorySpark()) as world:
+        world.settle()
+        first, _ = world.up(0), world.up(1)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        first.is_hung = True
+
+        assert world.steps_until(20, "noticed") == 11
+        assert first.pid in world.spark.killed
+        assert world.steps_until(20, "placed") == 10
+
+
+def test_a_task_waits_for_its_slot_to_come_back() -> None:
+    with launched(MemorySpark()) as world:
+        world.settle()
+        first, second = world.up(0), world.up(1)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        world.spark.end_process(first, "exit 1")
+        world.settle()
+        world.spark.step(world.launcher, 2)  # its job is submitted again within 0.1 s
+        again = world.up(0)
+
+        assert TaskId("a", 0) in again.working()
+        assert second.starts == []
+
+
+def test_a_slot_on_another_host_is_ended_by_spark() -> None:
+    spark = MemorySpark()
+    spark.is_local_host = False
+    with launched(spark, 1) as world:
+        world.settle()
+        world.up(0).is_hung = True
+
+        assert world.steps_until(20, "noticed") == 11
+        assert spark.killed == []
+        assert spark.jobs.keys() <= {0}
+        assert 0 not in spark.processes
+
+
+def test_slots_that_never_start_are_a_failure_with_sparks_reason_after_five_attempts_and_are_tried_on() -> None:
+    with launched(MemorySpark(), 1) as world:
+        for attempt in range(1, 6):
+            world.settle()
+            assert world.launcher.failure() is None, attempt
+            world.spark.end_job(0, "no memory")
+            world.settle()
+            for _ in range(5):
+                world.spark.clock.advance(1.0)
+                world.settle()
+
+        assert world.launcher.failure() == "Slots cannot start: no memory"
+        world.up(0)
+        assert world.launcher.failure() is None
+
+
+def test_pauses_between_attempts_grow_to_five_seconds_and_no_further() -> None:
+    with launched(MemorySpark(), 1) as world:
+        for _ in range(12):
+            world.settle()
+            world.spark.end_job(0, "no memory")
+            world.settle()
+            world.spark.clock.advance(5.0)
+        world.settle()
+        assert world.spark.submitted == [0] * 13
+
+
+def test_a_spark_that_cannot_start_is_the_reason_that_no_task_runs() -> None:
+    with launched(MemorySpark(failure="no Java")) as world:
+        assert eventually(world.launcher.failure) == "no Java"
+        assert world.launcher.waits_for() is None
+
+
+def test_a_stop_while_spark_starts_ends_the_start_and_no_slot_is_submitted() -> None:
+    spark = MemorySpark(is_gated=True)
+    with launched(spark) as world:
+        assert world.launcher.waits_for() == "Spark is starting"
+        world.launcher.start_tasks([spec("a")])
+    assert spark.submitted == []
+    assert world.launcher.failure() is None
+
+
+def test_slots_that_do_not_end_are_killed_at_the_stop() -> None:
+    spark = MemorySpark()
+    with launched(spark) as world:
+        world.settle()
+        hung, good = world.up(0), world.up(1)
+        hung.is_hung = True
+    assert hung.pid in spark.killed
+    assert good.link.is_broken
+
+
+def test_an_older_process_of_a_slot_reports_nothing_after_its_successor_is_up() -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        old = world.up(0)
+        del world.spark.processes[0]
+        world.spark.end_job(0, "executor lost")
+        world.settle()
+        world.spark.step(world.launcher, 1)
+        new = world.up(0)
+
+        assert old.link.is_broken
+        assert [one.pid for one in world.launcher.slots()] == [new.pid]
+
+
+def test_on_a_cluster_slots_follow_the_executors_and_its_end_is_a_failure() -> None:
+    spark = MemorySpark()
+    settings = SparkSettings(spark={"spark.master": "spark://host:7077"})
+    with launched(spark, 2, settings) as world:
+        eventually(lambda: "spark-start" in spark.clock.waiting())
+        assert world.launcher.waits_for() == "Waiting for executors from spark.master=spark://host:7077"
+        spark.cluster.found = [Executor("1", "host", 2)]
+        for _ in range(20):
+            spark.clock.advance(0.1)
+            eventually(lambda: "spark-start" in spark.clock.waiting(), pause_s=0.001)
+        world.settle()
+        assert sorted(spark.submitted) == [0, 1]
+        world.up(0)
+        assert spark.cluster.up == [0]
+
+        spark.cluster.is_ended = True
+        spark.clock.advance(1.0)
+        assert "has ended this worker's application" in eventually(world.launcher.failure)
+
+
+@pytest.mark.parametrize("count", [1, 16])
+def test_abandoned_tasks_cost_a_working_slot_its_life_only_when_they_are_many(count: int) -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        process = world.up(0)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        process.say(Heartbeat(leftovers=count))
+        world.settle()
+        world.spark.clock.advance(1.0)
+        world.settle()
+
+        assert process.is_live is (count < 16)
