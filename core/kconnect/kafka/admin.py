@@ -1,4 +1,4 @@
-"""KafkaAdmin: what a worker asks of the cluster: its id, topics, offsets of consumer groups; all with deadlines."""
+"""KafkaAdmin: requests to the cluster, with deadlines: its id, topics, offsets of consumer groups."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from kconnect.errors import (
     TimedOutError,
 )
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, consumer_client, kafka_errors
-from kconnect.kafka.coordinator_retries import asked_in_turns
+from kconnect.kafka.coordinator_retries import ask_coordinator
 from kconnect.kafka.retriable_codes import RETRIABLE_CODES
 from kconnect.model import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# The client answers by its own deadline; ours, a little later, is for the case that it does not.
+# The client has its own deadline; ours, slightly later, applies if it misses that.
 _SLACK_S = 2.0
-# As the client says it of partitions none of which has a leader: the broker that led them is still coming back
+# The client's message for partitions without a leader, whose broker is still restarting
 _LEADERLESS = RETRIABLE_CODES | {KafkaError._NOENT}
 _PLACES = {"begin": OffsetSpec.earliest(), "end": OffsetSpec.latest()}  # type: ignore[no-untyped-call]  # as it is
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as the cluster describes it."""
+    """Description of a topic."""
 
     name: str
     partitions: int
@@ -68,10 +68,10 @@ def cluster_id(config: Mapping[str, Any], timeout_s: float) -> str:
 
 
 class KafkaAdmin:
-    """An admin client. Threads: any. Errors: ConnectError and its branches; each call ends by its `timeout_s`."""
+    """An admin client. Threads: any. Errors: ConnectError and its subclasses; each call ends within its `timeout_s`."""
 
     def __init__(self, config: Mapping[str, Any], name: str, *, timeout_setting: str = "") -> None:
-        """`timeout_setting`: what the calls' `timeout_s` is set with, for messages."""
+        """`timeout_setting`: the setting that gives `timeout_s`, for messages."""
         self._config = dict(config)
         self._in_setting = f" ({timeout_setting})" if timeout_setting else ""
         self._log = ClientLog(log, f"Admin client of {name}")
@@ -86,18 +86,18 @@ class KafkaAdmin:
         self.close()
 
     def close(self) -> None:
-        """Let go of the client; it has nothing to flush."""
+        """Close the client; there is nothing to flush."""
         self.__dict__.pop("_client", None)
 
     def cluster_id(self, timeout_s: float) -> str:
         found: str | None = self._cluster(timeout_s).cluster_id
         if not found:
             servers = self._config.get("bootstrap.servers")
-            raise TimedOutError(f"The Kafka cluster at {servers} did not tell its id within {timeout_s:.0f} s")
+            raise TimedOutError(f"The Kafka cluster at {servers} did not return its id within {timeout_s:.0f} s")
         return found
 
     def broker_count(self, timeout_s: float) -> int:
-        """How many brokers the cluster has now. Errors: UnreachableError, TimedOutError, which name the servers."""
+        """The number of brokers in the cluster. Errors: UnreachableError, TimedOutError, which name the servers."""
         return len(self._cluster(timeout_s).brokers)
 
     def _cluster(self, timeout_s: float) -> ClusterMetadata:
@@ -106,14 +106,14 @@ class KafkaAdmin:
             with kafka_errors(f"The Kafka cluster at {servers} does not answer"):
                 return self._client.list_topics(timeout=timeout_s)
         except ConnectError:
-            self._client.poll(0)  # brings the client's own errors, which tell more than that nothing came
+            self._client.poll(0)  # serves the client's own errors, which say more than a timeout
             self._log.raise_if_refused()
             raise
 
     # --- topics ---
 
     def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
-        """Those of the named topics that exist; without their configs. The broker creates none for being asked."""
+        """The named topics that exist, without their configs. Does not make the broker create any."""
         futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
         found = {}
         for name, future in futures.items():
@@ -126,13 +126,13 @@ class KafkaAdmin:
         return found
 
     def topic_names(self, timeout_s: float) -> dict[str, int]:
-        """All topics that may be seen, with their numbers of partitions."""
+        """All visible topics with their partition counts."""
         with kafka_errors("The topics cannot be listed"):
             found = self._client.list_topics(timeout=timeout_s).topics
         return {name: len(topic.partitions) for name, topic in sorted(found.items())}
 
     def topic_configs(self, name: str, timeout_s: float) -> dict[str, str]:
-        """The settings of a topic. Errors: NotFoundError when it is not there."""
+        """The settings of a topic. Errors: NotFoundError if it does not exist."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=timeout_s)
         entries = self._result(futures[resource], f"The settings of topic {name!r} cannot be read", timeout_s)
@@ -141,14 +141,14 @@ class KafkaAdmin:
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
         """Create a topic; a replication factor or partition count of -1 leaves it to the broker.
 
-        Errors: AlreadyExistsError when there is one of this name.
+        Errors: AlreadyExistsError if the name is taken.
         """
         new = NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
         futures = self._client.create_topics([new], request_timeout=timeout_s)
         self._result(futures[topic.name], f"Topic {topic.name!r} cannot be created", timeout_s)
 
     def delete_topic(self, name: str, timeout_s: float) -> None:
-        """Delete a topic. Errors: NotFoundError when it is not there."""
+        """Delete a topic. Errors: NotFoundError if it does not exist."""
         futures = self._client.delete_topics([name], request_timeout=timeout_s)
         self._result(futures[name], f"Topic {name!r} cannot be deleted", timeout_s)
 
@@ -157,8 +157,8 @@ class KafkaAdmin:
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         """Set committed offsets of a group without members.
 
-        Errors: ConflictError when it has members: its tasks are not stopped yet; ConnectError names the partition that
-        was refused.
+        Errors: ConflictError if it has members, so its tasks are not stopped yet; ConnectError that names the refused
+        partition.
         """
         if not offsets:
             return
@@ -175,7 +175,7 @@ class KafkaAdmin:
                 raise _sorted_error(f"{doing}, for {part.topic}-{part.partition}", part.error)
 
     def delete_group(self, group: str, timeout_s: float) -> None:
-        """Delete a group with all its offsets. Errors: ConflictError when it has members. Not there is fine."""
+        """Delete a group with all its offsets. Errors: ConflictError if it has members; none if it does not exist."""
 
         def ask(turn_s: float) -> Future[Any]:
             return self._client.delete_consumer_groups([group], request_timeout=turn_s)[group]
@@ -207,10 +207,10 @@ class KafkaAdmin:
         *,
         is_stable: bool = False,
     ) -> dict[TopicPartition, int]:
-        """Offsets of partitions: where they begin or end, or the first record of a time in ms or later (-1 for none).
+        """Offsets of partitions: the begin, the end, or the first record at or after a time in ms (-1 if none).
 
-        All in one request, unlike `end_offsets`, and with no other client. `is_stable` gives the end that
-        read_committed readers see: what is before the first open transaction.
+        All in one request and without another client, unlike `end_offsets`. `is_stable` gives the end that
+        read_committed readers see: that before the first open transaction.
         Errors: RetriableError while a partition has no leader; ConnectError.
         """
         if not partitions:
@@ -230,8 +230,8 @@ class KafkaAdmin:
                 cause = error.__cause__
                 is_leaderless = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS
                 if is_leaderless or isinstance(error, RetriableError):
-                    # Its leader changed. Left alone, the client keeps to what it knew of it for minutes, and would be
-                    # refused each time (librdkafka 2.16); a look at all topics makes it learn, and creates none.
+                    # Its leader changed. The client would keep its old metadata for minutes and be
+                    # refused each time (librdkafka 2.16); listing all topics refreshes it, and creates none.
                     with kafka_errors(doing):
                         self._client.list_topics(timeout=timeout_s)
                     raise RetriableError(str(error)) from cause
@@ -240,7 +240,7 @@ class KafkaAdmin:
 
     def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float) -> Any:  # as below
         with self._told(doing, timeout_s):
-            return asked_in_turns(ask, timeout_s)
+            return ask_coordinator(ask, timeout_s)
 
     def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
         with self._told(doing, timeout_s):
@@ -256,7 +256,7 @@ class KafkaAdmin:
                 raise self._late(doing, timeout_s, reason.str()) from error
             raise _sorted_error(doing, reason) from error
         except FutureTimeoutError as error:
-            raise self._late(doing, timeout_s, "the client did not end it") from error
+            raise self._late(doing, timeout_s, "the client did not end the request") from error
 
     def _late(self, doing: str, timeout_s: float, why: str) -> TimedOutError:
         return TimedOutError(
@@ -265,8 +265,8 @@ class KafkaAdmin:
 
 
 def known_offset(offset: int, doing: str) -> int:
-    """The offset a broker was asked for. Errors: RetriableError when the client has none, and tells no error either:
-    so it does for a partition of a topic made a moment ago. A consumer that begins there would look for its group.
+    """The offset of a list-offsets result. Errors: RetriableError if the client gives neither an offset nor an error,
+    as it does for a partition of a new topic. A consumer starting there would use its group's offset.
     """
     if offset == OFFSET_INVALID:
         raise RetriableError(f"{doing}: there is none yet")
@@ -279,5 +279,5 @@ def _sorted_error(doing: str, error: KafkaError) -> ConnectError:
     if error.code() in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
         return NotFoundError(f"{doing}: {error.str()}")
     if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-        return AlreadyExistsError(f"{doing}: it exists already")
+        return AlreadyExistsError(f"{doing}: it already exists")
     return connect_error(doing, error)

@@ -1,6 +1,6 @@
-"""Errors after which trying again is useless: the broker refuses the login, or one side the other's certificate.
+"""Errors after which retrying will not help: a login or a certificate is refused.
 
-librdkafka goes on trying without end and says little about certificates. Source: AuthenticationException, which is
+librdkafka retries forever and says little about certificates. Source: AuthenticationException, which is
 fatal to Java's clients.
 """
 
@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
 
-# A broker answers a handshake in milliseconds; this one is only asked to find a better word for an error.
+# A broker answers a handshake in milliseconds; this one only serves to improve an error message.
 _ASK_TIMEOUT_S: Final = 3.0
 _ADDRESS: Final = re.compile(r"^(?:[\w+.-]+://)?(\[[^\]]+\]|[^\s:/]+):(\d+)(?:/\w+)?: ")
 _SUFFIX: Final = re.compile(r"\s*\(after \d+ms in state \w+[^)]*\)$")
@@ -23,7 +23,7 @@ _ALERT: Final = re.compile(r"alert ([\w ]*(?:certificate|unknown ca)[\w ]*)", re
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Whether credentials or a certificate are refused. A connection that merely broke is none."""
+    """Whether credentials or a certificate are refused. A broken connection does not count."""
     text = error.str()
     if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
         return "isconnected" not in text and "timed out" not in text
@@ -31,7 +31,7 @@ def is_refusal(error: KafkaError) -> bool:
 
 
 def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectError:
-    """One sentence on who refuses what. Asks the broker for its certificate again to tell what is wrong with it."""
+    """One sentence on who refuses what. Fetches the broker's certificate again to say what is wrong with it."""
     text = _SUFFIX.sub("", error.str())
     address = _ADDRESS.match(text)
     where = f"the broker at {address[1]}:{address[2]}" if address else "the broker"
@@ -56,7 +56,7 @@ def refusal_error(lead: str, error: KafkaError, ca_pem: str | None) -> ConnectEr
 
 
 def _verdict(host: str, port: int, ca_pem: str | None) -> str | None:
-    """What OpenSSL says about the broker's certificate; None when it cannot be asked or finds nothing wrong."""
+    """OpenSSL's verdict on the broker's certificate; None if unreachable or if it finds nothing wrong."""
     try:
         context = ssl.create_default_context(cadata=ca_pem)
         with (

@@ -1,4 +1,4 @@
-"""BatchWriter: a few records written as one batch, so that a topic of one partition has all of them or none."""
+"""BatchWriter: a few records written as one batch, atomically on a topic with one partition."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 _ANY_PARTITION: Final = -1
 _MIN_DEADLINE_MS: Final = 100
-# What brokers take in one batch unless they are told otherwise (message.max.bytes)
+# The largest batch that brokers accept by default (message.max.bytes)
 _BATCH_BYTES: Final = 1_000_000
-# What is purged reports itself at once.
+# Purged messages are reported immediately.
 _PURGE_S: Final = 1.0
 
 
 class BatchEntry(NamedTuple):
-    """A record to write; `partition` None leaves it to the key's hash, as Java's producer does."""
+    """A record to write; if `partition` is None, the key's hash decides, as in Java's producer."""
 
     key: bytes
     value: bytes | None
@@ -35,8 +35,8 @@ class BatchEntry(NamedTuple):
 class BatchWriter:
     """Writes batch after batch to one topic. A context manager. Threads: one.
 
-    Records of one partition go in one batch, which a broker appends as a whole: who dies meanwhile leaves all of them
-    or none. Only beyond 1 MB are there several batches, in order.
+    Records of one partition go in one batch, which a broker appends atomically: a crash leaves all of them or none.
+    Above 1 MB there are several batches, in order.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], timeout_s: float, *, timeout_setting: str) -> None:
@@ -65,9 +65,9 @@ class BatchWriter:
         self.close()
 
     def write(self, entries: Sequence[BatchEntry]) -> list[LogPosition]:
-        """Write the records, acks=all, and give their places, in the order of the entries.
+        """Write the records with acks=all and return their positions, in the order of the entries.
 
-        Errors: TimedOutError: they may have been written or not; ConnectError when the broker refuses one.
+        Errors: TimedOutError if the outcome is unknown; ConnectError if the broker refuses a record.
         """
         doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic}"
         end = time.monotonic() + self._timeout_s
@@ -93,11 +93,11 @@ class BatchWriter:
         return [found[number] for number in range(len(entries))]
 
     def close(self) -> None:
-        """Let go of the client; what was not acknowledged is dropped. Idempotent."""
+        """Close the client; unacknowledged records are dropped. Idempotent."""
         self._purge()
 
     def _learn_partitions(self, doing: str) -> None:
-        """They have to be known, or the records would wait for them, and then go one by one."""
+        """Fetch the topic's metadata; without it the records would wait and then be sent one by one."""
         if self._is_known:
             return
         with kafka_errors(doing):
@@ -126,7 +126,7 @@ class BatchWriter:
                 raise connect_error(doing, error)
         why = f" ({self._log.last_error})" if self._log.last_error else ""
         raise TimedOutError(
-            f"{doing} within {self._timeout_s:g} s ({self._setting}): whether they were is not known{why}"
+            f"{doing} within {self._timeout_s:g} s ({self._setting}): they may have been written or not{why}"
         )
 
     def _purge(self) -> None:

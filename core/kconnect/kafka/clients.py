@@ -1,4 +1,4 @@
-"""Builds librdkafka clients: defaults for throughput, logs without spam, errors in our words."""
+"""Builds librdkafka clients: throughput defaults, rate-limited logs, and our own errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRODUCER_DEFAULTS: Mapping[str, Any] = {
     "acks": "all",
     "max.in.flight.requests.per.connection": 1,  # keeps the order in a partition through retries
     "partitioner": "murmur2_random",  # the same key goes to the same partition as with Java
-    # 32 MB waiting is Java's buffer.memory and as quick as 1 GB was; the count bounds librdkafka's 250 B a record.
+    # 32 MB is Java's buffer.memory and as fast as 1 GB; the count bounds librdkafka's overhead of 250 B a record.
     "queue.buffering.max.kbytes": 32_768,
     "queue.buffering.max.messages": 500_000,
 }
@@ -48,10 +48,10 @@ CONSUMER_DEFAULTS: Mapping[str, Any] = {
     "heartbeat.interval.ms": 1_500,
 }
 
-# A kind of log line is told once in this time; an outage of the broker is then two lines a minute.
+# Each kind of log line appears once in this time; an outage of the broker is then two lines a minute.
 _LOG_EVERY_S = 30.0
-# librdkafka tells of one broker that is away three times: facility FAIL of its log, ERROR or an error for the
-# connection, and once more when that was the last broker. For the reader they are one kind.
+# librdkafka reports a broker that is away three times: log facility FAIL, ERROR or an error for the connection, and
+# again if it was the last broker. For the reader they are one kind.
 _AWAY = "broker away"
 _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
 
@@ -85,10 +85,10 @@ def has_kerberos() -> bool:
 
 
 class ClientLog:
-    """Takes the log lines and the errors of one client to Python logging, each kind once in 30 s.
+    """Forwards the log lines and errors of one client to Python logging, each kind once in 30 s.
 
-    A broker that is away makes librdkafka say so for every attempt and every connection: the first line of a kind is
-    passed on, the next ones are counted and told with the line that comes after the pause.
+    librdkafka reports a missing broker for every attempt and connection: the first line of a kind is passed on, later
+    ones are counted, and the count goes with the first line after the pause.
     Threads: any.
     """
 
@@ -103,35 +103,35 @@ class ClientLog:
         """The newest error the client reported by itself, such as a broker that is away; for error messages."""
 
     def settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """What to give the client of this config so that it logs here."""
+        """The client settings that make it log here."""
         self._ca_pem = config.get("ssl.ca.pem")
         return {"logger": self, "error_cb": self.on_error}
 
     def log(self, level: int, message: str, *args: Any) -> None:
         """Called by the client with `%s [%s] %s`, facility, client name, text."""
         facility = str(args[0]) if args else message
-        if facility == "FAIL":  # a broker that hangs up is told here only
+        if facility == "FAIL":  # a broker that hangs up is reported only here
             self.last_error = str(args[-1]).rpartition("]: ")[2]
         kind = _AWAY if facility in _AWAY_FACILITIES else facility
         self._tell(min(level, logging.WARNING), kind, message % args if args else message)
 
     def on_error(self, error: KafkaError) -> None:
         """Called by the client for errors that belong to no request."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN or self.last_error is None:  # it does not say why
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self.last_error is None:  # this one does not say why
             self.last_error = error.str()
         if is_refusal(error):
             self._refusal = error
         self._tell(logging.WARNING, _AWAY if error.code() in _UNREACHABLE else error.name(), error.str())
 
     def raise_if_refused(self) -> None:
-        """Errors: ConnectError when broker and client do not accept each other: wrong password or certificate."""
+        """Errors: ConnectError if a password or certificate is refused."""
         refusal = self._refusal
         if refusal is not None:
             raise refusal_error(self._name, refusal, self._ca_pem)
 
     def _tell(self, level: int, kind: str, text: str) -> None:
         if not self._log.isEnabledFor(level):
-            return  # what nobody sees must not hold back what comes after it
+            return  # a suppressed line must not hold back later ones
         now = time.monotonic()
         with self._lock:
             told_at, held_back = self._told.get(kind, (float("-inf"), 0))
@@ -145,7 +145,7 @@ class ClientLog:
 
 @contextmanager
 def kafka_errors(doing: str) -> Iterator[None]:
-    """Turn a KafkaException raised inside into ours, led by `doing`."""
+    """Convert a KafkaException raised inside into our error, prefixed with `doing`."""
     try:
         yield
     except KafkaException as error:
@@ -172,7 +172,7 @@ def connect_error(doing: str, error: KafkaError) -> ConnectError:
 _TIMED_OUT = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError.REQUEST_TIMED_OUT})
 _UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
 _NO_TOPIC = (
-    "The topic was deleted or never made. Create the topic, or let the broker create it (auto.create.topics.enable)."
+    "The topic was deleted or never created. Create the topic, or let the broker create it (auto.create.topics.enable)."
 )
 _HINTS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant the client's principal the rights on this topic.",

@@ -1,4 +1,4 @@
-"""Requests to the coordinator of a group, sent anew while there is none yet, or it is not ready."""
+"""Requests to a group's coordinator, retried while there is none yet or it is not ready."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
-# A broker makes the topic of groups' offsets in a second, a busy one in ten; a later turn has the time for both
+# A broker creates the offsets topic in a second, a busy one in ten; a later attempt has time for both
 _FIRST_TURN_S: Final = 2.0
 _PAUSE_S: Final = 0.1
-# The client answers by its own deadline; ours, a little later, is for the case that it does not.
+# The client has its own deadline; ours, slightly later, applies if it misses that.
 _SLACK_S: Final = 2.0
 _PASSING: Final = frozenset(
     {
@@ -25,13 +25,13 @@ _PASSING: Final = frozenset(
 )
 
 
-def asked_in_turns(ask: Callable[[float], Future[Any]], timeout_s: float) -> Any:  # what the client's futures hold
-    """What a group's coordinator answers. `ask` sends the request, with its deadline; doing it twice must be fine.
+def ask_coordinator(ask: Callable[[float], Future[Any]], timeout_s: float) -> Any:  # what the client's futures hold
+    """The answer of a group's coordinator. `ask` sends the request with a deadline and must be idempotent.
 
-    The client looks for the coordinator three times within a second. Where the broker has none by then, as while it
-    makes the topic of groups' offsets for the first group of all, the request stays unsent until its deadline; and a
-    coordinator that still loads its groups is not asked again (librdkafka 2.16), as Java's client does. So it is asked
-    in turns, a late one with twice the time of the one before. Errors: KafkaException, TimeoutError of the last turn.
+    The client looks for the coordinator three times within a second. If the broker has none by then, for example while
+    it creates the offsets topic for the very first group, the request stays unsent until its deadline; and, unlike
+    Java's client, it does not retry a coordinator that is still loading its groups (librdkafka 2.16). So we make
+    several attempts, each with twice the time of the previous one. Errors: KafkaException, TimeoutError of the last turn.
     """
     deadline, turn_s = time.monotonic() + timeout_s, _FIRST_TURN_S
     while True:

@@ -1,4 +1,4 @@
-"""KafkaExclusiveWriter: groups of records in transactions, by the one who claimed the right to write last."""
+"""KafkaExclusiveWriter: writes groups of records in transactions, for whoever last claimed the right to write."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from kconnect.wording import counted
 log = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.05
-# What is left of a deadline for a last attempt, and what undoing takes at most when the deadline is over.
+# The minimum time for a last attempt, and the maximum for an abort after the deadline.
 _LEAST_S: Final = 0.1
 _UNDO_S: Final = 5.0
 
 
 class KafkaExclusiveWriter:
-    """An ExclusiveWriter on a topic, by a transactional producer. All workers of a cluster give the same id.
+    """An ExclusiveWriter on a topic, through a transactional producer. All workers of a cluster use the same id.
 
-    States: without right -> claim() -> write()s -> without right (fenced, or stop()) -> claim() ... Threads: any; one
-    call at a time goes on, the others wait.
+    States: without right -> claim() -> write()s -> without right (fenced, or stop()) -> claim() ... Threads: any; calls
+    are serialised.
     Source: KafkaConfigBackingStore.claimWritePrivileges and sendPrivileged (KIP-618, Kafka 4.3).
-    Differs: a write that failed and was undone for good keeps the right; Java gives it up after any failure.
+    Differs: a write that failed and was aborted keeps the right; Java gives it up after any failure.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class KafkaExclusiveWriter:
         self._topic = topic
         self._id = transactional_id
         self._config = {
-            # Only idempotence is needed for the order here, so five requests may be under way, as in Java.
+            # Idempotence alone keeps the order here, so five requests may be in flight, as in Java.
             "linger.ms": 0,
             "max.in.flight.requests.per.connection": 5,
             **config,
@@ -52,9 +52,9 @@ class KafkaExclusiveWriter:
         self._client: Producer | None = None
 
     def claim(self, timeout_s: float) -> None:
-        """Take the right to write away from whoever has it, and end what that one left open.
+        """Claim the right to write, fencing off the previous owner and aborting its open transaction.
 
-        Errors: TimedOutError; ConnectError, such as missing rights on the transactional id. The right is nobody's then.
+        Errors: TimedOutError; ConnectError, such as missing rights on the transactional id. Nobody has the right then.
         """
         doing = f"The right to write to topic {self._topic} as {self._id} cannot be claimed"
         deadline = time.monotonic() + timeout_s
@@ -73,9 +73,9 @@ class KafkaExclusiveWriter:
     def write(self, entries: Sequence[tuple[bytes, bytes | None]], timeout_s: float) -> None:
         """Write all or nothing.
 
-        Errors: FencedError when another one has claimed the right since, or it was never claimed: claim anew. Else
-        TimedOutError, ConnectError: nothing was written, but when the time ran out while the broker was to commit: then
-        the next claim finds out, and whoever reads the topic to its end after it sees all or nothing for good.
+        Errors: FencedError if another writer has claimed the right since, or it was never claimed: claim it again.
+        TimedOutError, ConnectError: nothing was written, except that a timeout during the commit leaves the outcome
+        open: the next claim settles it, and reading the topic to its end after that shows all or nothing.
         """
         doing = f"{counted(len(entries), 'record')} could not be written to topic {self._topic} in a transaction"
         deadline = time.monotonic() + timeout_s
@@ -96,7 +96,7 @@ class KafkaExclusiveWriter:
                 raise
 
     def stop(self) -> None:
-        """Let go of the right. Idempotent."""
+        """Give up the right. Idempotent."""
         with self._lock:
             self._let_go()
 
@@ -113,12 +113,14 @@ class KafkaExclusiveWriter:
         try:
             _until(deadline, lambda left_s: client.commit_transaction(left_s))
         except KafkaException as error:
-            if failed and not error.args[0].fatal():  # says which record was refused and why, the commit only that
+            if (
+                failed and not error.args[0].fatal()
+            ):  # names the refused record and why; the commit only says that one was refused
                 raise KafkaException(failed[0]) from error
             raise
 
     def _undo(self, client: Producer, error: KafkaError | None) -> None:
-        """Abort; where that cannot be done the claim goes with the producer, and the next one aborts."""
+        """Abort; if that fails, drop the producer and with it the claim: the next claim aborts."""
         if error is not None and (error.fatal() or error.code() in _FENCED or error.code() in _OUT_OF_TIME):
             self._let_go()
             return
@@ -133,7 +135,7 @@ class KafkaExclusiveWriter:
         if client is None:
             return
         client.purge(in_queue=True, in_flight=True, blocking=False)
-        with suppress(KafkaException):  # a client that broke down says so again, and has told why
+        with suppress(KafkaException):  # a client that failed reports it again; the reason was reported before
             client.flush(_LEAST_S)  # serves the reports of what was purged
         # It ends with its last reference. Its close() would abort what is open, which only warns when it was fenced.
 
@@ -147,7 +149,7 @@ class KafkaExclusiveWriter:
 
 
 def _until(deadline: float, attempt: Any) -> None:
-    """Call `attempt(seconds left)` until it succeeds; errors it can be called again after end with the deadline."""
+    """Call `attempt(seconds left)` until it succeeds; retriable errors are retried until the deadline."""
     while True:
         try:
             attempt(max(deadline - time.monotonic(), _LEAST_S))

@@ -1,4 +1,4 @@
-"""What the broker knows of a group of any kind: its state and the raw bytes of its members.
+"""What the broker knows about a group of any type: its state and the raw bytes of its members.
 
 `describe_consumer_groups` of the client refuses groups of type `connect`; the older request behind `list_groups` does
 not. Source: DescribeGroups, ListGroups of the Kafka protocol.
@@ -17,21 +17,21 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.clients import ClientLog, admin_client, connect_error, kafka_errors
-from kconnect.kafka.coordinator_retries import asked_in_turns
+from kconnect.kafka.coordinator_retries import ask_coordinator
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_SETTING: Final = "--timeout"  # only commands ask for groups
-# The list of groups and the look at one are two requests: a group may come up in between, hardly twice.
+_TIMEOUT_SETTING: Final = "--timeout"  # only commands use this
+# Listing groups and describing one are two requests: a group may appear in between, hardly twice.
 _LOOKS: Final = 3
-# The client's own word for a group that is there, of another kind.
+# The client's error for an existing group of another type.
 _NOT_OF_CONSUMERS: Final = KafkaError._INVALID_ARG
 _AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the broker runs."
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One member, with what it told when it joined and what it was assigned, as bytes of the group's protocol."""
+    """One member: its join metadata and its assignment, as bytes of the group's protocol."""
 
     id: str
     client_id: str
@@ -47,15 +47,15 @@ class GroupDescription:
     name: str
     state: str
     protocol_type: str
-    """`connect` for workers, `consumer` for consumers, empty for a group that is not there."""
+    """`connect` for workers, `consumer` for consumers, empty for a group that does not exist."""
     protocol: str
     members: tuple[GroupMember, ...] = ()
 
 
 def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> GroupDescription:
-    """The group by this name, Dead and without members when there is none.
+    """The group of this name; Dead and without members if it does not exist.
 
-    Errors: ConnectError, UnreachableError, TimedOutError; what the broker refuses, as missing rights, by its name.
+    Errors: ConnectError, UnreachableError, TimedOutError; what the broker refuses (missing rights), by its name.
     """
     doing = f"Consumer group {group!r} cannot be described"
     for _ in range(_LOOKS):
@@ -82,13 +82,13 @@ def _listed(config: Mapping[str, Any], group: str | None, timeout_s: float, doin
     client = admin_client(config, client_log)
     try:
         with kafka_errors(doing), warnings.catch_warnings():
-            # The client's newer requests know consumer groups only
+            # The client's newer requests only know consumer groups
             warnings.simplefilter("ignore", DeprecationWarning)
             if group is None:
                 return list(client.list_groups(timeout=timeout_s))
             return list(client.list_groups(group, timeout=timeout_s))
     except ConnectError as error:
-        client.poll(0)  # brings the client's own errors, which tell more than that nothing came
+        client.poll(0)  # serves the client's own errors, which say more than a timeout
         client_log.raise_if_refused()
         if not isinstance(error, TimedOutError | UnreachableError):
             raise
@@ -101,14 +101,14 @@ def _listed(config: Mapping[str, Any], group: str | None, timeout_s: float, doin
 
 
 def _has_come_since(config: Mapping[str, Any], group: str, timeout_s: float, doing: str) -> bool:
-    """Whether a group that was not listed is there by now. A group that we may not describe is not listed either, and
-    must not be taken for one that is not there.
+    """Whether a group that was not listed exists by now. A group that we may not describe is not listed either, and
+    must not be taken for a missing one.
 
     Errors: ConnectError for missing rights, and for whatever else keeps the group from being described.
     """
     client = admin_client(config, ClientLog(log, f"Admin client of group {group}"))
     try:
-        found = asked_in_turns(
+        found = ask_coordinator(
             lambda turn_s: client.describe_consumer_groups([group], request_timeout=turn_s)[group], timeout_s
         )
     except KafkaException as error:

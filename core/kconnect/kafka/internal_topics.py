@@ -1,4 +1,4 @@
-"""Internal topics of a cluster: created with Java's settings, or checked and refused with Java's sentences."""
+"""Internal topics of a cluster: created with Java's settings, or checked and refused with Java's messages."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from kconnect.kafka.admin import KafkaAdmin, TopicInfo
 
 log = logging.getLogger(__name__)
 
-# A broker that cannot place replicas is told of at once and then in this time; Java tells ten times a second.
+# A broker that cannot place replicas is logged at once and then at this interval; Java logs ten times a second.
 _TELL_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopicSpec:
-    """One of the three topics as the worker's settings want it. Source: TopicAdmin.NewTopicBuilder."""
+    """One of the three topics as the worker's settings define it. Source: TopicAdmin.NewTopicBuilder."""
 
     topic: str
     setting: str
     """The worker's setting that names the topic."""
     purpose: str
-    """What it keeps, in Java's words."""
+    """Its content, in Java's words."""
     partitions: int
-    """-1 leaves it to the broker, as does a replication factor of -1."""
+    """-1 uses the broker's default; likewise for the replication factor."""
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the topic beside cleanup.policy."""
+    """Topic settings besides cleanup.policy."""
     must_have_one_partition: bool = False
     ignored: tuple[str, ...] = ()
-    """Sentences on settings that have no effect; told when the topic is ensured."""
+    """Warnings about settings without effect, logged when the topic is ensured."""
     timeout_s: float = 60.0
     """How long creation is tried: default.api.timeout.ms."""
     request_timeout_s: float = 30.0
@@ -50,14 +50,14 @@ class InternalTopicSpec:
 
 
 def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
-    """Create the topic, or check the one that is there; says whether it was created.
+    """Create the topic or check the existing one; return whether it was created.
 
-    Errors: ConfigError when the topic that is there does not fit; TimedOutError when it could not be created within
+    Errors: ConfigError if the existing topic does not fit; TimedOutError when it could not be created within
     default.api.timeout.ms; ConnectError with the broker's words when it refuses a setting.
     Source: KafkaTopicBasedBackingStore.topicInitializer, TopicAdmin.createTopicsWithRetry (Kafka 4.3).
     Differs: the partitions of the config topic are checked before it is read; a check that is not allowed is a WARNING,
-    in Java an INFO; retries are told every 10 s, not each; a topic made a moment ago is waited for, where Java takes
-    one that it cannot look at yet for fitting.
+    in Java an INFO; retries are logged every 10 s, not each; a new topic is waited for, where Java assumes that one it
+    cannot describe yet fits.
     """
     for sentence in spec.ignored:
         log.warning("%s", sentence)
@@ -73,7 +73,7 @@ def ensure_internal_topic(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
 
 
 def cleanup_refusal(spec: InternalTopicSpec, policy: str) -> str | None:
-    """Why a topic of this cleanup.policy cannot serve; None when it can. It must be compact and nothing else.
+    """Why a topic with this cleanup.policy cannot be used; None if it can. It must be exactly `compact`.
 
     Source: TopicAdmin.verifyTopicCleanupPolicyOnlyCompact.
     """
@@ -90,7 +90,7 @@ def cleanup_refusal(spec: InternalTopicSpec, policy: str) -> str | None:
 
 
 def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
-    """Why a topic of this many partitions cannot serve; None when it can. Source: KafkaConfigBackingStore.start."""
+    """Why a topic with this many partitions cannot be used; None if it can. Source: KafkaConfigBackingStore.start."""
     if not spec.must_have_one_partition or partitions <= 1:
         return None
     return (
@@ -100,7 +100,7 @@ def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
 
 
 def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool:
-    """Whether it was created; tries while the broker cannot place the replicas."""
+    """Create it and return whether that was needed; retries while the broker cannot place the replicas."""
     topic = TopicInfo(spec.topic, spec.partitions, spec.replication_factor, spec.all_configs)
     told_at = float("-inf")
     while True:
@@ -112,7 +112,7 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
         except ConnectError as error:
             code = _code(error)
             if code in _NOT_ALLOWED:
-                log.info("No right to create topic %s: it is taken to be there, or made by the broker", spec.topic)
+                log.info("No right to create topic %s: assuming that it exists or the broker creates it", spec.topic)
                 return False
             if code == KafkaError.INVALID_CONFIG:
                 raise ConnectError(
@@ -139,7 +139,7 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
 
 
 def _check(admin: KafkaAdmin, spec: InternalTopicSpec) -> bool:
-    """Whether the topic could be looked at; one made a moment ago, maybe by another worker, is not known everywhere."""
+    """Check it and return whether it could be described; a new topic may not be known everywhere yet."""
     try:
         policy = admin.topic_configs(spec.topic, spec.request_timeout_s).get("cleanup.policy", "")
         found = admin.describe_topics([spec.topic], spec.request_timeout_s).get(spec.topic)

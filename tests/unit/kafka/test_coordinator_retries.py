@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kconnect.kafka.coordinator_retries import asked_in_turns
+from kconnect.kafka.coordinator_retries import ask_coordinator
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
 
 def test_a_request_that_the_client_left_unsent_is_sent_again_with_twice_the_time():
     client = Client(KafkaError._TIMED_OUT, KafkaError._TIMED_OUT, "offsets")
-    assert asked_in_turns(client.ask, 60) == "offsets"
+    assert ask_coordinator(client.ask, 60) == "offsets"
     assert client.given_s == [2, 4, 8]
 
 
@@ -39,7 +39,7 @@ def test_a_request_that_the_client_left_unsent_is_sent_again_with_twice_the_time
 )
 def test_a_coordinator_that_is_not_ready_is_asked_again_soon(code):
     client = Client(code, "offsets")
-    assert asked_in_turns(client.ask, 60) == "offsets"
+    assert ask_coordinator(client.ask, 60) == "offsets"
     assert client.given_s == [2, 2]
 
 
@@ -47,7 +47,7 @@ def test_a_coordinator_that_is_not_ready_is_asked_again_soon(code):
 def test_what_does_not_pass_is_told_when_the_time_is_over(code):
     client = Client(code)
     with pytest.raises(KafkaException) as told:
-        asked_in_turns(client.ask, 0.3)
+        ask_coordinator(client.ask, 0.3)
     assert told.value.args[0].code() == code
     assert max(client.given_s) <= 0.3
 
@@ -55,5 +55,5 @@ def test_what_does_not_pass_is_told_when_the_time_is_over(code):
 def test_a_refusal_is_told_at_once():
     client = Client(KafkaError.GROUP_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
-        asked_in_turns(client.ask, 60)
+        ask_coordinator(client.ask, 60)
     assert len(client.given_s) == 1
