@@ -29,9 +29,10 @@ def ask_coordinator(ask: Callable[[float], Future[Any]], timeout_s: float) -> An
     """The answer of a group's coordinator. `ask` sends the request with a deadline and must be idempotent.
 
     The client looks for the coordinator three times within a second. If the broker has none by then, for example while
-    it creates the offsets topic for the very first group, the request stays unsent until its deadline; and, unlike
-    Java's client, it does not retry a coordinator that is still loading its groups (librdkafka 2.16). So we make
-    several attempts, each with twice the time of the previous one. Errors: KafkaException, TimeoutError of the last turn.
+    it creates the offsets topic for the very first group, the request stays unsent until its deadline. And, unlike
+    Java's client, it does not ask a coordinator again that is still loading its groups (librdkafka 2.16). So we make
+    several attempts, each with twice the time of the previous one.
+    Errors: KafkaException, TimeoutError of the last attempt.
     """
     deadline, turn_s = time.monotonic() + timeout_s, _FIRST_TURN_S
     while True:

@@ -1,4 +1,4 @@
-"""CompactedLog: a topic that is read once from its beginning, then tailed, and written with receipts.
+"""CompactedLog: a topic that is read once from its start, then tailed, and written with acknowledgements.
 
 Measured on 2 cores with the broker beside: start() with a callback that counts takes 0.2-0.5 s for 100,000 records of
 18 B keys and 280 B values, 1.4-2.1 us of processor time each, with 1 and with 25 partitions; read_to_end() after an
@@ -25,13 +25,13 @@ from kconnect.wording import counted
 log = logging.getLogger(__name__)
 
 _BATCH_RECORDS: Final = 5_000
-# How late a stop is seen; records and ends of the topic end the wait at once.
+# How late a stop is noticed; records and topic ends wake the wait immediately.
 _POLL_S: Final = 0.1
 _AFTER_ERROR_S: Final = 1.0
-# One question for the topic's ends; asked again, at once for a dead broker's sake, until the caller's time is over.
+# The timeout of one request for the topic's ends; repeated until the caller's deadline.
 _ASK_S: Final = 5.0
 _ASK_PAUSE_S: Final = 0.1
-# How often who waits for the reader looks whether it stands still
+# How often waiters check whether the reader has stalled
 _LOOK_EVERY_S: Final = 1.0
 _OPEN_TRANSACTION: Final = (
     "A transaction that is still open may hold back what follows it, until its transaction.timeout.ms. One that no "
@@ -41,39 +41,38 @@ _OPEN_TRANSACTION: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSpec:
-    """Which topic, and how it is read and written."""
+    """The topic, and how to read and write it."""
 
     topic: str
     consumer: Mapping[str, Any] = field(repr=False)  # librdkafka's settings; may hold secrets
-    producer: Mapping[str, Any] | None = field(default=None, repr=False)  # None: a log that is only read
+    producer: Mapping[str, Any] | None = field(default=None, repr=False)  # None: a read-only log
     isolation_level: str = READ_UNCOMMITTED
     awaits_open_transactions: bool = True
-    """Whether the end of a read_committed log is that of the last record written, as in Java, or that of the last one
-    which can be read now (the last stable offset)."""
+    """Whether a read_committed log ends at the last record written, as in Java, or at the last stable offset."""
     start_awaits_open_transactions: bool = True
-    """The same for start(). False: nobody's open transaction holds a start up, the tail brings what it wrote."""
+    """The same for start(). False: an open transaction does not delay the start; the tail delivers its records."""
     is_idempotent: bool = False
     start_timeout_s: float = 60.0
-    """How long start() waits without anything coming."""
+    """How long start() waits without progress."""
     start_setting: str = "default.api.timeout.ms"
-    """The setting that sets it, for messages; likewise the next one for read_to_end()."""
+    """The setting that gives it, for messages; the next one is for read_to_end()."""
     read_setting: str = "worker.sync.timeout.ms"
     stop_timeout_s: float = 10.0
-    # More than the client's longest pause between two attempts to connect (reconnect.backoff.max.ms, 10 s)
+    # Longer than the client's longest pause between connection attempts (reconnect.backoff.max.ms, 10 s)
     stalled_after_s: float = 15.0
-    """How long the reader may give nothing, while there is something and somebody waits, before it is replaced."""
+    """How long the reader may stall, with records available and someone waiting, before it is replaced."""
 
 
 class CompactedLog:
-    """A RecordLog on a topic. `admin` is only used, and outlives the log; any number of logs may share it.
+    """A RecordLog on a topic. `admin` is borrowed: any number of logs may share it, and it must outlive them.
 
     States: made -> start() -> stop(). Threads: `log-read-TOPIC` calls the callback once start() has returned,
     `log-send-TOPIC` ends the futures of send(); neither may be blocked, or call read_to_end() or stop().
-    Delivery: each record once and in the order of its partition, also over an outage of the broker. Only when the topic
-    loses what was read (deleted, cut off) is it read from its beginning again, with one line that tells.
+    Delivery: each record once and in partition order, even across broker outages. Only if the topic loses records that
+    were read (deleted, truncated) is it read from the start again, which is logged in one line.
     Source: o.a.k.connect.util.KafkaBasedLog (Kafka 4.3). Differs: what the callback raises is logged with the record's
-    place, and the next record follows, where Java's thread ends without a word to anybody; waits have deadlines; a
-    consumer that stands still is replaced: one in a worker that was frozen (SIGSTOP) gave nothing for minutes.
+    position, and reading continues, where Java's thread ends silently; waits have deadlines; a stalled consumer is
+    replaced: one in a worker that was frozen (SIGSTOP) stalled for minutes.
     """
 
     def __init__(
@@ -89,20 +88,20 @@ class CompactedLog:
         self._partitions: list[TopicPartition] = []
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._given: dict[int, int] = {}  # partition -> offset before which all was given; guarded by _progress
+        self._given: dict[int, int] = {}  # partition -> offset before which all was delivered; guarded by _progress
         self._watch = StallWatch(spec.stalled_after_s)  # guarded by _progress
-        self._is_stalled = threading.Event()  # the reader is to be replaced, by the thread that reads
+        self._is_stalled = threading.Event()  # asks the reading thread to replace the reader
 
     @property
     def partition_count(self) -> int:
-        """How many partitions are read; 0 before the start."""
+        """The number of partitions; 0 before the start."""
         return len(self._partitions)
 
     def start(self, on_record: Callable[[LogRecord], None]) -> None:
-        """Give all there is to the callback, then go on with what comes.
+        """Pass all existing records to the callback, then tail the topic.
 
-        Errors: NotFoundError when there is no such topic; TimedOutError when nothing came for the time of
-        `start_setting`; ConnectError. After an error nothing is left to stop.
+        Errors: NotFoundError if the topic does not exist; TimedOutError after `start_setting` without progress;
+        ConnectError. After an error there is nothing to stop.
         """
         spec, began = self._spec, time.monotonic()
         try:
@@ -126,10 +125,10 @@ class CompactedLog:
         log.info("Read %s to its end: %s in %.1f s", spec.topic, counted(count, "record"), time.monotonic() - began)
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Return when all that was in the topic at the call, or was sent by this log before, went to the callback.
+        """Wait until the callback got all records present at the time of the call, or sent by this log before.
 
-        Any number of threads may wait. Errors: TimedOutError; ConnectError when the log is not started or stops.
-        Source: KafkaBasedLog.readToEnd. Differs: the end is asked for on the caller's thread: nobody is woken.
+        Any number of threads may wait. Errors: TimedOutError; ConnectError if the log is not started or stops.
+        Source: KafkaBasedLog.readToEnd. Differs: the end is fetched on the caller's thread.
         """
         if threading.current_thread() is self._thread:
             raise ConnectError(f"The callback of the log of {self.topic} may not wait for that log's end")
@@ -142,7 +141,7 @@ class CompactedLog:
         self._await(self._believable_ends(deadline, timeout_s), deadline, timeout_s)
 
     def read_past(self, position: LogPosition, timeout_s: float) -> None:
-        """Return when the record at a place that `send` gave went to the callback: no broker is asked where that is.
+        """Wait until the callback got the record at a position that `send` returned; sends no request.
 
         Errors: as read_to_end.
         """
@@ -159,20 +158,20 @@ class CompactedLog:
             self._look_at_reader(deadline)
 
     def _has_reached(self, ends: Mapping[int, int], deadline: float) -> bool:
-        """Wait for a while; says whether all up to there was given."""
+        """Wait for a while; return whether everything up to there was delivered."""
         wait_s = min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY_S)
         with self._progress:
             self._progress.wait_for(lambda: not self._is_before(ends) or self._stop.is_set(), wait_s)
             return not self._is_before(ends)
 
     def _look_at_reader(self, deadline: float) -> None:
-        """Have it replaced if it stands still although the broker has something for it."""
+        """Have the reader replaced if it has stalled although the broker has records for it."""
         timeout_s = min(max(deadline - time.monotonic(), _ASK_PAUSE_S), _ASK_S)
         is_stable = self._spec.isolation_level != READ_UNCOMMITTED
         try:
             found = self._admin.log_offsets(self._partitions, "end", timeout_s, is_stable=is_stable)
-        except ConnectError as error:  # then the reader gets nothing either
-            log.debug("Where topic %s ends is not known: %s", self.topic, error)
+        except ConnectError as error:  # the reader cannot read then either
+            log.debug("The end of topic %s is not known: %s", self.topic, error)
             return
         readable = {tp.partition: offset for tp, offset in found.items()}
         with self._progress:
@@ -180,13 +179,13 @@ class CompactedLog:
                 self._is_stalled.set()
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
-        """Write one record; the future ends with its place, or a ConnectError (RetriableError: try again)."""
+        """Write one record; the future gives its position, or a ConnectError (RetriableError: try again)."""
         if self._sender is None:
             raise ConnectError(f"The log of {self.topic} is not started, or is only read: nothing can be written to it")
         return self._sender.send(key, value)
 
     def stop(self) -> None:
-        """No callback after it returns. What was not acknowledged yet ends with a ConnectError. Idempotent."""
+        """Stop; the callback does not run after this returns. Pending writes fail with ConnectError. Idempotent."""
         self._stop.set()
         with self._progress:
             self._progress.notify_all()
@@ -224,19 +223,19 @@ class CompactedLog:
                 if self._is_stalled.is_set():
                     reader = self._replace(reader)
                 self._read_batch(reader, on_record)
-            except Exception as error:  # the thread's top: rights may be given back, a broker repaired
+            except Exception as error:  # top of the thread: rights may be granted, a broker repaired
                 trace = None if isinstance(error, ConnectError) else error
                 log.error("Topic %s cannot be tailed, will be retried: %s", self.topic, error, exc_info=trace)
                 self._stop.wait(_AFTER_ERROR_S)
 
     def _replace(self, stalled: LogReader) -> LogReader:
-        """Another reader goes on where this one stands."""
-        log.warning("The consumer of topic %s gives nothing of what there is: another one reads on", self.topic)
+        """Replace the reader with one that continues at its position."""
+        log.warning("The consumer of topic %s has stalled and is replaced", self.topic)
         fresh = self._make_reader(self._spec)
         fresh.open({TopicPartition(self.topic, partition): at for partition, at in stalled.reached.items()})
         self._reader = fresh
         self._is_stalled.clear()
-        # On a thread of its own: what stands still may take its time to end
+        # On its own thread: closing a stalled client may take long
         threading.Thread(target=stalled.close, name=f"log-close-{self.topic}", daemon=True).start()
         return fresh
 
@@ -247,7 +246,7 @@ class CompactedLog:
                 on_record(record)
             except Exception:
                 log.exception(
-                    "The record of %s-%d at offset %d with key %r could not be taken in; going on with the next",
+                    "The record of %s-%d at offset %d with key %r could not be processed; continuing with the next one",
                     record.topic,
                     record.partition,
                     record.offset,
@@ -270,7 +269,7 @@ class CompactedLog:
     # --- asking ---
 
     def _believable_ends(self, deadline: float, timeout_s: float) -> dict[int, int]:
-        """The topic's ends, once none is before what was given: the topic was cut off, and the reader will learn it."""
+        """The topic's ends, once none lies before what was delivered: a truncation must reach the reader first."""
         while True:
             given = self._given
             left_s = deadline - time.monotonic()
@@ -281,12 +280,12 @@ class CompactedLog:
             if time.monotonic() > deadline:
                 raise TimedOutError(
                     f"Topic {self.topic}-{cut[0]} was read up to offset {given[cut[0]]}, but ends at {ends[cut[0]]} "
-                    f"since then, and was not read anew within {timeout_s:g} s ({self._spec.read_setting})"
+                    f"since then, and was not read again within {timeout_s:g} s ({self._spec.read_setting})"
                 )
             self._pause()
 
     def _ends(self, timeout_s: float, setting: str, *, waits: bool) -> dict[int, int]:
-        """The end of each partition; with `waits` what open transactions wrote counts as well."""
+        """The end of each partition; with `waits` it includes open transactions."""
         is_stable = self._spec.isolation_level != READ_UNCOMMITTED and not waits
         found = self._ask("end", timeout_s, setting, is_stable=is_stable)
         return {tp.partition: offset for tp, offset in found.items()}
@@ -294,7 +293,7 @@ class CompactedLog:
     def _ask(
         self, at: Literal["begin", "end"], timeout_s: float, setting: str, *, is_stable: bool = False
     ) -> dict[TopicPartition, int]:
-        """Offsets of all partitions; asked again while no broker answers. Source: TopicAdmin.retryEndOffsets."""
+        """Offsets of all partitions; retried while no broker answers. Source: TopicAdmin.retryEndOffsets."""
         if not self._partitions:
             raise ConnectError(f"The log of {self.topic} is not started")
         deadline = time.monotonic() + timeout_s
@@ -305,7 +304,7 @@ class CompactedLog:
             except (RetriableError, TimedOutError, UnreachableError) as error:
                 if time.monotonic() + _ASK_PAUSE_S > deadline:
                     raise TimedOutError(
-                        f"Where topic {self.topic} ends was not known within {timeout_s:g} s ({setting}): {error}"
+                        f"The end of topic {self.topic} was not known within {timeout_s:g} s ({setting}): {error}"
                     ) from error
             self._pause()
 

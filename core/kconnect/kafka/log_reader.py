@@ -1,4 +1,4 @@
-"""LogReader: a consumer without a group that reads all partitions of one topic, and knows how far it has come."""
+"""LogReader: a consumer without a group that reads all partitions of one topic and tracks its position."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    # What is fetched ahead, for each partition: at most 50 MB with the 25 of the offsets topic. 100,000 records of
-    # 300 B in one partition take 0.22 s so, and 0.17 s with the 64 MB that a sink gets; in 25 partitions the same.
+    # The prefetch limit per partition: at most 50 MB with the 25 of the offsets topic. 100,000 records of 300 B in one
+    # partition take 0.22 s with it, and 0.17 s with the 64 MB that a sink gets; in 25 partitions the same.
     "queued.min.messages": 20_000,
     "queued.max.messages.kbytes": 2_048,
-    # The client knows that it has passed a transaction's marker, which is no record, by the answer to the fetch after
-    # it; with nothing to give the broker holds that one back for this time. Java's 500 would delay each barrier by it.
-    # An idle log of 25 partitions costs 3 ms of processor time a second.
+    # The client learns that it has passed a transaction marker, which is not a record, from the response to the next
+    # fetch; without new records the broker delays that one by this time. Java's 500 would delay each barrier that long.
+    # An idle log of 25 partitions costs 3 ms of CPU time a second.
     "fetch.wait.max.ms": 100,
 }
-# The client wants a group's name even when it joins none.
+# The client requires a group name even if it joins none.
 _GROUP: Final = "kconnect-log-reader"
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 
 
 class LogReader:
-    """Reads from given offsets on, or from the beginning. Threads: one at a time.
+    """Reads from the given offsets, or from the start. Threads: one at a time.
 
     Lifecycle: constructed -> open() -> read()s -> close().
-    A partition whose offset is gone (the topic was deleted and made anew, or cut off at its end or its beginning) is
-    told in one line and read from its beginning. Source: auto.offset.reset=earliest, as KafkaBasedLog has it.
+    A partition whose offset is gone (the topic was recreated, or truncated at either end) is logged in one line and
+    read from its start. Source: auto.offset.reset=earliest, as in KafkaBasedLog.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], isolation_level: str, name: str) -> None:
         self.topic = topic
         self.reached: dict[int, int] = {}
-        """Partition -> the offset up to which all was given by read(), markers and gaps included."""
+        """Partition -> the offset up to which read() has delivered all, markers and gaps included."""
         self._log = ClientLog(log, f"Consumer of {name}")
         self._client = consumer_client(
             {
@@ -56,7 +56,7 @@ class LogReader:
                 "isolation.level": isolation_level,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                "auto.offset.reset": "error",  # we begin anew ourselves, to tell it
+                "auto.offset.reset": "error",  # we restart ourselves, in order to log it
             },
             self._log,
         )
@@ -67,10 +67,10 @@ class LogReader:
         return self._log.last_error
 
     def partitions(self, timeout_s: float, setting: str, *, is_awaited: bool = True) -> list[TopicPartition]:
-        """All partitions, as soon as the topic has any; it may have been created a moment ago.
+        """All partitions, once the topic has any; it may have just been created.
 
-        Without `is_awaited` a topic that is not there is told at once.
-        Errors: NotFoundError when the topic is not there in time; TimedOutError when no broker answers.
+        Without `is_awaited` a missing topic fails at once.
+        Errors: NotFoundError if the topic does not exist in time; TimedOutError if no broker answers.
         Source: KafkaBasedLog.start, which waits 30 s.
         """
         deadline, pause_s = time.monotonic() + timeout_s, _FIRST_PAUSE_S
@@ -80,7 +80,7 @@ class LogReader:
                 with kafka_errors(f"Topic {self.topic!r} cannot be looked up within {timeout_s:g} s ({setting})"):
                     found = self._client.list_topics(self.topic, timeout=left_s).topics[self.topic]
             except ConnectError as error:
-                self._client.poll(0)  # brings the client's own errors, which tell more
+                self._client.poll(0)  # serves the client's own errors, which say more
                 self._log.raise_if_refused()
                 if self._log.last_error is None:
                     raise
@@ -99,20 +99,20 @@ class LogReader:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def open(self, begin: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions, from these offsets on."""
+        """Read these partitions from these offsets."""
         self.reached = {tp.partition: offset for tp, offset in begin.items()}
         self._assign(begin)
 
     def read(self, max_records: int, timeout_s: float) -> list[LogRecord]:
-        """What is there now, or the first to come within the time. Empty when nothing came, or only an end.
+        """The available records, or the first to arrive within the timeout; empty if none did.
 
-        Errors: ConnectError when the broker refuses the topic or the login. What the client gets over by itself, such
-        as a broker that is away, is logged.
+        Errors: ConnectError if the broker refuses the topic or the login. Errors that the client recovers from, such as
+        a broker that is away, are logged.
         """
         try:
             messages = self._client.consume(max_records, 0)
             if not messages:
-                # consume() would wait for the full number or the full time; poll() gives the first message at once.
+                # consume() would wait for the full count or the full timeout; poll() returns the first message at once.
                 first = self._client.poll(timeout_s)
                 if first is None:
                     self._log.raise_if_refused()
@@ -123,7 +123,7 @@ class LogReader:
         return self._records(messages)
 
     def close(self) -> None:
-        """Let go of the client. Idempotent."""
+        """Close the client. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -136,7 +136,7 @@ class LogReader:
         lost: dict[int, KafkaError] = {}
         topic, reached, add = self.topic, self.reached, records.append
         for message in messages:
-            partition: Any = message.partition()  # None only for errors that belong to none
+            partition: Any = message.partition()  # None only for errors without a partition
             offset: Any = message.offset()
             error = message.error()
             if error is not None:
@@ -150,7 +150,7 @@ class LogReader:
             kind, timestamp = message.timestamp()
             reached[partition] = offset + 1
             add(LogRecord(topic, partition, offset, key, value, timestamp if kind else None))
-        if lost:  # only now: what comes after the error in this batch was read as well
+        if lost:  # only now: what follows the error in this batch was read as well
             self._begin_anew(lost)
         return records
 
@@ -165,7 +165,7 @@ class LogReader:
 
     def _begin_anew(self, lost: Mapping[int, KafkaError]) -> None:
         log.error(
-            "Topic %s was deleted or cut off: partition %s no longer there (%s). Reading from the beginning again.",
+            "Topic %s was deleted or truncated: partition %s no longer exists (%s). Reading from the start again.",
             self.topic,
             ", ".join(f"{number} at offset {self.reached.get(number, 0)}" for number in sorted(lost)),
             next(iter(lost.values())).str(),
@@ -186,17 +186,17 @@ _OFFSET_GONE: Final = frozenset(
 
 
 class StallWatch:
-    """Looks at a reader from time to time, while somebody waits for it. Threads: one at a time, the owner locks."""
+    """Tells whether a reader has stalled while someone waits for it. Threads: one at a time; the owner locks."""
 
     def __init__(self, after_s: float) -> None:
         self._after_s = after_s
-        self._behind: dict[int, int] | None = None  # what it had given when it was first seen behind; None: it was not
+        self._behind: dict[int, int] | None = None  # its position when it was first seen behind; None: it was not
         self._since_s = 0.0
 
     def look(self, given: Mapping[int, int], readable: Mapping[int, int], now_s: float) -> bool:
-        """Whether it has stood still for long enough to be replaced; said once, then the time begins anew.
+        """Whether it has stalled long enough to be replaced; True once, then the time starts again.
 
-        `given`: partition -> the offset before which all was given. `readable`: up to where the broker gives records.
+        `given`: partition -> the offset before which all was delivered. `readable`: the ends of the readable records.
         """
         if all(given.get(partition, 0) >= end for partition, end in readable.items()):
             self._behind = None

@@ -1,4 +1,4 @@
-"""LogSender: single records with receipts; a thread of its own ends their futures."""
+"""LogSender: writes single records; its own thread completes their futures."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from kconnect.model import LogPosition
 
 log = logging.getLogger(__name__)
 
-# One wait for acknowledgements; they end it at once.
+# The length of one wait for acknowledgements, which end it at once.
 _SERVE_S: Final = 0.1
-# What was purged reports itself at once, unless the machine stands still.
+# Purged messages are reported at once, unless the machine is frozen.
 _PURGE_S: Final = 2.0
 
 
 class LogSender:
-    """Writes records one by one, in the order of the calls. Threads: any.
+    """Writes records one by one, in call order. Threads: any.
 
     Lifecycle: constructed -> start() -> stop().
     Source: KafkaBasedLog.createProducer: acks=all and one request in flight whatever the settings say. A record is
-    tried for ever unless they set delivery.timeout.ms.
-    Differs: a full queue ends the record with a RetriableError at once, where Java waits max.block.ms for room.
+    retried forever unless they set delivery.timeout.ms.
+    Differs: with a full queue a record fails with RetriableError at once, where Java waits max.block.ms for room.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], *, is_idempotent: bool) -> None:
@@ -41,10 +41,10 @@ class LogSender:
             "max.in.flight.requests.per.connection": 1,
             "enable.idempotence": is_idempotent,
         }
-        # A record is waited for: nothing is gained by holding it back for others.
+        # Callers wait for each record: batching would gain nothing.
         self._client = producer_client({"linger.ms": 0, **config, **fixed}, self._log)
         self._stop = threading.Event()
-        self._ending = threading.Lock()  # held over sending and ending, so that nothing is sent to a client that ended
+        self._ending = threading.Lock()  # held while sending and closing, so that nothing is sent to a closed client
         self._is_ended = False  # guarded by _ending
         self._thread = threading.Thread(target=self._serve, name=f"log-send-{topic}", daemon=True)
 
@@ -56,7 +56,7 @@ class LogSender:
         self._thread.start()
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
-        """Write one record. Its future's callbacks run on the thread of this log's sends and must not block."""
+        """Write one record. Callbacks of its future run on this sender's thread and must not block."""
         done: Future[LogPosition] = Future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -77,7 +77,7 @@ class LogSender:
         return done
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that was sent has ended, well or not; False when the time ran out first."""
+        """Wait until all sends have succeeded or failed; False if the timeout came first."""
         deadline = time.monotonic() + timeout_s
         while len(self._client):
             left_s = deadline - time.monotonic()
@@ -87,7 +87,7 @@ class LogSender:
         return True
 
     def stop(self, timeout_s: float) -> None:
-        """Drop what is not acknowledged; its futures end with a ConnectError. Idempotent."""
+        """Drop unacknowledged records; their futures fail with ConnectError. Idempotent."""
         with self._ending:
             if self._is_ended:
                 return
@@ -105,7 +105,7 @@ class LogSender:
         while not self._stop.is_set():
             try:
                 self._client.poll(_SERVE_S)
-            except Exception:  # the thread's top; an idempotent producer can break down for good
+            except Exception:  # top of the thread; an idempotent producer may fail for good
                 log.exception("Acknowledgements of topic %s cannot be read, retrying", self._topic)
                 self._stop.wait(1.0)
 

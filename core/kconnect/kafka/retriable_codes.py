@@ -1,4 +1,4 @@
-"""Codes after which the same request may succeed later."""
+"""Error codes after which the same request may succeed later."""
 
 from __future__ import annotations
 

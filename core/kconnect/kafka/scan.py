@@ -1,4 +1,4 @@
-"""scan(): a topic read once, from here to there, by whoever looks at it; or on and on as it grows."""
+"""scan(): reads a range of a topic once, or follows it as it grows."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from kconnect.kafka.log_reader import READ_UNCOMMITTED, LogReader
 from kconnect.model import LogRecord, TopicPartition
 
 _BATCH_RECORDS: Final = 5_000
-# How late a stop is seen.
+# How late a stop is noticed.
 _POLL_S: Final = 0.1
 
 
 class Stop(Protocol):
-    """What ends a scan that follows; a threading.Event is one."""
+    """Ends a scan that follows the topic; a threading.Event is one."""
 
     def is_set(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSpec:
-    """What to read of a topic. Offsets are by partition; those not named are read from their begin to their end."""
+    """The range of a topic to read. Offsets are per partition; partitions not named are read completely."""
 
     topic: str
     consumer: Mapping[str, Any] = field(repr=False)  # librdkafka's settings; may hold secrets
     isolation_level: str = READ_UNCOMMITTED
     begin: Mapping[int, int] = field(default_factory=dict)
-    """First offset to give; one before the partition's first record begins there."""
+    """First offset to return; lower ones start at the partition's first record."""
     end: Mapping[int, int] = field(default_factory=dict)
-    """First offset not to give."""
+    """First offset not to return."""
     until_ms: int | None = None
-    """Give up to the last record before the first one that is younger than this time."""
+    """Stop before the first record that is younger than this time."""
     timeout_s: float = 60.0
-    """How long to wait without anything coming, before the end is reached."""
+    """How long to wait without progress before the end is reached."""
     timeout_setting: str = "default.api.timeout.ms"
     is_awaited: bool = True
-    """Whether a topic that is not there may still appear within `timeout_s`."""
+    """Whether to wait up to `timeout_s` for a missing topic to appear."""
 
 
 def scan(spec: ScanSpec, admin: KafkaAdmin, *, follow: Stop | None = None) -> Iterator[LogRecord]:
-    """The records from the begin to the end as it is now; with `follow` on and on until that is set, without any end.
+    """The records from the begin to the current end; with `follow`, endlessly until that is set.
 
-    Each partition is in its order, partitions among each other in the order of arrival. Closing the iterator early is
-    fine. Memory: one batch. Open transactions of a read_committed scan are not waited for.
-    Errors: NotFoundError when there is no such topic, TimedOutError, ConnectError.
+    Each partition is in order, partitions are interleaved as records arrive. The iterator may be closed early. Memory:
+    one batch. A read_committed scan does not wait for open transactions.
+    Errors: NotFoundError if the topic does not exist, TimedOutError, ConnectError.
     """
     reader = LogReader(spec.topic, spec.consumer, spec.isolation_level, f"scan of {spec.topic}")
     try:
@@ -67,7 +67,7 @@ def scan(spec: ScanSpec, admin: KafkaAdmin, *, follow: Stop | None = None) -> It
 def _bounds(
     spec: ScanSpec, admin: KafkaAdmin, partitions: list[TopicPartition]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """First offset to give and first not to give, of each partition."""
+    """First offset to return and first not to return, per partition."""
     is_stable = spec.isolation_level != READ_UNCOMMITTED
     first = _ask(spec, admin, partitions, "begin")
     end = _ask(spec, admin, partitions, "end", is_stable=is_stable)

@@ -1,4 +1,4 @@
-"""Java regular expressions over topic names, as librdkafka takes them (POSIX extended, found by a leading ^)."""
+"""Java regular expressions for topic names, translated for librdkafka (POSIX extended, marked by a leading ^)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 
 from kconnect.errors import ConfigError
 
-# What topic names can hold of Java's classes: names are letters, digits, dot, underscore and minus.
+# Java's character classes reduced to topic names: letters, digits, dot, underscore and minus.
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "D": "a-zA-Z._-", "W": ".-"}
 _UNSUPPORTED = re.compile(r"\(\?(?!:)|(?<!\\)[*+?}][?+]")
 
 
 def topic_pattern(regex: str) -> str:
-    """The pattern that matches the same topic names as Java's `regex` does, as a whole.
+    """The pattern that fully matches the same topic names as Java's `regex`.
 
-    Errors: ConfigError for what POSIX cannot say: look-arounds, lazy and possessive quantifiers, references.
+    Errors: ConfigError for what POSIX lacks: look-arounds, lazy and possessive quantifiers, references.
     Source: Consumer.subscribe(Pattern), which Java Connect gives topics.regex.
     """
     if (found := _UNSUPPORTED.search(regex)) is not None:
@@ -60,7 +60,7 @@ def _class_end(regex: str, start: int) -> int:
 
 
 def _posix_class(regex: str, inside: str) -> str:
-    """A class without escapes, which POSIX does not know in brackets; a minus that was escaped goes to the end."""
+    """A class without escapes, which POSIX lacks in brackets; an escaped minus goes to the end."""
     negated = inside.startswith("^")
     body = inside.removeprefix("^")
     if "[" in body or "&&" in body:
