@@ -156,12 +156,18 @@ class CliSession:
         if self._client is None:
             from kconnect.client import ConnectClient
 
-            access = self.target.access(os.environ)
-            if access is not None and access.user is not None and access.password is None:
-                access = replace(access, password=self.ask_password(f"Password of {access.user} at {self.url}"))
-            self._access = access
+            access = self.access_to(self.url)
             self._client = ConnectClient(self.target.urls, retry_conflicts_s=self.retry_s, access=access)
         return self._client
+
+    def access_to(self, place: str) -> ClientAccess | None:
+        """User, password and certificates for workers at `place`; a password that nobody gave is asked for, once."""
+        if self._access is None:
+            access = self.target.access(os.environ)
+            if access is not None and access.user is not None and access.password is None:
+                access = replace(access, password=self.ask_password(f"Password of {access.user} at {place}"))
+            self._access = access
+        return self._access
 
     @property
     def outage(self) -> Outage | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.client import ConnectClient
+from kconnect.client import ClientAccess, ConnectClient
 from kconnect.devbroker import DevBroker
 from kconnect.model import Condition, RunState
 from kconnect.plugins import PluginRegistry
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 _PLUGINS = str(Path(__file__).parents[1] / "kit" / "plugins")
 _GROUP = "sick-pair"
+_REST = "org.apache.kafka.connect.rest.basic.auth.extension."
 
 
 def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker: DevBroker, tmp_path: Path) -> None:
@@ -73,3 +74,38 @@ def test_any_worker_and_the_doctor_tell_how_the_tasks_of_all_workers_fare(broker
         for url in urls:
             eventually(lambda url=url: conditions(url) == dict.fromkeys(ids, "healthy"), 20, "it is over")
         cli_run("topics", "doctor", "--worker", str(file), home=tmp_path, expect=0)
+
+
+def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker, tmp_path: Path) -> None:
+    group = "sick-guarded"
+    create_topic(broker.bootstrap, group)
+    (tmp_path / "users.properties").write_text("ann=s3cret\n")
+    login = f'{_REST}PropertyFileLoginModule required file="{tmp_path / "users.properties"}";'
+    (tmp_path / "jaas.conf").write_text(f"KafkaConnect {{ {login} }};")
+    mood = tmp_path / "mood"
+    mood.write_text("away")
+    launcher = partial(ThreadLauncher, PluginRegistry.load(_PLUGINS))
+    guarded = {
+        "rest_extension_classes": f"{_REST}BasicAuthSecurityRestExtension",
+        "kconnect_jaas_file": str(tmp_path / "jaas.conf"),
+    }
+    with workers(broker.bootstrap, group, 1, launcher, plugin_path=_PLUGINS, **guarded) as [worker]:
+        url, access = worker.rest_url, ClientAccess(user="ann", password="s3cret")
+        config = {"connector.class": "moody_connectors.MoodySource", "mood.file": str(mood), "topic": group}
+        with ConnectClient(url, access=access, retry_conflicts_s=30) as client:
+            client.create_connector("moody", config)
+            eventually(lambda: [str(c.condition) for c in client.conditions().values()] == ["retrying"], 30)
+        shared = {"bootstrap.servers": broker.bootstrap, **cluster_settings(group)}
+        file = write_properties(tmp_path / "cluster.properties", shared)
+        (tmp_path / "pw").write_text("s3cret\n")
+        add = ("contexts", "add", "g", url, "--user", "ann", "--password-file", "pw", "--worker", str(file))
+        cli_run(*add, home=tmp_path, expect=0)
+
+        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=1).json
+        assert [each["connector"] for each in told["findings"] if each["code"] == "task-retrying"] == ["moody"]
+        assert [each for each in told["not_checked"] if "how the tasks" in each["what"]] == []
+
+        stranger = {"KCONNECT_WORKER": str(file), "KCONNECT_URL": url}
+        told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, env=stranger, expect=0).json
+        refused = [each["why"] for each in told["not_checked"] if each["what"].startswith(f"how the tasks on {url}")]
+        assert refused == [f"{url} refuses a caller without a user (401)"]

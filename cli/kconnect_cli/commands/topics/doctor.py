@@ -44,6 +44,7 @@ def mount(groups: TopicGroups) -> None:
 def doctor(ctx: typer.Context) -> None:
     """Say what is wrong with the topics, where it can be seen, and which command repairs it.
 
+    Workers are asked how their tasks fare, with the user and certificates of the other commands.
     Ends with 1 when there is an error or a warning. What cannot be looked at, for want of a topic's name or of
     group.id, is told. `-o json` is for monitoring, `-o name` gives the codes of what was found.
     """
@@ -56,7 +57,7 @@ def doctor(ctx: typer.Context) -> None:
 
     access = options.access()
     with ClusterReader(access) as reader:
-        facts = gather_facts(access, reader, int(time.time() * 1000))
+        facts = gather_facts(access, reader, int(time.time() * 1000), session.access_to("the workers"))
     findings, cluster = diagnose(facts), _cluster_words(options)
     counts = severity_counts(findings)
     if session.output is Format.NAME:

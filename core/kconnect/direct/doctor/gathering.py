@@ -26,14 +26,18 @@ from kconnect.storage.status_topic import decode_record
 from kconnect.storage.topic_offsets import OffsetCache
 
 if TYPE_CHECKING:
+    from kconnect.client import ClientAccess
     from kconnect.direct.read.reader import ClusterReader
 
 __all__ = ["gather_facts"]
 
 
-def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> Facts:
+def gather_facts(
+    access: ClusterAccess, reader: ClusterReader, now_ms: int, to_workers: ClientAccess | None = None
+) -> Facts:
     """Everything that can be known with the settings given; a topic or group that is not named is left out.
 
+    `to_workers`: who we are to the REST servers of workers, which are asked how their tasks fare.
     The configs are read first, so that what belongs to a younger connector is known to be young.
     Errors: ConfigError when no topic is named; ConnectError when the brokers do not answer or refuse a topic.
     """
@@ -44,7 +48,7 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> F
             hint="Give the worker's file, --worker WORKER.properties, or --config-topic and the like.",
         )
     brokers = reader.admin.broker_count(access.timeout_s)  # also says it best when none answers
-    gathering = _Gathering(access, reader, [])
+    gathering = _Gathering(access, reader, to_workers, [])
     topics = {which: gathering.topic(name) for which, name in named.items()}
     there = {which for which, topic in topics.items() if topic.is_there}
     for which in InternalTopic:
@@ -76,6 +80,7 @@ def gather_facts(access: ClusterAccess, reader: ClusterReader, now_ms: int) -> F
 class _Gathering:
     access: ClusterAccess
     reader: ClusterReader
+    to_workers: ClientAccess | None
     not_checked: list[tuple[str, str]]
 
     def topic(self, name: str) -> TopicFacts:
@@ -121,7 +126,7 @@ class _Gathering:
         return OffsetFacts(cache, live)
 
     def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
-        found, not_answered = ask_conditions(() if group is None else group.workers)
+        found, not_answered = ask_conditions(() if group is None else group.workers, self.to_workers)
         self.not_checked.extend(not_answered)
         return found
 

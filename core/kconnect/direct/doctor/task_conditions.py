@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
-from kconnect.client import ConnectClient
+from kconnect.client import ClientAccess, ConnectClient
 from kconnect.direct.group.live_group import LiveWorker
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskCondition, TaskId
@@ -20,13 +21,18 @@ _AT_ONCE: Final = 8
 Found = Mapping[TaskId, tuple[str, TaskCondition]]
 
 
-def ask_conditions(workers: Iterable[LiveWorker]) -> tuple[Found, list[tuple[str, str]]]:
-    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none."""
+def ask_conditions(
+    workers: Iterable[LiveWorker], access: ClientAccess | None = None
+) -> tuple[Found, list[tuple[str, str]]]:
+    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none.
+
+    `access`: who we are to the workers.
+    """
     asked = [worker for worker in workers if worker.url]
     found: dict[TaskId, tuple[str, TaskCondition]] = {}
     not_checked: list[tuple[str, str]] = []
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="conditions") as pool:
-        for worker, answer in zip(asked, pool.map(_ask, asked), strict=True):
+        for worker, answer in zip(asked, pool.map(partial(_ask, access), asked), strict=True):
             if isinstance(answer, ConnectError):
                 not_checked.append((f"how the tasks on {worker.url} fare", str(answer)))
             else:
@@ -34,9 +40,9 @@ def ask_conditions(workers: Iterable[LiveWorker]) -> tuple[Found, list[tuple[str
     return found, not_checked
 
 
-def _ask(worker: LiveWorker) -> list[tuple[TaskId, TaskCondition]] | ConnectError:
+def _ask(access: ClientAccess | None, worker: LiveWorker) -> list[tuple[TaskId, TaskCondition]] | ConnectError:
     try:
-        with ConnectClient(worker.url, timeout_s=_ANSWER_S, connect_timeout_s=_ANSWER_S) as client:
+        with ConnectClient(worker.url, timeout_s=_ANSWER_S, connect_timeout_s=_ANSWER_S, access=access) as client:
             return list(client.conditions().items())
     except NotFoundError:  # Java's
         return []
