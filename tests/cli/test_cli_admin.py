@@ -290,6 +290,9 @@ def test_verbose_shows_the_trace(connect):
         (("config", "get"), "Missing argument 'NAME'."),
         (("connectors", "list", "-o", "xml"), "'xml' is not one of table, json, yaml, name"),
         (("connectors", "restart", "a", "--task", "x"), "'x' is not a whole number"),
+        (("cluster", "rebalances", "--limit", "0"), "Invalid value for '--limit': must be at least 1, not 0"),
+        (("broker", "start", "--port", "65536"), "Invalid value for '--port': must be at most 65535, not 65536"),
+        (("try", "x", "--timeout", "soon"), "Invalid value for '--timeout': 'soon' is not a number"),
         (("connectors", "list", "--nope"), "No such option: --nope"),
     ],
 )
@@ -335,26 +338,37 @@ from kconnect_cli.app import run
 code = run(sys.argv[1:])
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
 print("LOADED", *sorted(loaded))
-print("HEAVY", *[name for name in ("asyncio", "unittest", "multiprocessing", "xml.etree") if name in sys.modules])
+heavy = ("asyncio", "unittest", "multiprocessing", "xml.etree", "kconnect.herder")
+print("HEAVY", *[name for name in heavy if name in sys.modules])
 sys.exit(code)
 """
 
 
-def loaded_by(*args: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> tuple[set[str], str]:
+def loaded_by(
+    *args: str, env: dict[str, str] | None = None, cwd: Path | None = None, expect: int = 0
+) -> tuple[set[str], str]:
     """What a command loads from outside the standard library, and what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", _PROBE, *args],
         capture_output=True,
         text=True,
         timeout=ample_s(60),
-        check=True,
+        check=False,
         env={**os.environ, **(env or {})},
         cwd=cwd,
     )
+    assert done.returncode == expect, done.stderr
     *printed, loaded, heavy = done.stdout.splitlines()
     assert heavy == "HEAVY"
     # A library that is compiled with mypyc has a second module, named by a hash
     return {name for name in loaded.split()[1:] if not name.endswith("__mypyc")}, "\n".join(printed) + "\n"
+
+
+@pytest.mark.parametrize("command", ["show", "members", "leader", "rebalances"])
+def test_a_look_at_a_cluster_that_is_refused_loads_nothing_that_asks_brokers(command):
+    asked = ("cluster", command, "--bootstrap-servers", f"127.0.0.1:{free_port()}", "--group-id", "g")
+    loaded, printed = loaded_by(*asked, expect=5)
+    assert (loaded - _MAY_LOAD, printed) == (set(), "\n")
 
 
 def test_help_lists_every_command_without_importing_them():

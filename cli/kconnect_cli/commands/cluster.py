@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, session_of
+
+if TYPE_CHECKING:
+    from kconnect.direct.read.cluster_state import ClusterState
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
@@ -32,10 +35,7 @@ def show(ctx: typer.Context) -> None:
     and tasks (how many are placed), members (as `connect cluster members`). A cluster without workers is no error.
     """
     session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect.direct.read.cluster_state import cluster_state
-
-    document = cluster_state(cluster.access()).to_json()
+    document = _state(session).to_json()
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:
@@ -56,10 +56,7 @@ def members(ctx: typer.Context) -> None:
     JSON: a list of objects with url, host, client_id, member_id, leader, config_offset, connectors, tasks.
     """
     session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect.direct.read.cluster_state import cluster_state
-
-    document = cluster_state(cluster.access()).to_json()
+    document = _state(session).to_json()
     write_rows(document["members"], _MEMBERS, session.output, name="url")
     if not document["members"]:
         _say_nobody(session, document)
@@ -71,10 +68,9 @@ def members(ctx: typer.Context) -> None:
 def leader(ctx: typer.Context) -> None:
     """Print the URL of the worker that leads; JSON: that member. Ends with 3 without workers, 4 in a rebalance."""
     session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect.direct.read.cluster_state import cluster_state, member_json, shown_url
+    found = _state(session).found_leader()
+    from kconnect.direct.read.cluster_state import member_json, shown_url
 
-    found = cluster_state(cluster.access()).found_leader()
     if session.output in (Format.JSON, Format.YAML):
         write_object(member_json(found), session.output)
     else:
@@ -91,10 +87,9 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
     connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
     """
     session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect.direct.read.cluster_state import cluster_state, shown_url
+    state = _state(session)
+    from kconnect.direct.read.cluster_state import shown_url
 
-    state = cluster_state(cluster.access())
     if not state.group.is_live:
         raise NotFoundError(f"No worker of group {state.group.name} runs (the broker says {state.group.state})")
     told = _Told()
@@ -107,6 +102,16 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
         )
     rows = sorted(_with_reasons(told.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
+
+
+def _state(session: CliSession) -> ClusterState:
+    """What the broker knows of the cluster. Errors: as of `cluster_state`."""
+    access = cluster_of(session).access()
+    # Before what asks a broker is imported, which takes twice as long as all of a refusal
+    access.raise_if_refused()
+    from kconnect.direct.read.cluster_state import cluster_state
+
+    return cluster_state(access)
 
 
 def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:
@@ -124,15 +129,10 @@ class _Told:
 
 def _ask(session: CliSession, url: str, told: _Told) -> None:
     """Add what one worker tells; why one does not is said, and does not keep the others from being asked."""
-    import os
-
     from kconnect.client import ConnectClient
 
     try:
-        access = session.target.access(os.environ)
-        if access is not None and access.user is not None and access.password is None:
-            access = replace(access, password=session.ask_password(f"Password of {access.user} at {url}"))
-        with ConnectClient(url, access=access) as client:
+        with ConnectClient(url, access=session.access_to(url)) as client:
             found = client.rebalances()
     except NotFoundError:
         session.say(f"{url} keeps no list of its rebalances: not a worker of kconnect's, or an older one.")

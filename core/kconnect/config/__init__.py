@@ -4,14 +4,20 @@ Imported by plugins, kafka, herder, pipeline, worker and the command; imports ap
 setting stands once, in a ConfigDef table, from which parsing, defaults, validation and documentation are made.
 """
 
-from kconnect.config.dropins import ConnectorFile, load_connector_file, load_folder
-from kconnect.config.properties import read_properties, write_properties
-from kconnect.config.worker_config import (
-    DistributedConfig,
-    StandaloneConfig,
-    WorkerConfig,
-    default_standalone_properties,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kconnect.config.dropins import ConnectorFile, load_connector_file, load_folder
+    from kconnect.config.properties import read_properties, write_properties
+    from kconnect.config.worker_config import (
+        DistributedConfig,
+        StandaloneConfig,
+        WorkerConfig,
+        default_standalone_properties,
+    )
 
 __all__ = [
     "ConnectorFile",
@@ -24,3 +30,29 @@ __all__ = [
     "read_properties",
     "write_properties",
 ]
+
+# The tables of workers' settings cost 70 ms; commands that only read a file of theirs do not need them
+_MODULES = {
+    "ConnectorFile": "dropins",
+    "DistributedConfig": "worker_config",
+    "StandaloneConfig": "worker_config",
+    "WorkerConfig": "worker_config",
+    "default_standalone_properties": "worker_config",
+    "load_connector_file": "dropins",
+    "load_folder": "dropins",
+    "read_properties": "properties",
+    "write_properties": "properties",
+}
+
+
+def __getattr__(name: str) -> Any:  # the module's own attribute, of whatever kind
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from kconnect.config.addresses import parse_servers
-from kconnect.config.client_config import InternalClients, internal_clients
 from kconnect.errors import ConfigError, UnreachableError
 from kconnect.reach import reach_any
+
+if TYPE_CHECKING:
+    from kconnect.config.client_config import InternalClients
 
 __all__ = ["ClusterAccess", "InternalTopic"]
 
@@ -71,6 +74,8 @@ class ClusterAccess:
 
         Errors: ConfigError without `bootstrap.servers`, or when a setting is wrong.
         """
+        from kconnect.config.client_config import internal_clients  # here: a look that is refused needs none of it
+
         _ = self.bootstrap_servers
         base = f"{self.worker.get('client.id') or self.worker.get('group.id') or 'connect'}-"
         suffix = "admin" if which is None else _CLIENT_SUFFIX[which]
