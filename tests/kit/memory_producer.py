@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,15 +44,17 @@ class Sent:
 
 
 class MemoryProducer:
-    """Implements UnitProducer and Transactions. `log` is what Kafka has and counts, `sent` what is on its way.
+    """Implements TopicProducer and Transactions. `log` is what Kafka has and counts, `sent` what is on its way.
 
     `room`: how many records may be on their way; None for any number. What is said of it while it has none is done by
     `when_full`, which a test gives.
     """
 
-    def __init__(self, room: int | None = None) -> None:
+    def __init__(
+        self, room: int | None = None, log: list[tuple[str, bytes | None, bytes | None]] | None = None
+    ) -> None:
         self.sent: list[Sent] = []
-        self.log: list[tuple[str, bytes | None, bytes | None]] = []
+        self.log: list[tuple[str, bytes | None, bytes | None]] = [] if log is None else log
         self.open: list[tuple[str, bytes | None, bytes | None]] = []
         """Acknowledged records of the open transaction; of a producer without transactions they are in the log."""
         self.is_transactional = False
@@ -84,7 +86,10 @@ class MemoryProducer:
         record.failure = KafkaError(code)
         record.delivery(record.failure, record)  # type: ignore[arg-type]  # stands for a Message
 
-    # --- UnitProducer ---
+    # --- TopicProducer ---
+
+    def topic_names(self, timeout_s: float) -> Collection[str]:
+        return {topic for topic, _, _ in self.log}
 
     def __len__(self) -> int:
         return len(self.sent)
@@ -96,6 +101,7 @@ class MemoryProducer:
     def delivery(
         self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = lambda failure: False
     ) -> Delivery:
+        assert not self.is_closed
         return Delivery(on_end, on_failure, self._ended)
 
     def send_batch(self, records: KafkaBatch, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
@@ -119,6 +125,7 @@ class MemoryProducer:
         return self._send(topic, key, value, delivery, give_up)
 
     def serve(self, timeout_s: float = 0) -> None:
+        assert not self.is_closed
         self._ended.tell()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
@@ -174,6 +181,7 @@ class MemoryProducer:
         delivery: Delivery | RecordDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
+        assert not self.is_closed
         while self.room is not None and len(self.sent) >= self.room:
             self.when_full()
             self._ended.tell()

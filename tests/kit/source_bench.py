@@ -17,6 +17,8 @@ from kconnect.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherT
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.resting_producer import RestingProducer
+from kconnect.pipeline.sending import UnitProducer
 from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
@@ -90,24 +92,27 @@ class SourceBench:
     def at_least_once(self, task: Numbers, *, room: int | None = None, tolerates_all: bool = False) -> Run:
         run = Run(self, task, room)
         inflight = InFlight()
+        producer = RestingProducer("numbers-0", run.open_client, lambda: run.now_s)
         run.assemble(
             AtLeastOnce(
                 run.control,
-                run.producer,
+                producer,
                 inflight,
-                SourceOffsetCommitter(run.control, run.ports, inflight, run.producer.serve),
+                SourceOffsetCommitter(run.control, run.ports, inflight, producer.serve),
                 TaskHooks(run.control, task),
                 flush_interval_s=1,
                 stop_budget_s=1,
                 tolerates_all=tolerates_all,
-            )
+            ),
+            producer,
         )
         return run
 
     def exactly_once(self, task: Numbers, boundary: Boundary, *, room: int | None = None) -> Run:
         run = Run(self, task, room, stop_budget_s=0.01)
+        producer = run.open_client()
         parts = ExactlyOnceParts(
-            producer=run.producer,
+            producer=producer,
             boundary=boundary,
             offsets_topic=OFFSETS_TOPIC,
             copies=None,
@@ -116,7 +121,7 @@ class SourceBench:
             look_again_s=1,
             stop_budget_s=1,
         )
-        run.assemble(ExactlyOnce(run.control, parts, TaskHooks(run.control, task)))
+        run.assemble(ExactlyOnce(run.control, parts, TaskHooks(run.control, task)), producer)
         return run
 
     @property
@@ -127,13 +132,18 @@ class SourceBench:
 
 
 class Run:
-    """One life of the task: run() moves until the script stops it, or something raises; then it is closed."""
+    """One life of the task: run() moves until the script stops it, or something raises; then it is closed.
+
+    `clients` are those its producer had, one after the other. `now_s` is the producer's clock, which the script moves.
+    """
 
     def __init__(self, bench: SourceBench, task: Numbers, room: int | None, stop_budget_s: float = 1) -> None:
         self._bench = bench
         self._stop_budget_s = stop_budget_s
+        self._room = room
         self.task = task
-        self.producer = MemoryProducer(room)
+        self.clients: list[MemoryProducer] = []
+        self.now_s = 0.0
         self.timers = Timers()
         self.ports = TaskPorts(
             report=lambda *told: None,
@@ -144,7 +154,15 @@ class Run:
         )
         self.control = TaskControl(TaskSpec(TaskId("numbers", 0), 1, ConnectorType.SOURCE, {}, {}, {}), self.ports)
 
-    def assemble(self, guarantee: DeliveryGuarantee) -> None:
+    @property
+    def producer(self) -> MemoryProducer:
+        return self.clients[-1]
+
+    def open_client(self) -> MemoryProducer:
+        self.clients.append(MemoryProducer(self._room, self.producer.log if self.clients else None))
+        return self.producer
+
+    def assemble(self, guarantee: DeliveryGuarantee, producer: UnitProducer) -> None:
         converter = StringConverter()
         converter.configure({}, is_key=False)
         parts = SourceParts(
@@ -153,7 +171,7 @@ class Run:
             context=SourceContext(self.control, self._bench.offsets, dict),
             transforms=TransformChain([]),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
-            producer=self.producer,
+            producer=producer,
             topics=OtherTopics(_AnyTopic(), OFFSETS_TOPIC),
             retry_delay_most_s=0.0,
             stop_budget_s=self._stop_budget_s,

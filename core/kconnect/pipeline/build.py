@@ -28,6 +28,7 @@ from kconnect.pipeline.inflight import InFlight
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.raw_records import RawRecords
+from kconnect.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.pipeline.sending import SourceTopics
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_commits import CommitTimes
@@ -67,7 +68,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
     transactions = transactions_of(control, config, report_each=wants_each_record(type(task)))
     requests = None if transactions is None else transactions.requests
-    producer = _plain_producer(control, task) if transactions is None else transactions.producer
+    producer: TopicProducer = _plain_producer(control, task) if transactions is None else transactions.producer
     topics: SourceTopics = _topic_creation(control) or _missing_topics(control, producer)
     guarantee: DeliveryGuarantee
     if transactions is None:
@@ -91,7 +92,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
 
 
 def _at_least_once(
-    control: TaskControl, ports: TaskPorts, config: SourceConnectorConfig, producer: RecordProducer, hooks: TaskHooks
+    control: TaskControl, ports: TaskPorts, config: SourceConnectorConfig, producer: TopicProducer, hooks: TaskHooks
 ) -> AtLeastOnce:
     worker, inflight = control.spec.worker_config, InFlight()
     return AtLeastOnce(
@@ -106,12 +107,13 @@ def _at_least_once(
     )
 
 
-def _plain_producer(control: TaskControl, task: SourceTask) -> RecordProducer:
+def _plain_producer(control: TaskControl, task: SourceTask) -> RestingProducer:
     spec = control.spec
     client_id = f"connector-producer-{spec.id.connector}-{spec.id.task}"
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
     warn(warnings)
-    return RecordProducer(settings, str(spec.id), report_each=wants_each_record(type(task)))
+    name, report_each = str(spec.id), wants_each_record(type(task))
+    return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each))
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
@@ -135,7 +137,7 @@ def _topic_creation(control: TaskControl) -> TopicCreation | None:
     return TopicCreation(groups, control, lambda: KafkaAdmin(settings, f"the topics of {spec.id}"))
 
 
-def _missing_topics(control: TaskControl, producer: RecordProducer) -> MissingTopics:
+def _missing_topics(control: TaskControl, producer: TopicProducer) -> MissingTopics:
     may_be_made = bool(worker_value(control.spec.worker_config, "topic.creation.enable"))
     return MissingTopics(control, producer.topic_names, may_be_made=may_be_made)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
 from kit.source_bench import Numbers, ReportedNumbers, Run, SourceBench
+from kit.waiting import eventually
 
 Action = tuple[str, int]
 Life = list[Action]
@@ -22,7 +23,8 @@ LIVES = st.lists(
             st.tuples(st.just("acknowledge"), st.integers(1, 90)),
             st.tuples(st.just("refuse"), st.integers(0, 5)),
             st.tuples(
-                st.sampled_from(["tick", "break offsets", "mend offsets", "retry", "crash", "cancel"]), st.just(0)
+                st.sampled_from(["tick", "idle", "break offsets", "mend offsets", "retry", "crash", "cancel"]),
+                st.just(0),
             ),
             st.tuples(st.just("stop"), st.integers(0, 1)),
         ),
@@ -65,6 +67,8 @@ class Script:
                 run.producer.refuse(number)
             case "tick":
                 run.timers.tick()
+            case "idle":
+                run.now_s += 60  # a producer with nothing on its way rests from now on
             case "break offsets":
                 run.ports.offsets.fail_with = ConnectError("away")  # type: ignore[attr-defined]
             case "mend offsets":
@@ -87,7 +91,7 @@ def is_quiet(actions: Life) -> bool:
     return not {
         what
         for what, number in actions
-        if what not in ("give", "acknowledge", "tick") and (what, number) != ("stop", 0)
+        if what not in ("give", "acknowledge", "tick", "idle") and (what, number) != ("stop", 0)
     }
 
 
@@ -116,7 +120,7 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports
             assert (bench.committed, len(run.producer)) == (task.last, 0)
             if reports:
                 assert task.told == [(number, True) for number in range(before + 1, task.last + 1)]
-        assert run.producer.is_closed
+        eventually(lambda run=run: all(client.is_closed for client in run.clients), 10, "clients closed")
     assert set(range(1, bench.committed + 1)) <= set(bench.log)
     assert 3 <= bench.committed <= furthest
 
@@ -179,6 +183,15 @@ def test_a_wait_for_room_ends_with_a_refusal_or_goes_on_with_an_acknowledgement(
     ended = run()
     assert (ended is not None) == is_refused
     assert bench.committed == (0 if is_refused else 5)
+
+
+def test_a_source_that_is_idle_for_long_sends_its_next_records_with_another_client() -> None:
+    bench = SourceBench()
+    polls = [("give", 2), ("acknowledge", 2), ("idle", 0), ("tick", 0), ("give", 2), ("acknowledge", 1), ("idle", 0)]
+    script = Script([*polls, ("give", 1), ("acknowledge", 2)], lambda run: None)
+    script.run = run = bench.at_least_once(Numbers(script))
+    assert run() is None
+    assert (bench.committed, bench.log, len(run.clients)) == (5, [1, 2, 3, 4, 5], 2)
 
 
 def test_a_transaction_with_half_of_a_poll_is_never_committed() -> None:
