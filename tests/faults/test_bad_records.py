@@ -146,7 +146,7 @@ def test_a_poll_that_gives_no_records_fails_the_source(
     Behaviour.poll = lambda task: given
     with PipelineHost(broker.bootstrap) as host:
         line = failed_trace(host, host.start_source(topic, connector)).splitlines()[0]
-    assert f".poll() gave {told}; it has to give a list of SourceRecord, a RecordBatch or None" in line
+    assert f".poll() returned {told}; it must return a list of SourceRecord, a RecordBatch or None" in line
 
 
 def test_a_transform_that_gives_what_is_no_record_fails_the_sink_at_that_record(broker: DevBroker, topic: str) -> None:
@@ -156,7 +156,7 @@ def test_a_transform_that_gives_what_is_no_record_fails_the_sink_at_that_record(
     odd = {"transforms": "odd", "transforms.odd.type": f"{__name__}.GivesTextForOdd"}
     with PipelineHost(broker.bootstrap) as host:
         trace = failed_trace(host, host.start_sink(f"{topic}-none", SINK, topics=topic, **odd))
-        assert "GivesTextForOdd.apply() gave a str" in trace
+        assert "GivesTextForOdd.apply() returned a str" in trace
         assert f"Record of topic {topic!r}, partition 0, offset 1 failed in TRANSFORMATION" in trace
         seen.clear()
         spec = host.start_sink(f"{topic}-all", SINK, topics=topic, errors_tolerance="all", **odd)
@@ -172,7 +172,7 @@ def test_a_transform_that_gives_what_is_no_record_fails_the_source_at_that_recor
         spec = host.start_source(topic, SOURCE, transforms="odd", transforms_odd_type=f"{__name__}.GivesText")
         trace = failed_trace(host, spec)
         assert host.offsets.of(topic) == [{"row": 1}]
-    assert "GivesText.apply() gave a str" in trace
+    assert "GivesText.apply() returned a str" in trace
     assert "{'row': 2}) failed in TRANSFORMATION" in trace
 
 

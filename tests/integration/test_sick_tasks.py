@@ -176,7 +176,7 @@ def test_offsets_that_cannot_be_stored_are_not_committing_and_the_file_is_named(
         found = eventually(lambda: (seen := ward.condition(SOURCE)).get("count", 0) >= 3 and seen, 30, "failed commits")
         assert found["name"] == "not committing"
         assert str(file) in found["cause"]
-        assert ward.worker.log_text().count("could not be committed, the next commit takes them") <= 2
+        assert ward.worker.log_text().count("could not be committed; the next commit includes them") <= 2
     finally:
         beside.rmdir()
     ward.await_condition(SOURCE, Condition.HEALTHY)

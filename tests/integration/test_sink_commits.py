@@ -91,8 +91,8 @@ def test_offsets_of_other_partitions_and_beyond_what_was_read_are_ignored_with_a
         given.append({place: 1, stranger: 1})
         eventually(lambda: sink_offsets(broker.bootstrap, name) == {place: 1}, 10, "the good one is committed")
         assert host.states(spec) == [RunState.RUNNING]
-    assert f"Ignoring offset 99 of {place}: only 2 was read" in caplog.text
-    assert f"Ignoring the offset of {stranger} that the task gave" in caplog.text
+    assert f"Ignoring offset 99 of {place}: only 2 was reached" in caplog.text
+    assert f"Ignoring the offset that the task returned for {stranger}" in caplog.text
 
 
 @pytest.mark.parametrize("asks", ["in put", "from another thread"])

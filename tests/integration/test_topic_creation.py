@@ -93,7 +93,7 @@ def test_a_worker_that_creates_no_topics_says_so_and_leaves_them_to_the_broker(
     with PipelineHost(broker.bootstrap, topic_creation_enable="false") as host, caplog.at_level(logging.WARNING):
         spec = host.start_source(topic, SOURCE, **DEFAULT | {"topic.creation.default.partitions": "4"})
         host.await_count(spec, "records_written", 1)
-    assert f"The topic.creation.* settings of {topic} have no effect, as topic.creation.enable" in caplog.text
+    assert f"The topic.creation.* settings of {topic} have no effect because topic.creation.enable" in caplog.text
     assert admin.describe_topics([topic], 10)[topic].partitions == 1
     (told,) = (line for line in caplog.messages if line.startswith(f"Topic '{topic}' does not exist"))
     assert told.endswith("(auto.create.topics.enable of the broker)")

@@ -59,6 +59,7 @@ class MemoryConsumer:
         """How long each fetch was to wait."""
         self._positions: dict[TopicPartition, int] = {}
         self._listener: RebalanceListener | None = None
+        self._lost: set[TopicPartition] = set()
         self._raised: BaseException | None = None
         self._pending: list[_Commit] = []
 
@@ -82,7 +83,9 @@ class MemoryConsumer:
 
     def lose(self, *partitions: TopicPartition) -> None:
         """Somebody else has them already."""
+        self._lost.update(partitions)
         self._take(partitions, self._listening.lost)
+        self._lost.clear()
 
     def answer(self) -> None:
         """Commits without an answer get theirs."""
@@ -164,7 +167,7 @@ class MemoryConsumer:
     # --- inside ---
 
     def _look_at(self, offsets: Mapping[TopicPartition, int]) -> None:
-        assert offsets.keys() <= self.assignment, "the broker fences commits of what is not ours"
+        assert offsets.keys() <= self.assignment - self._lost, "the broker fences commits of what is not ours"
         self._kafka.on_commit(offsets)
 
     @property

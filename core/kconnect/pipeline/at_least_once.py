@@ -114,7 +114,7 @@ class AtLeastOnce:
         """Tolerated, or the task fails with the first such error."""
         if self._tolerates_all:
             with self._control.in_stage("produce"):
-                log.warning("Skipped, as errors.tolerance=all says: %s", failure.error)
+                log.warning("Skipped because errors.tolerance=all: %s", failure.error)
             return True
         with self._lock:
             if self._refused is None:

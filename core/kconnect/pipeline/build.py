@@ -54,7 +54,7 @@ def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
         return _source_loop(control, ports)
     if control.spec.type is ConnectorType.SINK:
         return _sink_loop(control, ports)
-    raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}, which no loop can run")
+    raise ConfigError(f"Task {control.spec.id} is of type {control.spec.type}; only source and sink tasks can run")
 
 
 def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
@@ -122,8 +122,8 @@ def _topic_creation(control: TaskControl) -> TopicCreation | None:
     if not worker_value(spec.worker_config, "topic.creation.enable"):
         if any(key.startswith("topic.creation.") for key in spec.connector_config):
             log.warning(
-                "The topic.creation.* settings of %s have no effect, as topic.creation.enable of the worker is false: "
-                "topics that are missing are left to the broker (auto.create.topics.enable)",
+                "The topic.creation.* settings of %s have no effect because topic.creation.enable is false on the "
+                "worker: missing topics are left to the broker (auto.create.topics.enable)",
                 spec.id.connector,
             )
         return None

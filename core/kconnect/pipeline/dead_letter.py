@@ -94,7 +94,7 @@ class DeadLetterQueue:
         done: Future[None] = Future()
         original = self._raw_records.of(failure.record)
         if original is None:
-            raise ConnectError(f"No dead letter can be written, as the record read is not known: {failure}")
+            raise ConnectError(f"Cannot write a dead letter because the original record is unknown: {failure}")
         headers = list(original.headers or ())
         if self._settings.context_headers:
             headers += context_headers(original, failure, self._control.spec.id, self._java_name)
@@ -135,7 +135,7 @@ class DeadLetterQueue:
             error = ConnectError(
                 f"The dead letter of {original.topic}-{original.kafka_partition}@{original.kafka_offset} could not be "
                 f"written: {failure.error}",
-                hint="Check the dead letter topic, its max.message.bytes and the rights on it; offsets stay before it.",
+                hint="Check the dead letter topic, its max.message.bytes and its ACLs; no offset past it is committed.",
             )
             refused.append(error)
             self.failures += 1
@@ -148,7 +148,9 @@ class DeadLetterQueue:
             if is_acked:
                 done.set_result(None)
             else:
-                done.set_exception(refused[0] if refused else ConnectError("The task ended before its dead letter"))
+                done.set_exception(
+                    refused[0] if refused else ConnectError("The task ended before its dead letter was acknowledged")
+                )
 
         delivery = self._producer.delivery(on_end, on_refused)
         timestamp = original.timestamp

@@ -156,7 +156,7 @@ class TaskHealth:
             return TaskCondition(Condition.NOT_COMMITTING, self._ms(trouble.since_s), trouble.count, trouble.cause)
         if began_s is None or now_s - began_s < self.settings.commit_late_after_s:
             return None
-        cause = "The commit of its offsets has no answer yet"
+        cause = "Its offset commit has not been answered yet"
         return TaskCondition(Condition.NOT_COMMITTING, self._ms(began_s), 0, cause)
 
     def _lagging(self, now_s: float) -> TaskCondition | None:
@@ -164,12 +164,12 @@ class TaskHealth:
         grows_since_s = self._growth.look(now_s, behind)
         waits = self._waits.look(now_s, self.waited_s, self.waiting_since_s)
         if grows_since_s is not None:
-            cause = f"It is {behind:,} records behind the ends of its partitions, and falls further behind"
+            cause = f"It is {behind:,} records behind the ends of its partitions and falling further behind"
             return TaskCondition(Condition.LAGGING, self._ms(grows_since_s), behind, cause)
         if waits is not None:
             since_s, share = waits
             cause = (
-                "Kafka takes records more slowly than poll() gives them: "
+                "Kafka accepts records more slowly than poll() returns them: "
                 f"the task spends {share:.0%} of its time waiting for room in the producer's queue"
             )
             return TaskCondition(Condition.LAGGING, self._ms(since_s), 0, cause)

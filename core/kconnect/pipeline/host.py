@@ -200,7 +200,7 @@ class HousekeepingThread:
         if thread is not None:
             thread.join(timeout_s)
             if thread.is_alive():
-                log.warning("House-keeping did not end within %.1f s: a commit of offsets still runs", timeout_s)
+                log.warning("Housekeeping did not end within %.1f s: an offset commit is still running", timeout_s)
 
     def _push(self, timer: _Timer) -> None:
         heapq.heappush(self._due, (self._clock.monotonic() + timer.interval_s, next(self._order), timer))
@@ -210,7 +210,7 @@ class HousekeepingThread:
             try:
                 timer.tick()
             except Exception:
-                log.exception("House-keeping %s failed; it is tried again in %.1f s", timer.name, timer.interval_s)
+                log.exception("Housekeeping %s failed; it will be retried in %.1f s", timer.name, timer.interval_s)
             with self._changed:
                 self._push(timer)
 

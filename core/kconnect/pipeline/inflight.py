@@ -99,6 +99,6 @@ def partition_key(partition: Mapping[str, Any]) -> PartitionKey:
         return frozenset(partition.items())
     except TypeError as error:
         raise DataError(
-            f"The source partition {dict(partition)!r} holds a nested value",
-            hint="Use numbers, text, booleans and None only: that is what offsets are stored as.",
+            f"The source partition {dict(partition)!r} contains a nested value",
+            hint="Use only numbers, strings, booleans and None: offsets cannot store anything else.",
         ) from error

@@ -72,8 +72,7 @@ class OffsetCopies:
                 self._waiting = taken | self._waiting
             with log_context(self._control.spec.id.connector, self._control.spec.id.task, "offsets"):
                 log.warning(
-                    "Offsets of %s are in its connector's own topic, but could not be copied to the worker's offsets: "
-                    "%s",
+                    "Offsets of %s are stored in its connector's own topic but could not be copied to the worker's: %s",
                     self._control.spec.id,
                     error,
                 )

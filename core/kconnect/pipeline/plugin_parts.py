@@ -33,7 +33,7 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P])
     plugins.require_version(connector, config.get("connector.plugin.version"))
     if not issubclass(task_class, kind):
         raise ConfigError(
-            f"The task class {task_class.__name__} of {name} is no {kind.__name__}, which its connector needs"
+            f"The task class {task_class.__name__} of {name} is not a {kind.__name__}, which its connector needs"
         )
     with plugin_call(task_class, "__init__"):
         return task_class()

@@ -87,7 +87,8 @@ def no_records_error(task: SourceTask, given: object) -> DataError:
         f"a list with a {type(given[0]).__qualname__}" if isinstance(given, list) else f"a {type(given).__qualname__}"
     )
     error = DataError(
-        f"{type(task).__qualname__}.poll() gave {what}; it has to give a list of SourceRecord, a RecordBatch or None"
+        f"{type(task).__qualname__}.poll() returned {what}; "
+        "it must return a list of SourceRecord, a RecordBatch or None"
     )
     error.log_stage = "poll"
     return error

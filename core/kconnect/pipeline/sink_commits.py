@@ -121,7 +121,9 @@ class SinkCommits:
         try:
             self._settle_reports(self._times.timeout_s)
         except TimedOutError as error:
-            self._troubles.failed(logging.WARNING, "Offsets of %s wait for the next commit: %s", self._name, error)
+            self._troubles.failed(
+                logging.WARNING, "Offsets of %s are held back until the next commit: %s", self._name, error
+            )
             return _NOWHERE
         try:
             wanted = self._pre_commit(given)

@@ -84,7 +84,7 @@ class SinkContext:
     def drop_offsets(self) -> None:
         """Forget offsets asked for of partitions that are not ours: whoever has them would not hear of it."""
         for partition, offset in self._offsets.items():
-            log.warning("Cannot go to offset %d of %s: the task does not read this partition", offset, partition)
+            log.warning("Cannot rewind %s to offset %d: the partition is not assigned to this task", partition, offset)
         self._offsets.clear()
 
     def take_pauses(self) -> list[tuple[bool, tuple[TopicPartition, ...]]]:

@@ -61,9 +61,9 @@ class SinkOffsets:
         found, refused = {}, []
         for partition, offset in wanted.items():
             if partition not in given:
-                refused.append(f"Ignoring the offset of {partition} that the task gave: it was not asked for")
+                refused.append(f"Ignoring the offset that the task returned for {partition}: it was not asked for")
             elif offset > given[partition]:
-                refused.append(f"Ignoring offset {offset} of {partition}: only {given[partition]} was read")
+                refused.append(f"Ignoring offset {offset} of {partition}: only {given[partition]} was reached")
             elif offset != self._committed.get(partition):
                 found[partition] = offset
         return found, refused

@@ -96,13 +96,9 @@ class SinkPartitions:
                 self._close()
             except Exception:
                 with self._control.in_stage("offsets"):
-                    log.warning("The failing task could not commit what it had put", exc_info=True)
+                    log.warning("The failing task could not commit the offsets of what it had put", exc_info=True)
             raise
         self._close()
-
-    def end(self) -> None:
-        """The task hears of no rebalance any more."""
-        self._is_closing = True
 
     def go_where_asked(self) -> None:
         """Read on where the task asked to."""
@@ -133,7 +129,7 @@ class SinkPartitions:
 
     def _close(self) -> None:
         """Nothing is committed once fenced off."""
-        self.end()  # a rebalance while the commit is awaited tells the task nothing new
+        self._is_closing = True  # a rebalance while the commit is awaited tells the task nothing new
         partitions = self._consumer.assignment
         if partitions and not self._control.is_cancelled:
             self._commits.close(partitions)

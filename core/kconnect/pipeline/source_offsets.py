@@ -88,7 +88,7 @@ class SourceOffsetCommitter:
             self._committed.set()
             return True
         except ConnectError as error:
-            told = "Offsets of %s could not be committed, the next commit takes them: %s"
+            told = "Offsets of %s could not be committed; the next commit includes them: %s"
             self._troubles.failed(logging.ERROR, told, str(self._control.spec.id), error)
             return True
         finally:

@@ -237,7 +237,7 @@ class TransformChain:
 
 def _no_answer(transformation: Transformation, method: str, given: Any, wanted: str) -> DataError:
     name = f"{type(transformation).__qualname__}.{method}()"
-    return DataError(f"{name} gave a {type(given).__qualname__}; it has to give {wanted}")
+    return DataError(f"{name} returned a {type(given).__qualname__}; it must return {wanted}")
 
 
 def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray:

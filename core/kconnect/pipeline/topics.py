@@ -77,7 +77,7 @@ class TopicCreation:
             except (TimedOutError, UnreachableError, RetriableError) as error:
                 if not is_told:
                     with self._control.in_stage("topics"):
-                        log.warning("Topic '%s' cannot be looked for yet, it will be retried: %s", topic, error)
+                        log.warning("Cannot check yet whether topic '%s' exists; will be retried: %s", topic, error)
                 is_told = True
                 self._control.wait(_RETRY_S)
             else:
@@ -117,8 +117,8 @@ class TopicCreation:
 
 
 _ADVICE = (
-    "; topic.creation.default.replication.factor and topic.creation.default.partitions of the connector say how it is "
-    "to be"
+    "; to choose them yourself, set topic.creation.default.replication.factor and topic.creation.default.partitions in "
+    "the connector's config"
 )
 
 

@@ -44,7 +44,7 @@ class TaskWatch:
         """Where the task's thread is, in a sentence for who gives up waiting for it."""
         call, place = self._control.health.call, place_of_thread(self._thread.ident)
         if place is None:
-            return "its thread has ended meanwhile"
+            return "its thread has since ended"
         if call is None:
             return f"its thread is at {place.line}"
         return f"{call[0]} has not returned for {time.monotonic() - call[1]:.0f} s, at {place.line}"
@@ -61,9 +61,8 @@ class TaskWatch:
         self._named = call
         with self._control.in_stage(None):
             log.warning(
-                "%s has not returned for %.1f s, at %s. The task does nothing else until it does, neither pause nor "
-                "stop; a poll() that may wait longer for something to read needs a larger "
-                "kconnect.task.stuck.after.ms.\n%s",
+                "%s has not returned for %.1f s, at %s. Until it does, the task can do nothing else, not even pause or "
+                "stop. If poll() may wait this long for something to read, raise kconnect.task.stuck.after.ms.\n%s",
                 name,
                 now_s - began_s,
                 place.line,

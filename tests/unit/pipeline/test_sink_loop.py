@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -304,6 +304,99 @@ def test_an_answer_says_nothing_of_a_partition_that_was_rewound_while_the_commit
     assert bench.position(ONE) == 6
 
 
+def test_a_commit_is_made_once_in_each_interval() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    seen: list[int] = []
+
+    def look(run: SinkRun) -> None:
+        seen.append(task.calls.count("pre_commit"))
+
+    # Fetches that find nothing take 0.1 s each; the interval is 1 s
+    assert SinkRun(bench, task, Steps(*[idle] * 8, look, *[idle] * 9, look))() is None
+    assert seen == [0, 1]
+
+
+def test_revoked_partitions_are_flushed_closed_and_committed_at_once() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    seen: list[tuple[int, list[str]]] = []
+
+    def take_away(run: SinkRun) -> None:
+        run.consumer.revoke(ONE)
+        seen.append((bench.position(ONE), task.calls[-2:]))
+
+    assert SinkRun(bench, task, Steps(take_away))() is None
+    assert seen == [(2, ["pre_commit", "close"])]
+
+
+def test_a_refused_commit_is_made_again_and_nothing_is_sent_while_one_is_on_its_way() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 2)
+    seen: list[tuple[int, int]] = []
+
+    def look(run: SinkRun) -> None:
+        seen.append((task.calls.count("pre_commit"), bench.position(ONE)))
+
+    def commit(mode: str) -> Callable[[SinkRun], None]:
+        def ask(run: SinkRun) -> None:
+            look(run)
+            run.consumer.commit_mode = mode
+            run.task.context.request_commit()
+
+        return ask
+
+    def answer(run: SinkRun) -> None:
+        look(run)
+        run.consumer.answer()
+
+    run = SinkRun(bench, task, Steps(commit("refused"), commit("silent"), commit("ok"), answer, look, look))
+    assert run() is None
+    # asked for while the second one is silent, the third begins once that is answered; it has nothing new
+    assert seen == [(0, 0), (1, 0), (2, 0), (2, 0), (3, 2), (3, 2)]
+    assert run.control.counters.commit_failures == 1
+
+
+def test_where_the_task_asks_to_begin_in_open_is_where_it_begins() -> None:
+    class Begins(Buffered):
+        def open(self, partitions: Collection[TopicPartition]) -> None:
+            super().open(partitions)
+            self.context.offset(ONE, 2)
+
+    bench, task = SinkBench(), Begins()
+    bench.write(ONE, 2)
+    bench.skipped[ONE] = 2
+    assert SinkRun(bench, task, Steps(idle))() is None
+    assert "put 2" not in task.calls
+    assert task.calls[-3:] == ["pre_commit", "close", "stop"], "its offset is known before there is a record"
+
+
+def test_a_task_fenced_off_while_it_flushes_commits_nothing() -> None:
+    class IsFenced(Buffered):
+        def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+            found = super().pre_commit(current_offsets)
+            self.run.control.cancel()  # type: ignore[union-attr]  # set when a run begins
+            return found
+
+    for steps in ([lambda run: run.clock.advance(2.0), idle], []):  # the timed commit, and the last one
+        bench, task = SinkBench(), IsFenced()
+        bench.write(ONE, 2)
+        assert SinkRun(bench, task, Steps(*steps))() is None
+        assert task.calls.count("pre_commit") == 1
+        assert bench.kafka.committed == {}
+
+
+def test_a_rewind_asked_for_in_a_put_that_failed_takes_the_place_of_its_retry() -> None:
+    bench, task = SinkBench(), Buffered()
+    bench.write(ONE, 4)
+    task.in_put.append(lambda context: (context.offset(ONE, 3), context.timeout(60_000)))  # type: ignore[func-returns-value]
+    bench.skipped[ONE] = 3
+    task.puts.append(RetriableError("later"))
+    assert SinkRun(bench, task, Steps(idle, idle))() is None
+    assert [call for call in task.calls if call.startswith("put") and call != "put 0"] == ["put 3", "put 1"]
+    assert bench.position(ONE) == 4
+
+
 def test_nothing_is_heard_or_committed_once_the_task_is_fenced_off() -> None:
     bench, task = SinkBench(), Buffered()
     bench.write(ONE, 2)
@@ -364,5 +457,5 @@ def test_offsets_beyond_what_was_read_and_of_other_partitions_are_ignored(caplog
     task.flushes.append("more")
     assert SinkRun(bench, task, Steps())() is None
     assert bench.kafka.committed == {}
-    assert "Ignoring offset 7 of numbers-0: only 2 was read" in caplog.text
-    assert "Ignoring the offset of strangers-0 that the task gave: it was not asked for" in caplog.text
+    assert "Ignoring offset 7 of numbers-0: only 2 was reached" in caplog.text
+    assert "Ignoring the offset that the task returned for strangers-0: it was not asked for" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -25,9 +26,8 @@ def batch_of(place: TopicPartition, first: int, count: int) -> PutBatch:
 
 
 def places_of(batch: PutBatch) -> list[tuple[TopicPartition, int]]:
-    return [
-        (TopicPartition(record.topic, record.kafka_partition or 0), record.kafka_offset) for record in batch.payload
-    ]  # type: ignore[union-attr]
+    records = cast("list[SinkRecord]", batch.payload)
+    return [(TopicPartition(record.topic, record.kafka_partition or 0), record.kafka_offset) for record in records]
 
 
 class SinkState(RuleBasedStateMachine):

@@ -246,5 +246,5 @@ def test_a_columnar_form_that_gives_what_is_no_batch_is_told() -> None:
             return ConfigDef()
 
     batch = RecordBatch("t", value=pa.array(["a"]), value_schema=Schema.STRING_SCHEMA)
-    with pytest.raises(DataError, match=r"GivesText\.apply_batch\(\) gave a str; it has to give a RecordBatch"):
+    with pytest.raises(DataError, match=r"GivesText\.apply_batch\(\) returned a str; it must return a RecordBatch"):
         TransformChain([TransformStep(GivesText())]).apply_batch(batch)
