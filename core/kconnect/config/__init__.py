@@ -1,7 +1,7 @@
-"""Text to typed settings: files, worker and connector settings, Kafka client settings.
+"""Parses text into typed settings: config files, worker and connector settings, Kafka client settings.
 
-Imported by plugins, kafka, herder, pipeline, worker and the command; imports api, model and errors only. Every
-setting stands once, in a ConfigDef table, from which parsing, defaults, validation and documentation are made.
+Imported by plugins, kafka, herder, pipeline, worker and the command; imports api, model and errors only. Each
+setting is defined once, in a ConfigDef table that drives parsing, defaults, validation and documentation.
 """
 
 from __future__ import annotations

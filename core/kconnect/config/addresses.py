@@ -1,7 +1,7 @@
-"""Addresses of brokers as Java's clients read them: `host:port,[v6]:port`, a protocol may stand before it.
+"""Broker addresses as Java's clients parse them: `host:port,[v6]:port`, optionally with a protocol prefix.
 
 Source: ClientUtils.parseAndValidateAddresses, Utils.HOST_PORT_PATTERN (Kafka 4.3).
-Differs: port 0, which Java takes and never reaches, is refused.
+Differs: port 0, which Java accepts and never reaches, is refused.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Address = tuple[str, int]
 _KEY: Final = "bootstrap.servers"
 _HOST_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 _HINT: Final = "Write each broker as host:port, such as localhost:9092 or [::1]:9092; ports go from 1 to 65535."
-# Whose settings a worker's file may hold, each with brokers of its own
+# Clients whose settings a worker file may contain, each with its own brokers
 _CLIENTS: Final = ("", "producer.", "consumer.", "admin.")
 
 
 def parse_servers(text: str, key: str = _KEY) -> tuple[Address, ...]:
-    """Hosts and ports in order. Errors: ConfigError in Java's words, with `key` in place of its `bootstrap.servers`.
+    """Hosts and ports in order. Errors: ConfigError with Java's message, `key` replacing `bootstrap.servers`.
 
-    No host is this machine, as for Java. Whether hosts exist is not asked here; `localhost:` of `localhost::9092` never
-    does, and is left out where there are others.
+    An empty host is this machine, as in Java. Hosts are not looked up; `localhost:` of `localhost::9092` never exists,
+    and is dropped if there are others.
     """
     items = parse_type(key, text, ConfigDef.Type.LIST)
     if "" in items:
@@ -39,12 +39,12 @@ def parse_servers(text: str, key: str = _KEY) -> tuple[Address, ...]:
 
 
 def canonical_servers(text: str, key: str = _KEY) -> str:
-    """The same as librdkafka reads it, which takes some of Java's spellings otherwise. Errors: as parse_servers."""
+    """The addresses spelled for librdkafka, which reads some of Java's differently. Errors: as parse_servers."""
     return ",".join(address_text(address) for address in parse_servers(text, key))
 
 
 def check_servers(worker: Mapping[str, str]) -> None:
-    """Look at all brokers that a worker's file names. Errors: ConfigError."""
+    """Check all broker addresses in a worker file. Errors: ConfigError."""
     for client in _CLIENTS:
         key = f"{client}{_KEY}"
         if key in worker:
@@ -68,7 +68,7 @@ def _parsed(item: str, text: str, key: str) -> Address:
 
 
 def _can_exist(host: str) -> bool:
-    """Colons are for IPv6 addresses alone."""
+    """Only IPv6 addresses may contain colons."""
     if ":" not in host:
         return True
     try:

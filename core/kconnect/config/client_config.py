@@ -1,8 +1,8 @@
 """Kafka client settings of workers and connectors: Java's names in, librdkafka's out.
 
-A producer of a source task takes, later ones winning: Connect's own defaults, the worker's `producer.*`, the
-connector's `producer.override.*`. Consumers and admin clients likewise. A key that cannot be translated gives a
-warning that names it. `librdkafka.X` under any of these prefixes passes X on untouched, for what Java does not have.
+A source task's producer combines Connect's defaults, the worker's `producer.*` and the connector's
+`producer.override.*`; later ones win. Likewise for consumers and admin clients. A key that cannot be translated gives
+a warning that names it. `librdkafka.X` under any of these prefixes passes X unchanged, for what Java does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ClientSettings = tuple[dict[str, Any], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class InternalClients:
-    """librdkafka's settings of the clients of one internal topic; secrets live here."""
+    """librdkafka's settings for the clients of one internal topic; may contain secrets."""
 
     producer: Mapping[str, Any] = field(repr=False)
     consumer: Mapping[str, Any] = field(repr=False)
@@ -42,9 +42,9 @@ _ASSIGNORS: Final = {
     "CooperativeStickyAssignor": "cooperative-sticky",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
-    "StickyAssignor": "roundrobin",  # librdkafka has no eager sticky one; both spread partitions evenly
+    "StickyAssignor": "roundrobin",  # librdkafka has no eager sticky assignor; both spread partitions evenly
 }
-# Settings of a distributed worker for its own group, not for its clients.
+# Settings of a distributed worker for its own group, not its clients.
 _OF_THE_GROUP: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"})
 _PRINCIPAL_KEYS: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 
@@ -54,8 +54,8 @@ def producer_config(
 ) -> ClientSettings:
     """Settings of a source task's producer; `client_id` is `connector-producer-NAME-TASK` in Java.
 
-    Throughput settings (linger.ms, batch.size, buffer.memory) are only there when the user gave them.
-    Errors: ConfigError in Java's words when a number is none.
+    Throughput settings (linger.ms, batch.size, buffer.memory) are included only if the user gave them.
+    Errors: ConfigError with Java's message for an invalid number.
     Source: Worker.baseProducerConfigs (Kafka 4.3).
     """
     defaults = {
@@ -79,9 +79,9 @@ def producer_config(
 def consumer_config(
     worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, group_id: str
 ) -> ClientSettings:
-    """Settings of a sink task's consumer; in Java `connector-consumer-NAME-TASK` and `connect-NAME`.
+    """Settings of a sink task's consumer; the ids are Java's `connector-consumer-NAME-TASK` and `connect-NAME`.
 
-    Errors: ConfigError in Java's words when a number is none.
+    Errors: ConfigError with Java's message for an invalid number.
     Source: Worker.baseConsumerConfigs (Kafka 4.3).
     """
     defaults = {
@@ -97,17 +97,17 @@ def consumer_config(
         settings["auto.offset.reset"] = "error"
     if "partition.assignment.strategy" in given:
         settings |= _assignment(*given["partition.assignment.strategy"], warnings)
-    if "fetch.max.bytes" in settings:  # librdkafka wants the two others to fit round it
+    if "fetch.max.bytes" in settings:  # librdkafka requires the two others to fit around it
         settings["receive.message.max.bytes"] = max(1000, settings["fetch.max.bytes"] + 512)
         settings["message.max.bytes"] = min(1_000_000, settings["fetch.max.bytes"])
-    max_poll_records(worker, connector)  # a wrong one is told here, with the other settings
+    max_poll_records(worker, connector)  # an invalid one is reported here, with the other settings
     return settings, warnings + _forgotten_security(worker, "consumer.", given)
 
 
 def admin_config(
     worker: Mapping[str, str], connector: Mapping[str, str] | None = None, *, client_id: str
 ) -> ClientSettings:
-    """Settings of an admin client: the worker's own without a prefix, its `admin.*`, `admin.override.*`.
+    """Settings of an admin client: the worker's without prefix, its `admin.*`, then `admin.override.*`.
 
     Source: Worker.adminConfigs (Kafka 4.3).
     """
@@ -116,7 +116,7 @@ def admin_config(
 
 
 def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str) -> dict[str, str]:
-    """What `admin_config` translates, in Java's names: for what is asked over connections of our own."""
+    """What `admin_config` translates, in Java's names: for requests over our own connections."""
     own, given = _of_admin(worker, connector)
     return {**own, "client.id": client_id} | {key: value for key, (value, _) in given.items()}
 
@@ -124,18 +124,18 @@ def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str], *, c
 def _of_admin(
     worker: Mapping[str, str], connector: Mapping[str, str] | None
 ) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """Without a prefix, and with one; REST's admin.listeners are no client's."""
+    """With and without the prefix; admin.listeners belongs to REST."""
     own = {key: worker[key] for key in worker if key in ADMIN or key in SECURITY_KEYS}
     given = _layers(worker, "admin.", connector, "admin.override.")
     return own, {key: value for key, value in given.items() if not key.startswith("listeners")}
 
 
 def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalClients:
-    """Clients of the config, status and offsets topics: they take the worker's settings without a prefix.
+    """Clients of the config, status and offsets topics: they use the worker's settings without prefix.
 
-    `client_id` is that of the topic's part: `GROUP-configs`, `GROUP-statuses`, `GROUP-offsets` in Java. Settings that
-    are meant for the worker itself (group.id, session.timeout.ms ..) stay out.
-    Errors: ConfigError in Java's words when a number is none.
+    `client_id` is per topic: `GROUP-configs`, `GROUP-statuses`, `GROUP-offsets` in Java. Settings meant for the worker
+    itself (group.id, session.timeout.ms ..) are excluded.
+    Errors: ConfigError with Java's message for an invalid number.
     Source: KafkaConfigBackingStore#setupAndCreateKafkaBasedLog, ConnectUtils#clientIdBase (Kafka 4.3).
     """
 
@@ -156,7 +156,7 @@ def internal_clients(worker: Mapping[str, str], *, client_id: str) -> InternalCl
 
 
 def max_poll_records(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
-    """How many records a sink task is given at once at most; the loop keeps to it, librdkafka has no such setting."""
+    """The most records a sink task gets at once; enforced by the loop, as librdkafka has no such setting."""
     given = _layers(worker, "consumer.", connector, "consumer.override.").get("max.poll.records")
     if given is None:
         return 500  # Java's default
@@ -170,7 +170,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
 
     `allowlist` is `connector.client.config.override.allowlist`, for the policy Allowlist (KIP-1188).
     Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
-    Differs: a policy of one's own, a Java class, cannot run here.
+    Differs: custom policies are Java classes and cannot run here.
     """
     match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
         case "All":
@@ -192,7 +192,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
 def _layers(
     worker: Mapping[str, str], prefix: str, connector: Mapping[str, str] | None, override: str
 ) -> dict[str, tuple[str, str]]:
-    """Settings by Java's name with the full key they were given under; the connector's win."""
+    """Settings by Java's name, with the full key they were given under; the connector's win."""
     found = {key[len(prefix) :]: (value, key) for key, value in worker.items() if key.startswith(prefix)}
     for key, value in (connector or {}).items():
         if key.startswith(override):
@@ -220,9 +220,9 @@ def _translate(
         elif key in ignored:
             warnings.append(f"{full_key} has no effect: Connect sets {key} itself")
         elif key not in SECURITY_KEYS and key not in HANDLED_ELSEWHERE:
-            warnings.append(f"{full_key} has no effect: librdkafka has nothing like {key}")
+            warnings.append(f"{full_key} has no effect: librdkafka has no equivalent of {key}")
     settings |= _reconnects(settings)
-    if "metadata.max.age.ms" in settings:  # Java's one setting: how old metadata gets, and how soon new topics are seen
+    if "metadata.max.age.ms" in settings:  # One setting in Java: metadata age, and how soon new topics are noticed
         settings["topic.metadata.refresh.interval.ms"] = min(settings["metadata.max.age.ms"], 3_600_000)
     secured = {key: value for key, (value, _) in merged.items() if key in {*SECURITY_KEYS, "security.protocol"}}
     security, problems = security_settings(secured)
@@ -231,7 +231,7 @@ def _translate(
 
 
 def _reconnects(settings: Mapping[str, Any]) -> dict[str, int]:
-    """Both ends of the wait between connects, Java's defaults for the one not given; librdkafka wants them in order."""
+    """Both bounds of the reconnect back-off, with Java's defaults; librdkafka requires them in order."""
     low, high = settings.get("reconnect.backoff.ms"), settings.get("reconnect.backoff.max.ms")
     if low is None and high is None:
         return {}
@@ -249,12 +249,12 @@ def _value(rule: Rule, key: str, value: str, full_key: str, warnings: list[str])
     low, high = rule.low or 0, rule.high or 0
     clamped = min(max(scaled, low), high)
     if clamped != scaled:
-        warnings.append(f"{full_key}={value} is beyond what librdkafka takes: {clamped * rule.divisor} is used")
+        warnings.append(f"{full_key}={value} is beyond what librdkafka accepts: {clamped * rule.divisor} is used")
     return clamped
 
 
 def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:
-    """Java's default sends equal keys to equal partitions by murmur2; records without a key go anywhere."""
+    """Java's default partitions keys by murmur2; records without a key go to any partition."""
     if given.get("partitioner.ignore.keys", "false").strip().lower() == "true":
         return "random"
     name = given.get("partitioner.class")
@@ -267,7 +267,7 @@ def _partitioner(given: Mapping[str, str], warnings: list[str]) -> str:
 
 
 def _assignment(value: str, full_key: str, warnings: list[str]) -> dict[str, str]:
-    """Assignors by librdkafka's names; it cannot mix eager and cooperative ones, so the eager ones are kept."""
+    """Assignors by librdkafka's names; it cannot mix eager and cooperative ones, so it keeps the eager ones."""
     names = [name.rsplit(".", 1)[-1] for name in parse_type(full_key, value, ConfigDef.Type.LIST)]
     unknown = [name for name in names if name not in _ASSIGNORS]
     warnings += [f"{full_key}: {name} is not known here and left out" for name in unknown]
@@ -279,7 +279,7 @@ def _assignment(value: str, full_key: str, warnings: list[str]) -> dict[str, str
 
 
 def _forgotten_security(worker: Mapping[str, str], prefix: str, given: Mapping[str, tuple[str, str]]) -> list[str]:
-    """Java gives the worker's own security settings to its admin clients only, which is easily overlooked."""
+    """Java applies the worker's own security settings to its admin clients only, which is easily overlooked."""
     if "security.protocol" not in worker or "security.protocol" in given:
         return []
     return [

@@ -1,6 +1,6 @@
 """Which librdkafka setting each Java client setting becomes, with librdkafka's range. Data only.
 
-Ranges are those librdkafka 2.16 refuses to leave; Java's defaults such as 2147483647 lie outside some of them.
+Ranges are those that librdkafka 2.16 enforces; Java defaults such as 2147483647 lie outside some of them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One Java setting in librdkafka's words: its name there, and for numbers the range and a divisor."""
+    """The librdkafka equivalent of a Java setting: its name and, for numbers, the range and a divisor."""
 
     target: str
     low: int | None = None
     high: int | None = None
     divisor: int = 1
     zero_if: int | None = None
-    """The value by which Java says "never" or "for ever", where librdkafka says 0."""
+    """The value that means "never" or "forever" in Java, where librdkafka uses 0."""
 
     @property
     def is_number(self) -> bool:
@@ -99,4 +99,4 @@ HANDLED_ELSEWHERE: Final = frozenset(
         "partitioner.ignore.keys",
     }
 )
-"""Settings that do what they say here, but not by one librdkafka setting of their own."""
+"""Settings that are supported, but not through one equivalent librdkafka setting."""

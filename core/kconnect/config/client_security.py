@@ -1,4 +1,4 @@
-"""TLS and SASL settings of Java clients as librdkafka wants them: stores as PEM, JAAS entries as single settings."""
+"""TLS and SASL settings of Java clients translated for librdkafka: stores to PEM, JAAS entries to single settings."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ _JAVA_CLASSES: Final = {
     },
     "sasl.oauthbearer.jwt.validator.class": {f"{_OAUTH}{name}JwtValidator" for name in ("Default", "Client")},
 }
-"""Classes whose work librdkafka does too."""
+"""Classes whose function librdkafka provides too."""
 _JAAS_TOKEN: Final = re.compile(r"""\s*(?:([\w.$]+)(?:\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))?|(;))""")
 
 
 def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """What librdkafka needs for the `ssl.*` and `sasl.*` keys of `java`, and what cannot be translated.
+    """Translate the `ssl.*` and `sasl.*` keys of `java` for librdkafka, with warnings for the rest.
 
-    `java` holds `security.protocol` too: stores are opened where TLS is spoken only, as in Java.
-    Shape: warnings as pairs of the key and why it has no effect.
-    Errors: ConfigError when a JAAS entry or a store cannot be read, or the own certificate has expired.
+    `java` includes `security.protocol`: stores are opened only if TLS is used, as in Java.
+    Shape: warnings are pairs of the key and why it has no effect.
+    Errors: ConfigError if a JAAS entry or a store cannot be read, or the client's certificate has expired.
     """
     settings: dict[str, Any] = {}
     warnings: list[tuple[str, str]] = []
@@ -81,12 +81,12 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
         elif key in _JAVA_CLASSES and java[key].strip() in _JAVA_CLASSES[key]:
             continue  # what librdkafka does by itself
         elif key in SECURITY_KEYS and key not in _STORES:
-            warnings.append((key, "librdkafka has nothing like it"))
+            warnings.append((key, "librdkafka has no equivalent"))
     if "sasl.oauthbearer.token.endpoint.url" in settings:
         settings["sasl.oauthbearer.method"] = "oidc"
     if java.get("sasl.oauthbearer.jwt.retriever.class", "").strip().endswith(".JwtBearerJwtRetriever"):
         settings["sasl.oauthbearer.grant.type"] = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-    if "ssl.cipher.suites" in settings:  # a list in Java, a text with colons in OpenSSL
+    if "ssl.cipher.suites" in settings:  # a list in Java, a colon-separated string in OpenSSL
         settings["ssl.cipher.suites"] = ":".join(re.split(r"\s*,\s*", settings["ssl.cipher.suites"].strip()))
     if java.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL"):
         settings |= _stores(java)
@@ -96,7 +96,7 @@ def security_settings(java: Mapping[str, str]) -> tuple[dict[str, Any], list[tup
 def parse_jaas(entry: str) -> tuple[str, dict[str, str]]:
     """Login module and options of a `sasl.jaas.config` such as `x.PlainLoginModule required username="u" ...;`.
 
-    Errors: ConfigError, without the entry in it, because it holds a password.
+    Errors: ConfigError, without the entry, which contains a password.
     """
     words = list(_jaas_words(entry))
     if len(words) < 2 or any(value is not None for _, value in words[:2]):
@@ -168,7 +168,7 @@ def _login(entry: str) -> dict[str, Any]:
 
 
 def _stores(java: Mapping[str, str]) -> dict[str, str]:
-    """Key and trust stores of any format as PEM in memory: nothing is written to disk. Errors: ConfigError."""
+    """Key and trust stores of any format as in-memory PEM: nothing is written to disk. Errors: ConfigError."""
     found: dict[str, str] = {}
     own = key_store(java)
     if own is not None and own.key is not None:
@@ -182,7 +182,7 @@ def _stores(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse_expired(certificate: bytes, place: str) -> None:
-    """Differs: Java finds out when the broker asks for the certificate, and a broker that never asks does not mind."""
+    """Differs: Java fails only when a broker asks for the certificate."""
     from cryptography.x509 import load_pem_x509_certificate
 
     loaded = load_pem_x509_certificate(certificate)

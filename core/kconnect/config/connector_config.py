@@ -1,4 +1,4 @@
-"""Connector settings as typed, frozen objects; the stages that `transforms` and `predicates` spell out."""
+"""Connector settings as typed, frozen objects, with the stages that `transforms` and `predicates` define."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kconnect.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class PluginSpec:
-    """A plugin to be made: its alias, its class name, its own settings."""
+    """A plugin to instantiate: its alias, its class name, its own settings."""
 
     alias: str
     type: str
@@ -106,7 +106,7 @@ class SinkConnectorConfig(ConnectorConfig):
 
 
 def sink_problems(props: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    """What is wrong with a sink's topics as a whole: pairs of key and Java's message. Source: SinkConnectorConfig."""
+    """Problems with a sink's topics as a whole: pairs of key and Java's message. Source: SinkConnectorConfig."""
     topics, regex = props.get("topics") or "", props.get("topics.regex") or ""
     dlq = (props.get("errors.deadletterqueue.topic.name") or "").strip()
     problems: list[tuple[str, str]] = []
@@ -139,7 +139,7 @@ def sink_problems(props: Mapping[str, str | None]) -> list[tuple[str, str]]:
 
 
 def transform_specs(props: Mapping[str, str]) -> tuple[TransformSpec, ...]:
-    """The chain that `transforms` and `predicates` spell out, in order.
+    """The chain that `transforms` and `predicates` define, in order.
 
     Errors: ConfigError for an alias without `type`, and for a predicate that is not defined.
     Source: ConnectorConfig.transformationStages (Kafka 4.3).
@@ -159,7 +159,7 @@ def transform_specs(props: Mapping[str, str]) -> tuple[TransformSpec, ...]:
 
 
 def prefixed(props: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Settings under a prefix, with it taken off. A key that is only the prefix is left out, as Java does."""
+    """Settings under a prefix, without the prefix. A key that equals the prefix is left out, as in Java."""
     return {key[len(prefix) :]: value for key, value in props.items() if key.startswith(prefix) and key != prefix}
 
 
@@ -199,4 +199,4 @@ def _matches(regex: str, text: str) -> bool:
     try:
         return re.fullmatch(regex, text) is not None
     except re.error:
-        return False  # the table's own validator has told it already
+        return False  # the table's validator has reported it already

@@ -1,6 +1,6 @@
 """Settings that Connect itself reads from a connector's config. Source: ConnectorConfig and its two subclasses.
 
-Differs: regular expressions are Python's; the message of a broken one is Java's where both know the mistake.
+Differs: regular expressions are Python's; the message for an invalid one is Java's where there is a counterpart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _unique(what: str) -> Validator:
 
 
 def _version(name: str, value: Any) -> None:
-    """A version such as 1.2, or a range such as [1.0,2.0). Errors: ConfigError in Maven's words."""
+    """A version such as 1.2, or a range such as [1.0,2.0). Errors: ConfigError with Maven's message."""
     if value is not None:
         VersionRange.parse(value)
 
@@ -48,7 +48,7 @@ def _regex(name: str, value: Any) -> None:
 
 
 def _java_regex_message(pattern: str, error: re.error) -> str:
-    """Java's three lines about a broken pattern: what and where, the pattern, a caret below the place."""
+    """Java's three lines on an invalid pattern: what and where, the pattern, a caret below the position."""
     text, index = error.msg[:1].upper() + error.msg[1:], error.pos or 0
     match error.msg:
         case "unterminated character set":
@@ -73,7 +73,7 @@ _A_CONVERTER: Final = (
 
 
 def _any_class(name: str, value: Any) -> None:
-    """The registry knows which classes there are: validation of a connector adds that check."""
+    """The registry knows which classes exist: validation of a connector adds that check."""
 
 
 _CONVERTER: Final = ConfigDef.LambdaValidator(_any_class, _A_CONVERTER.format("Converter"))
@@ -161,7 +161,7 @@ SOURCE_CONFIG: Final = _table(
     ("offsets.storage.topic", _T.STRING, None, ConfigDef.NonEmptyString(), _LOW,
      "A topic of the connector's own for its offsets.", "offsets.topic", 1, _LONG, "Offsets topic"),
 )
-"""Every setting of a source connector that is not its own."""
+"""Every setting that Connect defines for source connectors."""
 
 SINK_CONFIG: Final = _table(
     CONNECTOR_CONFIG,
@@ -176,7 +176,7 @@ SINK_CONFIG: Final = _table(
     ("errors.deadletterqueue.context.headers.enable", _T.BOOLEAN, False, None, _MEDIUM,
      "Whether headers tell where and why a record failed.", _ERRORS, 8, _MID, "Enable Error Context Headers"),
 )
-"""Every setting of a sink connector that is not its own."""
+"""Every setting that Connect defines for sink connectors."""
 
 
 def topic_creation_table(group: str, replication_factor: Any = NO_DEFAULT, partitions: Any = NO_DEFAULT) -> ConfigDef:

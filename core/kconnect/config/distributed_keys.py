@@ -1,6 +1,6 @@
 """Settings that only a distributed worker has, as rows. Source: DistributedConfig (Kafka 4.3).
 
-Differs: algorithms are those of Python's `hmac`, not those of a JVM, so a message about an unknown one lists others.
+Differs: algorithms are those of Python's `hmac`, not of a JVM, so the message for an unknown one lists others.
 """
 
 from __future__ import annotations

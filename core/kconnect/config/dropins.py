@@ -13,7 +13,7 @@ from kconnect.errors import ConfigError, NotFoundError
 from kconnect.model import TargetState
 
 SUFFIXES: Final = (".json", ".properties", ".toml")
-"""What a folder of connector files is searched for."""
+"""The suffixes of connector files in a folder."""
 
 _STATES: Final = {
     "RUNNING": TargetState.STARTED,
@@ -24,7 +24,7 @@ _STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFile:
-    """One connector as a file describes it. `config` has `name` in it; `initial_state` is None when not given."""
+    """One connector read from a file. `config` includes `name`; `initial_state` is None if not given."""
 
     path: Path
     name: str
@@ -33,10 +33,10 @@ class ConnectorFile:
 
 
 def load_folder(folder: str | Path) -> list[ConnectorFile]:
-    """Every connector file of a folder, in the order of file names; other files and hidden ones are left alone.
+    """All connectors in a folder, by file name; other and hidden files are ignored.
 
-    Errors: NotFoundError when there is no such folder; ConfigError as `load_connector_file`, or when two files give
-    the same connector name.
+    Errors: NotFoundError if the folder does not exist; ConfigError as `load_connector_file`, or if two files define the
+    same connector.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -59,12 +59,12 @@ def load_folder(folder: str | Path) -> list[ConnectorFile]:
 
 
 def load_connector_file(path: str | Path) -> ConnectorFile:
-    """The connector that a file describes.
+    """The connector in a file.
 
     JSON is tried first whatever the suffix, as Java does: `{"name", "config"[, "initial_state"]}` or one flat object;
     then .properties. TOML is ours: the same two forms, nested tables become dotted keys.
-    Errors: NotFoundError when there is no such file, ConfigError for everything else; both name the file.
-    Differs: malformed JSON in a .json file is told as such; Java reads it as .properties and misses the name.
+    Errors: NotFoundError if the file does not exist, ConfigError for everything else; both name the file.
+    Differs: malformed JSON in a .json file is reported as such; Java reads it as .properties and misses the name.
     Source: ConnectStandalone.parseConnectorConfigurationFile (Kafka 4.3).
     """
     path = Path(path)
@@ -72,7 +72,7 @@ def load_connector_file(path: str | Path) -> ConnectorFile:
 
 
 def load_connector_files(path: str | Path) -> list[ConnectorFile]:
-    """The connectors that a file describes: as `load_connector_file`, or a JSON array of such objects."""
+    """The connectors in a file: as `load_connector_file`, or a JSON array of such objects."""
     path = Path(path)
     raw = read_text_bytes(path)
     trees = _array(raw)
@@ -99,18 +99,18 @@ def _parsed(path: Path, raw: bytes) -> ConnectorFile:
 
 
 def _array(raw: bytes) -> list[Any] | None:
-    """The elements of a JSON array, or None when it is anything else."""
+    """The elements of a JSON array, or None if it is not one."""
     if not raw.lstrip().startswith(b"["):
         return None
     try:
         tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
-    except ValueError:  # told by whoever reads it as one connector
+    except ValueError:  # reported when it is read as one connector
         return None
     return tree if isinstance(tree, list) else None
 
 
 def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
-    """The object in a file, or None when it is no JSON and need not be."""
+    """The object in a file, or None if it is not JSON and need not be."""
     try:
         tree = json.loads(raw, parse_int=str, parse_float=str, parse_constant=str)
     except ValueError as err:  # malformed JSON, or bytes that are not UTF-8
@@ -125,7 +125,7 @@ def _json(path: Path, raw: bytes, *, strict: bool) -> dict[str, Any] | None:
 
 
 def _toml(path: Path, raw: bytes) -> dict[str, Any]:
-    import tomli  # here: slots import this module, and read no files
+    import tomli  # imported here: slots import this module but read no files
 
     try:
         return tomli.loads(raw.decode("utf-8"), parse_float=str)

@@ -1,4 +1,4 @@
-"""What exactly-once sources add to settings: whether it is on, transactional ids, clients, the offsets topic (KIP-618).
+"""Settings of exactly-once sources: whether it is enabled, transactional ids, clients, offsets topic (KIP-618).
 
 Source: DistributedConfig#exactlyOnceSourceEnabled, Worker#exactlyOnceSourceTaskProducerConfigs, #taskTransactionalId,
 #sameOffsetTopicAsWorker (Kafka 4.3).
@@ -17,27 +17,27 @@ SUPPORT: Final = "exactly.once.source.support"
 _BOOTSTRAP: Final = "bootstrap.servers"
 _TIMEOUT: Final = "transaction.timeout.ms"
 _DEFAULT_TIMEOUT_MS: Final = 60_000  # Java's, and librdkafka's
-# Idempotent producers keep the order with up to five requests under way; Java's Connect stays with one.
+# Idempotent producers keep the order with up to five requests in flight; Java Connect uses one.
 _IN_FLIGHT: Final = 5
 
 
 def is_exactly_once(worker: Mapping[str, str]) -> bool:
-    """Whether source tasks of this worker write in transactions. A standalone worker has no such support, as Java's."""
+    """Whether source tasks of this worker write in transactions. Standalone workers do not support it, as in Java."""
     return is_distributed(worker) and worker.get(SUPPORT, "disabled").strip().lower() == "enabled"
 
 
 def is_distributed(worker: Mapping[str, str]) -> bool:
-    """Whether these are settings of a worker of a cluster."""
+    """Whether these are the settings of a distributed worker."""
     return "group.id" in worker and "offset.storage.topic" in worker
 
 
 def task_transactional_id(worker: Mapping[str, str], connector: str, task: int) -> str:
-    """By it the broker knows the producers of one task, whichever worker they are on."""
+    """The transactional id shared by all producers of one task, on any worker."""
     return f"{worker.get('group.id', '')}-{connector}-{task}"
 
 
 def transaction_timeout_ms(worker: Mapping[str, str], connector: Mapping[str, str]) -> int:
-    """After how long the broker aborts a transaction of a task. Errors: ConfigError."""
+    """The time after which the broker aborts a task's transaction. Errors: ConfigError."""
     given = _given(worker, connector, _TIMEOUT)
     if given is None:
         return _DEFAULT_TIMEOUT_MS
@@ -50,7 +50,7 @@ def exactly_once_producer(
 ) -> ClientSettings:
     """Settings of a task's transactional producer. Errors: ConfigError.
 
-    Differs: Java lets the producer of a connector write to other brokers; its offsets are then kept there.
+    Differs: in Java a connector's producer may write to another cluster, which then keeps its offsets.
     """
     servers = _given(worker, connector, _BOOTSTRAP)
     if servers is not None and _servers(servers) != _servers(worker.get(_BOOTSTRAP, "")):
@@ -72,7 +72,7 @@ def exactly_once_producer(
 
 
 def fencing_producer(worker: Mapping[str, str], connector: Mapping[str, str], name: str, task: int) -> ClientSettings:
-    """Settings of what fences off the producer of a former task: with the rights of the connector's admin client."""
+    """Settings for fencing off the producer of a former task: with the rights of the connector's admin client."""
     settings, warnings = admin_config(worker, connector, client_id=f"connector-worker-adminclient-{name}-{task}")
     fixed = {
         "enable.idempotence": "true",
@@ -83,12 +83,12 @@ def fencing_producer(worker: Mapping[str, str], connector: Mapping[str, str], na
 
 
 def offsets_topic(worker: Mapping[str, str], connector: Mapping[str, str]) -> str:
-    """Where a source's tasks keep their offsets: the connector's own topic, or the worker's."""
+    """The offsets topic of a source's tasks: the connector's own, or the worker's."""
     return connector.get("offsets.storage.topic", "").strip() or worker.get("offset.storage.topic", "").strip()
 
 
 def owns_offsets_topic(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
-    """Whether that is another topic than the worker's."""
+    """Whether that is not the worker's topic."""
     return offsets_topic(worker, connector) != worker.get("offset.storage.topic", "").strip()
 
 

@@ -1,7 +1,7 @@
-"""Java's key and trust stores as PEM: PEM, PKCS12 and JKS files, told apart by what is in them.
+"""Java's key and trust stores converted to PEM: PEM, PKCS12 and JKS files, recognised by their content.
 
-Python and librdkafka want PEM. The file's own bytes decide, as in Java since version 8: `ssl.keystore.type=JKS` opens
-a PKCS12 file too, which is what keytool has written since Java 9 whatever the file is called.
+Python and librdkafka need PEM. The bytes of the file decide, as since Java 8: `ssl.keystore.type=JKS` also opens a
+PKCS12 file, which is what keytool has written since Java 9 whatever the file is called.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _CONVERT: Final = "Convert it: keytool -importkeystore -srckeystore OLD -destkey
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """What a store holds. `chain` belongs to the key, its own certificate first; `trusted` are the other certificates.
+    """The content of a store. `chain` belongs to the key, its own certificate first; `trusted` are other certificates.
 
-    All certificates and the key are PEM; the key is without a passphrase, so keep it off disks.
+    Everything is PEM; the key has no passphrase, so never write it to disk.
     """
 
     key: bytes | None = field(repr=False)
@@ -34,11 +34,11 @@ class KeyStore:
 
     @property
     def anchors(self) -> tuple[bytes, ...]:
-        """What a trust store made of this file trusts. Source: PKIX parameters of a java.security.KeyStore."""
+        """The certificates that this trust store trusts. Source: PKIX parameters of a java.security.KeyStore."""
         return (*self.trusted, *self.chain[:1])
 
     def locked_key(self, passphrase: bytes) -> bytes:
-        """The key in PEM under a passphrase, for libraries that only read files."""
+        """The key in PEM, encrypted with a passphrase, for libraries that only read files."""
         from cryptography.hazmat.primitives import serialization
 
         assert self.key is not None
@@ -51,9 +51,9 @@ class KeyStore:
 
 
 def key_store(settings: Mapping[str, str], prefix: str = "") -> KeyStore | None:
-    """The store with this side's key, of `ssl.keystore.*` and `ssl.key.password`; None when none is given.
+    """The key store in `ssl.keystore.*` and `ssl.key.password`; None if not given.
 
-    `prefix` stands before the keys in messages only. Errors: ConfigError that names the setting, never a password.
+    `prefix` is only used in messages. Errors: ConfigError that names the setting, never a password.
     """
     password, key_password = settings.get("ssl.keystore.password"), settings.get("ssl.key.password")
     key, chain = settings.get("ssl.keystore.key"), settings.get("ssl.keystore.certificate.chain")
@@ -77,7 +77,7 @@ def key_store(settings: Mapping[str, str], prefix: str = "") -> KeyStore | None:
 
 
 def trust_store(settings: Mapping[str, str], prefix: str = "") -> tuple[bytes, ...] | None:
-    """Certificates that are trusted, of `ssl.truststore.*`; None when nothing is given. Errors: as key_store."""
+    """The trusted certificates in `ssl.truststore.*`; None if not given. Errors: as key_store."""
     if certificates := settings.get("ssl.truststore.certificates"):
         source = _Source(f"{prefix}ssl.truststore.certificates", "the PEM text", "")
         anchors = _read_pem(certificates.encode(), None, source).trusted
@@ -93,7 +93,7 @@ def trust_store(settings: Mapping[str, str], prefix: str = "") -> tuple[bytes, .
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """How messages name a store and its passwords."""
+    """The names of a store and its passwords, for messages."""
 
     setting: str
     text: str
@@ -128,7 +128,7 @@ def _read(location: str, password: str | None, key_password: str | None, group: 
 
 
 def _read_pem(data: bytes, password: str | None, source: _Source) -> KeyStore:
-    """A key, and certificates in any order; without a key all of them are trusted ones."""
+    """A key, and certificates in any order; without a key all are trusted."""
     from cryptography.x509 import load_pem_x509_certificates
 
     try:

@@ -1,4 +1,4 @@
-"""Rows of the settings tables, and how a table is made of them: name, type, default, validator, importance, text."""
+"""Rows of the settings tables (name, type, default, validator, importance, text), and tables made from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from kconnect.api.configdef import ConfigDef, ConfigType, Importance, Validator
 
-# The default is of whatever type the setting's own type parses.
+# The default has the type that the setting parses to.
 Row: TypeAlias = tuple[str, ConfigType, Any, Validator | None, Importance, str]
 Rows: TypeAlias = tuple[Row, ...]
 

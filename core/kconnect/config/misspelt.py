@@ -1,7 +1,7 @@
-"""Misspelt settings: a name that no table has, and one that a table has, which it was meant to be.
+"""Misspelt settings: unknown names, each with the known name that was probably meant.
 
-Pure. Many connectors read settings that their tables do not list, so a name counts as misspelt only when it is like a
-listed one part by part; what is merely unknown is not told.
+Pure. Many connectors read settings that their tables do not list, so a name counts as misspelt only if it resembles
+a listed one part by part; other unknown names are not reported.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final
 Misspelt = Mapping[str, str]
 """Shape: name as written -> the name that was probably meant."""
 
-# What follows is a name of a client's own: the client warns of those it does not know
+# Followed by a client setting: the client warns about unknown ones
 _CLIENTS: Final = re.compile(r"(?:admin|consumer|producer)\.override\.")
-# Names of a plugin that the config names: only names of the same one are alike
+# Settings of a plugin in the config: only compared with those of the same plugin
 _PLUGIN: Final = re.compile(
     r"(?:key\.converter|value\.converter|header\.converter|(?:transforms|predicates|topic\.creation)\.[^.]+)\."
 )
 _SEPARATORS: Final = re.compile(r"[._-]")
-# What names end with where they say their unit; it is easily left out
+# Unit suffixes, which are easily left out
 _UNITS: Final = (".ms", ".bytes", ".seconds")
-# Typing errors of five letters and more reach it: feild, topc; date is 0.75 of data, user 0.57 of url
+# Typos in words of five letters and more exceed it: feild, topc; date/data is 0.75, user/url 0.57
 _LEAST_ALIKE: Final = 0.8
 
 
 def misspelt_settings(config: Iterable[str], known: Collection[str]) -> Misspelt:
-    """The settings of a connector that are unknown and like a known one, with that one.
+    """A connector's unknown settings that resemble a known one, with that one.
 
     `known`: every name that the worker's validation lists for this config.
     """
@@ -49,10 +49,10 @@ def _room(name: str) -> str:
 
 
 def _is_slip(key: str, name: str, start: int) -> bool:
-    """Whether `key` is `name` with a slip: every part alike, or the same but for dots, dashes and capitals."""
+    """Whether `key` is a typo of `name`: every part similar, or equal except for dots, dashes and case."""
     wrote, meant = key[start:].lower(), name[start:].lower()
     if wrote == meant:
-        return True  # capitals count in names
+        return True  # names are case-sensitive
     if any(wrote + unit == meant for unit in _UNITS):
         return True
     if re.sub(r"\d+", "", wrote) == re.sub(r"\d+", "", meant):

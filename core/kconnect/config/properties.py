@@ -25,10 +25,10 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """The settings of a .properties file; of a key given twice the last one counts.
+    """The settings of a .properties file; the last value of a repeated key wins.
 
-    Errors: NotFoundError when there is no such file; ConfigError when it cannot be read, is not text, has no
-    settings or has a broken escape. Each names the file and what to do.
+    Errors: NotFoundError if the file does not exist; ConfigError if it cannot be read, is not text, has no settings or
+    has a malformed escape. Each names the file and what to do.
     Differs: a byte order mark at the start is skipped, Java makes it part of the first key.
     """
     path = Path(path)
@@ -62,7 +62,7 @@ def write_properties(path: str | Path, settings: Mapping[str, str], comment: str
 
 def dump_properties(settings: Mapping[str, str], comment: str | None = None) -> str:
     """Settings as the text of a .properties file; everything outside ASCII is escaped."""
-    import javaproperties  # 25 ms, with the XML and URL modules it wants, which a command that only reads has not got
+    import javaproperties  # takes 25 ms with the XML and URL modules it needs, which commands that only read avoid
 
     return str(javaproperties.dumps(dict(settings), comments=comment, timestamp=False, ensure_ascii_comments=True))
 
@@ -87,9 +87,9 @@ def read_text_bytes(path: Path) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its continuation lines appended, comments and blank lines left out, and its line number.
+    """Each line with its continuations and its line number; without comments and blank lines.
 
-    A line that a continuation has not filled yet is still new: a comment there is one, and blank lines end it.
+    A continuation that is still empty counts as a new line: a comment there is a comment, a blank line ends it.
     """
     line, start, continued = "", 0, False
     number, position, end = 0, 0, len(text)
@@ -119,7 +119,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Raw key and raw value: the key ends at the first blank, = or : that no backslash escapes."""
+    """Raw key and raw value: the key ends at the first unescaped blank, = or :."""
     end, escaped = len(line), False
     for index, char in enumerate(line):
         if not escaped and (char in _BLANKS or char in "=:"):

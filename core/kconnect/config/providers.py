@@ -1,8 +1,8 @@
-"""The config providers we ship: files of properties, folders with a file for each secret, environment variables.
+"""The built-in config providers: properties files, folders with one file per secret, environment variables.
 
 Source: FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider, AllowedPaths (Kafka 4.3).
-Differs: what may not be read or is not there is an error; Java leaves `${..}` as it is in the config and goes on.
-`ttl.ms` is ours: how often a file is looked at again, so that connectors restart when it has changed.
+Differs: an unreadable or missing value is an error; Java leaves `${..}` in the config and continues.
+`ttl.ms` is ours: how often a file is checked, so that connectors restart when it has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kconnect.java_compat.regex import compile_java
 
 
 class _PathProvider(ConfigProvider):
-    """What file and folder have in common: `allowed.paths` and `ttl.ms`."""
+    """What the file and folder providers share: `allowed.paths` and `ttl.ms`."""
 
     def __init__(self) -> None:
         self._allowed: tuple[Path, ...] | None = None
@@ -37,7 +37,7 @@ class _PathProvider(ConfigProvider):
     def _path(self, path: str) -> Path:
         """The path, if it may be read. Errors: ConfigError.
 
-        Differs: a link that leads out of the allowed paths is refused too; Java looks at the spelling only.
+        Differs: a link out of the allowed paths is also refused; Java only compares the names.
         """
         if not path:
             raise ConfigError("no path is given", hint="Write it as ${provider:/path:key}.")
@@ -70,7 +70,7 @@ class FileConfigProvider(_PathProvider):
 
 
 class DirectoryConfigProvider(_PathProvider):
-    """`${dir:/path:file}`: the whole text of a file, as secrets are mounted. A newline at its end is part of it."""
+    """`${dir:/path:file}`: the full content of a file, as mounted secrets have it; includes a final newline."""
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         folder = self._path(path)
@@ -91,7 +91,7 @@ class DirectoryConfigProvider(_PathProvider):
 
 
 class EnvVarConfigProvider(ConfigProvider):
-    """`${env:NAME}`: a variable of the process's environment; in tasks that of their slot."""
+    """`${env:NAME}`: an environment variable; for tasks, of their slot."""
 
     def __init__(self) -> None:
         self._pattern: re.Pattern[str] | None = None
@@ -103,7 +103,7 @@ class EnvVarConfigProvider(ConfigProvider):
         try:
             self._pattern = compile_java(pattern)
         except re.error as err:
-            raise ConfigError.invalid("allowlist.pattern", pattern, f"no regular expression: {err}") from err
+            raise ConfigError.invalid("allowlist.pattern", pattern, f"not a regular expression: {err}") from err
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         if path:

@@ -1,4 +1,4 @@
-"""Java's names of cipher suites as OpenSSL spells them."""
+"""Translates Java's names of cipher suites to OpenSSL's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def openssl_ciphers(names: Sequence[str]) -> list[str]:
-    """Java's cipher suites in OpenSSL's spelling, those of TLS 1.3 left out: OpenSSL offers all of these."""
+    """OpenSSL's names of Java's cipher suites, without those of TLS 1.3, all of which OpenSSL offers."""
     return [_openssl_name(name) for name in names if "_WITH_" in name or not name.startswith("TLS_")]
 
 

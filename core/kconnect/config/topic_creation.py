@@ -1,4 +1,4 @@
-"""The topic.creation.* settings of a source connector: groups of topics, and how each group's topics are made.
+"""The topic.creation.* settings of a source connector: groups of topics, and how to create their topics.
 
 Source: SourceConnectorConfig, TopicCreationConfig, TopicCreationGroup (Kafka 4.3, KIP-158).
 Differs: regular expressions are Python's.
@@ -25,7 +25,7 @@ _OWN = frozenset(topic_creation_table(_DEFAULT).config_keys)
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """Topics that are made alike; -1 leaves a number to the broker."""
+    """Topics created alike; -1 uses the broker's default."""
 
     name: str
     include: str
@@ -40,9 +40,9 @@ class TopicGroup:
 
 
 def topic_groups(props: Mapping[str, str]) -> tuple[TopicGroup, ...]:
-    """The groups in the order they are asked, `default` last; none when the connector has no such setting.
+    """The groups in matching order, `default` last; empty if the connector has no such setting.
 
-    Errors: ConfigError with Java's message for the first setting that is missing or wrong.
+    Errors: ConfigError with Java's message for the first missing or invalid setting.
     """
     if not any(key.startswith(_PREFIX) for key in props):
         return ()
@@ -54,7 +54,7 @@ def topic_groups(props: Mapping[str, str]) -> tuple[TopicGroup, ...]:
 
 
 def _names(props: Mapping[str, str]) -> list[str]:
-    """Aliases of the groups but for `default`, which always is there."""
+    """Aliases of the groups except `default`, which always exists."""
     given = parse_type(_GROUPS, props.get(_GROUPS, ""), ConfigDef.Type.LIST)
     if _DEFAULT in given:
         log.warning("'%s' topic creation group always exists and does not need to be listed explicitly", _DEFAULT)
@@ -62,7 +62,7 @@ def _names(props: Mapping[str, str]) -> list[str]:
 
 
 def _without_default_patterns(props: Mapping[str, str]) -> dict[str, str]:
-    """The default group takes whatever is left: its own patterns are ignored."""
+    """The default group matches all remaining topics: its own patterns are ignored."""
     ignored = (f"{_PREFIX}{_DEFAULT}.include", f"{_PREFIX}{_DEFAULT}.exclude")
     return {key: value for key, value in props.items() if key not in ignored}
 

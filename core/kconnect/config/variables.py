@@ -1,7 +1,7 @@
-"""`${provider:path:key}` in configs: found, resolved, and put back before anything is shown.
+"""`${provider:path:key}` references in configs: found, resolved, and restored before anything is shown.
 
-Configs are stored, sent and shown as written. Whoever needs the values resolves them where they are used: the worker
-for its own settings and for connectors, each slot for its tasks.
+Configs are stored, sent and shown as written. Values are resolved where they are used: by the worker for its own
+settings and for connectors, by each slot for its tasks.
 Source: ConfigTransformer, WorkerConfigTransformer, AbstractHerder.reverseTransform (Kafka 4.3).
 """
 
@@ -24,13 +24,13 @@ from kconnect.logs import is_secret
 log = logging.getLogger(__name__)
 
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):([^}]*)\}")
-# Shorter values stand in a text by chance.
+# Shorter values occur in text by chance.
 _MIN_REPLACED: Final = 6
 _USUAL_NAMES: Final = frozenset({"file", "env", "dir", "directory"})
 
 
 def has_reference(text: str | None) -> bool:
-    """Whether a value refers to something else, whatever its provider."""
+    """Whether a value contains a reference to any provider."""
     return text is not None and _REFERENCE.search(text) is not None
 
 
@@ -40,22 +40,22 @@ class Resolved:
 
     values: Mapping[str, str] = field(repr=False)
     references: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What stood in for each reference: value -> `${..}`."""
+    """The reference behind each value: value -> `${..}`."""
     ttl_ms: int | None = None
-    """When the soonest of the providers wants to be asked again."""
+    """The shortest time after which a provider wants to be asked again."""
 
     def shown(self, text: str) -> str:
-        """The text with references in place of their values."""
+        """The text with values replaced by their references."""
         for value in sorted(self.references, key=len, reverse=True):
             if value:
                 text = text.replace(value, self.references[value])
         return text
 
     def unresolved(self, raw: Mapping[str, str], configs: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-        """Task configs that a connector made of the resolved config, with references put back.
+        """Task configs that a connector generated from the resolved config, with references restored.
 
-        Differs: Java puts a key's reference back whatever the connector made of its value, and leaves a value that
-        was copied to another key in the open.
+        Differs: Java restores a key's reference whatever the connector made of its value, and exposes a value that was
+        copied to another key.
         """
         return [{key: self._put_back(key, value, raw) for key, value in config.items()} for config in configs]
 
@@ -71,14 +71,14 @@ class Resolved:
 
 
 class Variables:
-    """The config providers of one worker. Threads: any, as far as its providers are; ours are."""
+    """The config providers of one worker. Threads: any, if the providers allow it; ours do."""
 
     def __init__(self, providers: Mapping[str, ConfigProvider] | None = None) -> None:
         self._providers = dict(providers or {})
 
     @classmethod
     def of_worker(cls, props: Mapping[str, str]) -> Variables:
-        """Providers that `config.providers` names, made and configured.
+        """The configured providers in `config.providers`.
 
         Errors: ConfigError naming the provider. Source: Plugins.newConfigProvider.
         """
@@ -86,10 +86,10 @@ class Variables:
         return cls({name: _provider(name, props) for name in dict.fromkeys(names)})
 
     def resolve(self, config: Mapping[str, str], of: str) -> Resolved:
-        """The config with every reference to a provider of ours replaced; others stay as they are, as in Java.
+        """The config with references to configured providers replaced; others are left unchanged, as in Java.
 
         `of` names the config in messages, such as `connector orders`. Values of None pass through.
-        Errors: ConfigError that names the reference, where it stands, its provider and what to do; never a value.
+        Errors: ConfigError that names the reference, its key, its provider and what to do; never a value.
         """
         found: dict[str, str] = {}  # reference -> value
         ttls: list[int] = []
@@ -116,7 +116,7 @@ class Variables:
         if provider is None:
             if name in _USUAL_NAMES:
                 log.warning(
-                    "%s in %s of %s stays as it is: config.providers of the worker does not name %s",
+                    "%s in %s of %s is left unchanged: config.providers of the worker does not name %s",
                     reference,
                     key,
                     of,
@@ -142,7 +142,7 @@ class Variables:
 
 
 def secret_values(config: Mapping[str, str], password_keys: frozenset[str] = frozenset()) -> set[str]:
-    """Values that keys name as secrets, and passwords inside JAAS entries, to be hidden in all text."""
+    """Values of secret keys, and passwords inside JAAS entries, to hide in all text."""
     found: set[str] = set()
     for key, value in config.items():
         if not value or not (key in password_keys or is_secret(key)):
@@ -157,7 +157,7 @@ def _jaas_secrets(entry: str) -> set[str]:
     try:
         _, options = parse_jaas(entry)
     except ConfigError:
-        return set()  # told where a client is made of it
+        return set()  # reported where a client is created from it
     return {value for name, value in options.items() if is_secret(name) or name.lower().endswith("secret")}
 
 
@@ -182,7 +182,7 @@ def _provider(name: str, props: Mapping[str, str]) -> ConfigProvider:
 
 
 def _python_class(class_name: str, prefix: str) -> type[ConfigProvider]:
-    """A provider of the user's own, `package.module.Class`; plugin.path folders are importable by now."""
+    """A user-defined provider, `package.module.Class`; plugin.path folders are importable by now."""
     module_name, _, name = class_name.replace(":", ".").rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), name) if module_name else None

@@ -129,8 +129,8 @@ def test_numbers_beyond_librdkafkas_range_are_clamped_and_told() -> None:
 
     assert (settings["request.timeout.ms"], settings["retry.backoff.ms"]) == (900000, 1)
     assert warnings == [
-        "producer.request.timeout.ms=2147483647 is beyond what librdkafka takes: 900000 is used",
-        "producer.retry.backoff.ms=0 is beyond what librdkafka takes: 1 is used",
+        "producer.request.timeout.ms=2147483647 is beyond what librdkafka accepts: 900000 is used",
+        "producer.retry.backoff.ms=0 is beyond what librdkafka accepts: 1 is used",
     ]
 
 
@@ -139,7 +139,7 @@ def test_what_can_not_be_translated_is_named_with_its_prefix() -> None:
     _, theirs = consumer(enable_auto_commit="true")
 
     assert ours == [
-        "producer.interceptor.classes has no effect: librdkafka has nothing like interceptor.classes",
+        "producer.interceptor.classes has no effect: librdkafka has no equivalent of interceptor.classes",
         "producer.key.serializer has no effect: Connect sets key.serializer itself",
     ]
     assert theirs == ["consumer.override.enable.auto.commit has no effect: Connect sets enable.auto.commit itself"]

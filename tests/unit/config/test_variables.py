@@ -66,7 +66,7 @@ def test_a_usual_provider_that_the_worker_does_not_name_is_warned_about(caplog: 
     assert Variables().resolve({"password": "${file:/x:y}"}, "connector c").values == {"password": "${file:/x:y}"}
 
     assert caplog.messages == [
-        "${file:/x:y} in password of connector c stays as it is: config.providers of the worker does not name file"
+        "${file:/x:y} in password of connector c is left unchanged: config.providers of the worker does not name file"
     ]
 
 
