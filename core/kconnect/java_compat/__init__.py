@@ -1,4 +1,4 @@
-"""What Java does to the byte, done in Python: texts, regular expressions, JSON, hash maps, serialized maps, key stores.
+"""Java behaviour reproduced byte for byte: toString, regular expressions, JSON, hash maps, serialized maps, JKS.
 
-Imported by builtin, config, storage, herder and direct; imports api and errors only, and nothing that is slow to load.
+Imported by builtin, config, storage, herder and direct; imports api and errors only, nothing that is slow to load.
 """

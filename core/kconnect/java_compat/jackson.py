@@ -1,8 +1,8 @@
 r"""JSON text as Jackson writes and reads it, with the settings that Java's JsonConverter uses.
 
 Writing: characters beyond the BMP and lone surrogates as \uXXXX in upper case, short escapes for \b \t \n \f \r, floats
-in Java's spelling, NaN and the infinities as strings. Reading: what is behind the first value is ignored, numbers may
-start with zeros, UTF-16 and UTF-32 are recognised, fractions keep all their digits.
+in Java's spelling, NaN and the infinities as strings. Reading: anything after the first value is ignored, numbers may
+start with zeros, UTF-16 and UTF-32 are recognised, fractions keep all digits.
 Source: JsonSerializer, JsonDeserializer (Kafka 4.3), Jackson 2.19.
 """
 
@@ -20,7 +20,7 @@ import orjson
 
 from kconnect.java_compat.to_string import double_text, float_text
 
-# What must be escaped: quote, backslash, controls, and what UTF-16 writes with surrogates.
+# Characters to escape: quote, backslash, controls, and those that UTF-16 writes with surrogates.
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -76,7 +76,7 @@ def _number_or_string(text: str) -> str:
 
 
 class _Missing:
-    """What Jackson reads where there is no value at all."""
+    """What Jackson reads if there is no value at all."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -84,13 +84,13 @@ class _Missing:
 
 MISSING = _Missing()
 
-# Longer runs of digits may be more than a float or 64 bits hold, so they are read exactly.
+# Longer runs of digits may exceed a float or 64 bits, so they are read exactly.
 _LONG_NUMBER = re.compile(rb"[0-9.]{17}")
 _LEADING_ZERO = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?=\d)', re.DOTALL)
 
 
 def parse(raw: bytes) -> Any:
-    """The JSON value of the bytes; fractions are floats where those hold all digits, else Decimals.
+    """The JSON value of the bytes; fractions are floats if those hold all digits, else Decimals.
 
     Errors: ValueError. Measured, an envelope of 178 bytes: 3 us here, 11 us in parse_exact.
     """
@@ -98,12 +98,12 @@ def parse(raw: bytes) -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # Jackson takes more than orjson does
+            pass  # Jackson accepts more than orjson
     return parse_exact(raw)
 
 
 def parse_exact(raw: bytes) -> Any:
-    """The JSON value of the bytes; every fraction is a Decimal. MISSING for white space only. Errors: ValueError."""
+    """The JSON value of the bytes; every fraction is a Decimal. MISSING for white space. Errors: ValueError."""
     text = _decode(raw).lstrip(" \t\r\n")
     if not text:
         return MISSING
@@ -120,9 +120,9 @@ _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant
 
 
 def _decode(raw: bytes) -> str:
-    """Text of JSON bytes in UTF-8, UTF-16 or UTF-32, told apart by their mark or by where zeros stand (RFC 4627, 3)."""
+    """Text of JSON bytes in UTF-8, UTF-16 or UTF-32, detected by their mark or the positions of zeros (RFC 4627, 3)."""
     for mark, encoding in _MARKS:
-        if raw.startswith(mark) and (len(raw) >= 4 or encoding == "utf-8"):  # Jackson looks at four bytes or at none
+        if raw.startswith(mark) and (len(raw) >= 4 or encoding == "utf-8"):  # Jackson checks four bytes or none
             return raw[len(mark) :].decode(encoding)
     zeros = tuple(byte == 0 for byte in raw[:4])
     if len(zeros) == 4:

@@ -1,6 +1,6 @@
 """The JKS file format of Java, read only. Source: sun.security.provider.JavaKeyStore, KeyProtector (JDK 8 and later).
 
-A library exists (pyjks), but it had no release since 2020.
+A library exists (pyjks), but it has had no release since 2020.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEY, _CERTIFICATE = 1, 2
 
 
 class WrongPasswordError(Exception):
-    """The password, of the store or of its key, does not fit, or bytes were changed: the format cannot tell which."""
+    """The password of the store or of its key is wrong, or the file was changed: the format cannot tell which."""
 
     def __init__(self, *, of_store: bool) -> None:
         super().__init__("wrong password")
@@ -34,7 +34,7 @@ class Entries:
 
 
 def read(data: bytes, password: str | None) -> Entries:
-    """Entries of a store; without a password its integrity goes unchecked, as in Java. Errors: WrongPasswordError."""
+    """The entries of a store; its integrity is checked only with a password, as in Java. Errors: WrongPasswordError."""
     body, digest = data[:-_SHA1_BYTES], data[-_SHA1_BYTES:]
     if password is not None and not hmac.compare_digest(_sha1(_chars(password), _WHITENER, body), digest):
         raise WrongPasswordError(of_store=True)
@@ -44,7 +44,7 @@ def read(data: bytes, password: str | None) -> Entries:
     for _ in range(count):
         tag = reader.number(4)
         reader.block(2)  # alias
-        reader.take(8)  # when it was made
+        reader.take(8)  # creation time
         if tag == _KEY:
             protected = reader.block(4)
             chain = [reader.certificate(version) for _ in range(reader.number(4))]
@@ -60,7 +60,7 @@ def unlocked(protected: bytes, password: str) -> bytes:
     """The PKCS8 key in an EncryptedPrivateKeyInfo of JKS. Errors: WrongPasswordError."""
     secret = _chars(password)
     info = _Reader(_Reader(protected).der())
-    info.der()  # the algorithm: JKS has but one
+    info.der()  # the algorithm: JKS has only one
     octets = info.der()
     salt, locked, check = octets[:_SHA1_BYTES], octets[_SHA1_BYTES:-_SHA1_BYTES], octets[-_SHA1_BYTES:]
     stream = bytearray()
@@ -75,7 +75,7 @@ def unlocked(protected: bytes, password: str) -> bytes:
 
 
 class _Reader:
-    """Takes big-endian numbers and blocks from bytes; too few of them mean a damaged file."""
+    """Reads big-endian numbers and blocks from bytes; too few bytes mean a damaged file."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self._data = data

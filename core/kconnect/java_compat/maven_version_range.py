@@ -1,4 +1,4 @@
-"""Which version of a plugin a setting asks for: `4.3.0`, `latest`, or a range such as `[4.0,5.0)`.
+"""The plugin version that a setting requires: `4.3.0`, `latest`, or a range such as `[4.0,5.0)`.
 
 Source: PluginVersionUtils#connectorVersionRequirement, Maven's VersionRange (KIP-891).
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kconnect.errors import ConfigError
 
 _PARTS = re.compile(r"\d+|[a-z]+")
-# As Maven orders what may follow a number: releases come after all of these, other words after releases
+# Maven's order of qualifiers: releases come after all of these, other words after releases
 _BEFORE_RELEASE = {
     "alpha": -5,
     "a": -5,
@@ -28,7 +28,7 @@ _RELEASE = {"ga", "final", "release"}
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Versions between two ends, each in it or not; an empty end is open, unless it stands for one version."""
+    """Versions between two bounds, each inclusive or not; an empty bound is open, unless it is a single version."""
 
     includes_low: bool
     low: str
@@ -56,9 +56,9 @@ class VersionRange:
 
     @classmethod
     def parse(cls, text: str) -> VersionRange | None:
-        """Read a requirement; None when any version will do. A version alone means just that one.
+        """Parse a requirement; None if any version will do. A plain version means just that one.
 
-        Errors: ConfigError in Maven's words for what is neither.
+        Errors: ConfigError with Maven's message for anything else.
         """
         if text == "latest":
             return None
@@ -105,14 +105,14 @@ def _interval(text: str) -> Interval:
 
 
 def _is_behind(interval: Interval, before: Interval) -> bool:
-    """Whether an interval begins where the one before it ends, or later; one without an upper end is never passed."""
+    """Whether an interval starts at the end of the previous one, or later."""
     if not before.high:
-        return True  # as Maven: the end of a half-open interval is not looked at
+        return True  # as in Maven: a previous interval without upper bound is not checked
     return bool(interval.low) and _order(interval.low) >= _order(before.high)
 
 
 def _order(version: str) -> list[tuple[int, int | str]]:
-    """What versions are sorted by: numbers as numbers, 4.3 the same as 4.3.0, rc before the release."""
+    """The sort key of a version: numbers compare as numbers, 4.3 equals 4.3.0, rc precedes the release."""
     parts: list[tuple[int, int | str]] = []
     for part in [*_PARTS.findall(version.lower()), "final"]:
         if part.isdigit():

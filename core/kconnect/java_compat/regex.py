@@ -1,6 +1,6 @@
-r"""Java regular expressions on Python's engine: translate what differs, refuse what cannot be had.
+r"""Java regular expressions on Python's engine: translates what differs, refuses what is not supported.
 
-Names of topics are ASCII, so the differences in Unicode handling do not matter. Refused, by name: class operations
+Topic names are ASCII, so differences in Unicode handling do not matter. Refused by name: class operations
 ([a[b]], [a&&b]), \p{..} other than the POSIX classes, \G, \X, \R, \N, flags in the middle, flags d and U, look-behind
 of variable length.
 """
@@ -32,7 +32,7 @@ _UNSUPPORTED_ESCAPES = "GXRN"
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The pattern, compiled. Errors: re.error, with Java's description where it has the same cause."""
+    """Compile a pattern. Errors: re.error, with Java's description where it has the same cause."""
     try:
         return re.compile(_Translation(pattern).run(), re.ASCII)
     except re.error as error:
@@ -42,7 +42,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
 def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
     r"""The text with the first match replaced; $1, ${name} and \x in the replacement as in Java's Matcher.replaceFirst.
 
-    Errors: ConfigError for a group that the pattern does not have, or a replacement that is malformed.
+    Errors: ConfigError for a group that the pattern does not have, or a malformed replacement.
     """
     match = pattern.search(text)
     if match is None:
@@ -51,7 +51,7 @@ def replace_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
 
 
 class RegexValidator:
-    """Refuses what is not a Java regular expression, or one we cannot run.
+    """Refuses anything but a Java regular expression that we can run.
 
     Source: o.a.k.connect.transforms.util.RegexValidator.
     """
@@ -90,7 +90,7 @@ class _Translation:
             self._at += 1
             if self._peek("^"):
                 self._at += 1
-            if self._peek("]"):  # as first item a literal in Python, and in Java an error or a literal: rarely meant
+            if self._peek("]"):  # a literal in Python; in Java an error or a literal, rarely intended
                 raise re.error("Empty character class", self._pattern, start)
             return self._pattern[start : self._at]
         if char == "(":
@@ -109,7 +109,7 @@ class _Translation:
         if char == "]":
             self._class_depth = 0
         self._at += 1
-        return "\\" + char if char in "|~" else char  # Python warns of these as future syntax
+        return "\\" + char if char in "|~" else char  # Python warns about these as future syntax
 
     def _group(self) -> str:
         rest = self._pattern[self._at :]
@@ -172,7 +172,7 @@ class _Translation:
 
 
 def _in_java_words(error: re.error, pattern: str) -> re.error:
-    """The error with Java's description and its drawing of the place."""
+    """The error with Java's description and its marker below the position."""
     index = error.pos or 0
     message = error.msg
     if message == "unterminated character set":
@@ -206,7 +206,7 @@ def _expand(match: re.Match[str], replacement: str) -> str:
 
 
 def _group_reference(match: re.Match[str], replacement: str, at: int) -> tuple[str, int]:
-    """The text of the group that stands behind a $, and where to go on."""
+    """The text of the group after a $, and where to continue."""
     if replacement.startswith("{", at):
         end = replacement.find("}", at)
         if end < 0:

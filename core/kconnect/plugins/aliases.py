@@ -1,4 +1,4 @@
-"""Java names of the plugins we ship, and the short names Java derives from a class name."""
+"""Java names of the built-in plugins, and the short names that Java derives from a class name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PluginType(StrEnum):
-    """What a plugin is, as REST spells it; in the order in which plugins are listed. Source: PluginType."""
+    """The type of a plugin, as REST spells it, in listing order. Source: PluginType."""
 
     SINK = "sink"
     SOURCE = "source"
@@ -22,15 +22,15 @@ class PluginType(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """The word that a short alias leaves off: FileStreamSource for FileStreamSourceConnector."""
+        """The suffix that a short alias omits: FileStreamSource for FileStreamSourceConnector."""
         return "Connector" if self.is_connector else "".join(word.title() for word in self.split("_"))
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltinPlugin:
-    """A plugin we ship, known by the name of the Java class it stands for.
+    """A built-in plugin, known by the name of the Java class it replaces.
 
-    `target` is `module:Class`, imported when first asked for: built-ins cost nothing until they are used.
+    `target` is `module:Class`, imported on first use: built-ins cost nothing until then.
     """
 
     java_name: str
@@ -41,7 +41,7 @@ class BuiltinPlugin:
 _BOTH = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
 _TRANSFORMATION = (PluginType.TRANSFORMATION,)
 
-# Connectors of our own, which Java does not ship: known by their Python names, and as HttpJsonSource and SqlSink.
+# Our own connectors, unknown to Java: named in Python, or as HttpJsonSource and SqlSink.
 _OURS = (
     BuiltinPlugin(
         "kconnect.builtin.connectors.http_source.HttpJsonSourceConnector",
@@ -97,7 +97,7 @@ BUILTINS: tuple[BuiltinPlugin, ...] = _OURS + tuple(
 
 
 def short_names(class_name: str, kind: PluginType) -> tuple[str, ...]:
-    """The aliases of a class: its simple name, and that without the word for its kind.
+    """The aliases of a class: its simple name, and that without the suffix for its kind.
 
     Shape: of `a.b.JsonConverter` JsonConverter and Json; of `a.b.InsertField$Value` InsertField$Value.
     Source: PluginUtils.simpleName, prunedName. Differs: Java takes only `Value` of a nested class, which is ambiguous

@@ -1,6 +1,6 @@
-"""Where in a plugin's own code something happened: the frame that its author wants to see, out of a whole trace.
+"""Locates errors in a plugin's own code: the frame of a trace that its author wants to see.
 
-Who calls it: `connect try`, the registry (modules that cannot be imported), traces for people. Pure: reads traces,
+Used by `connect try`, the registry (modules that cannot be imported), traces for people. Pure: reads traces,
 frames and source lines, changes nothing.
 """
 
@@ -27,16 +27,16 @@ class CodeLocation:
     function: str = ""
 
     def __str__(self) -> str:
-        """`src/numbers.py:41: return row["squar"]`, the file relative to the current folder where it lies below it."""
+        """`src/numbers.py:41: return row["squar"]`, with a path relative to the current folder if it is below that."""
         text = f"{_shown(self.file)}:{self.line}"
         return f"{text}: {self.source}" if self.source else text
 
 
 @dataclass(frozen=True, slots=True)
 class PluginCode:
-    """Which files are a plugin author's: the plugin's package, or the folder of its module; no library in it.
+    """The files of a plugin author: the plugin's package, or the folder of its module, without libraries.
 
-    `root` is None for plugins that come with kconnect: their users have no use for lines of their code.
+    `root` is None for built-in plugins: users do not need lines of their code.
     """
 
     root: Path | None
@@ -56,7 +56,7 @@ class PluginCode:
         return cls(file if in_library else file.parent)
 
     def innermost(self, error: BaseException) -> CodeLocation | None:
-        """The line of the author's code that raised an error, or called what raised it; None when there is none."""
+        """The line of the author's code that raised an error, or called what raised it; None if there is none."""
         return next(iter(reversed(self._places(_frames_of(error)))), None)
 
     def outermost(self, error: BaseException) -> CodeLocation | None:
@@ -64,12 +64,12 @@ class PluginCode:
         return next(iter(self._places(_frames_of(error))), None)
 
     def innermost_of_stack(self, frame: FrameType | None) -> CodeLocation | None:
-        """Where a thread is right now, as a line of the author's code; None when it is not in it."""
+        """The line of the author's code that a thread is executing; None if it is elsewhere."""
         frames = [] if frame is None else [(found.f_code, line) for found, line in traceback.walk_stack(frame)]
         return next(iter(self._places(frames)), None)
 
     def start_of(self, plugin_class: type, method: str) -> CodeLocation | None:
-        """Where a method is defined; None when it is not the author's own."""
+        """Where a method is defined; None if it is not the author's."""
         code = getattr(getattr(plugin_class, method, None), "__code__", None)
         return next(iter(self._places([(code, code.co_firstlineno)])), None) if isinstance(code, CodeType) else None
 
@@ -95,14 +95,14 @@ _STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
 
 def syntax_place(error: SyntaxError) -> CodeLocation | None:
-    """The line that Python cannot read; None when the error does not tell."""
+    """The line with the syntax error; None if the error does not say."""
     if not error.filename or not error.lineno:
         return None
     return CodeLocation(error.filename, error.lineno, (error.text or "").strip())
 
 
 def import_problem(error: BaseException) -> str:
-    """What a module raised when it was imported, and where: `SyntaxError: '(' was never closed, at a.py:3: f(`."""
+    """What a module raised on import, and where: `SyntaxError: '(' was never closed, at a.py:3: f(`."""
     place = syntax_place(error) if isinstance(error, SyntaxError) else _imported_at(error)
     said = error.msg if isinstance(error, SyntaxError) else str(error)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -110,7 +110,7 @@ def import_problem(error: BaseException) -> str:
 
 
 def _imported_at(error: BaseException) -> CodeLocation | None:
-    """The last line on the way that is neither Python's nor kconnect's own."""
+    """The last frame that belongs to neither Python nor kconnect."""
     for code, line in reversed(_frames_of(error)):
         path = Path(code.co_filename)
         if path.is_file() and not path.is_relative_to(_STANDARD_LIBRARY) and _KCONNECT not in path.parents:

@@ -1,10 +1,10 @@
-"""plugin.path: folders of plugins, one import root for each.
+"""plugin.path: folders of plugins, each with its own import root.
 
-Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended to `sys.path` (never put in front),
-so what is installed beside kconnect always wins; a sub-folder that is itself a package (it has `__init__.py`) and
-single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot hold two
-versions of one library. Where a module name is taken already, that is found and said (`PluginFolders.conflicts`),
-never resolved by chance. Folders with Java archives are skipped with one line in the worker's log.
+Each sub-folder of a `plugin.path` element is one plugin. Its folder is appended to `sys.path` (never prepended), so
+packages installed alongside kconnect always win; a sub-folder that is itself a package (it has `__init__.py`) and
+single `.py` files are imported from the element's folder. Python has no class loaders: two plugins cannot bring two
+versions of one library. A module name that is already taken is reported (`PluginFolders.conflicts`), never resolved
+by chance. Folders with Java archives are skipped with one line in the worker's log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 PLUGIN_GROUP = "kconnect.plugins"
 """Entry point group in which distributions name their plugin classes."""
 
-# Modules that are never plugins, and that do things when imported.
+# Modules that are never plugins and have side effects on import.
 _NOT_PLUGINS = frozenset({"setup", "conftest", "__main__", "tests", "test"})
 
 
@@ -54,11 +54,11 @@ class PluginFolders:
     """Sentences about modules that cannot be used because their name is taken."""
 
     broken: dict[str, str] = field(default_factory=dict)
-    """Modules that raise when they are imported, by name, with a sentence."""
+    """Modules that raise on import, by name, with a sentence."""
 
     @classmethod
     def read(cls, plugin_path: str | None, *, tells_skipped: bool = True) -> PluginFolders:
-        """Look through the elements of a `plugin.path`, comma-separated; log what is skipped if `tells_skipped`."""
+        """Scan the comma-separated elements of a `plugin.path`; log what is skipped if `tells_skipped`."""
         roots: list[PluginRoot] = []
         for element in (part.strip() for part in (plugin_path or "").split(",")):
             if element:
@@ -66,7 +66,7 @@ class PluginFolders:
         return cls(tuple(roots))
 
     def open(self) -> None:
-        """Append the import roots to sys.path and find out which module names are taken by others."""
+        """Append the import roots to sys.path and find conflicting module names."""
         for root in self.roots:
             path = str(root.import_root)
             if path not in sys.path:
@@ -100,7 +100,7 @@ class PluginFolders:
     def _imported(self, name: str) -> ModuleType | None:
         try:
             return importlib.import_module(name)
-        except (Exception, SystemExit) as err:  # a plugin's module may raise anything; the others must still be found
+        except (Exception, SystemExit) as err:  # a plugin module may raise anything; the others must still be found
             self.broken[name] = f"module {name} of plugin.path cannot be imported: {import_problem(err)}"
             log.warning("plugin.path: module %s cannot be imported, skipped: %s", name, import_problem(err))
             return None
@@ -135,7 +135,7 @@ def _roots_in(element: Path, tells_skipped: bool) -> list[PluginRoot]:
 
 
 def _root_of(folder: Path) -> PluginRoot | None:
-    """The plugin in a sub-folder, or None when there is no Python in it."""
+    """The plugin in a sub-folder, or None if it contains no Python."""
     if (folder / "__init__.py").is_file():
         return PluginRoot(folder.parent, folder, (folder.name,))
     installed = list(distributions(path=[str(folder)]))

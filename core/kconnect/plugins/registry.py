@@ -1,4 +1,4 @@
-"""PluginRegistry: from a name in a config to a plugin class, and the list of all plugins."""
+"""PluginRegistry: resolves a name in a config to a plugin class, and lists all plugins."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BASES: dict[PluginType, type] = {
 
 PluginClass: TypeAlias = type
 
-# What Java calls the list in its messages: "available connectors are: ..".
+# The name of the list in Java's messages: "available connectors are: ..".
 _PLURALS: dict[type, str] = {
     Connector: "connectors",
     Converter: "converters",
@@ -49,9 +49,9 @@ _PLURALS: dict[type, str] = {
     Predicate: "predicates",
     Transformation: "transformations",
 }
-# What names of a kind end with
+# Suffixes of the names of each kind
 _KIND_WORDS = ("Connector", "Converter")
-# Names of Java's by ours; the tasks of a connector are its neighbours in both languages
+# Java names by ours; a connector's task is in the same module or package in both languages
 _JAVA_NAMES = {known.target.replace(":", "."): known.java_name for known in BUILTINS}
 _JAVA_NAMES |= {
     f"{ours.removesuffix('Connector')}Task": f"{java_name.removesuffix('Connector')}Task"
@@ -62,7 +62,7 @@ _JAVA_NAMES |= {
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """One plugin as lists show it. Source: PluginDesc."""
+    """A plugin as shown in lists. Source: PluginDesc."""
 
     class_name: str
     type: str
@@ -89,22 +89,22 @@ class PluginRegistry:
     4. a class in a `plugin.path` folder, by its class name or short names.
 
     Errors: ConfigError in Java's words, with a hint about names that are close.
-    Threads: safe from any; what was found is remembered. Source: o.a.k.connect.runtime.isolation.Plugins.
+    Threads: any; results are cached. Source: o.a.k.connect.runtime.isolation.Plugins.
     """
 
     def __init__(self, folders: PluginFolders, points: tuple[EntryPoint, ...] = ()) -> None:
         self._folders = folders
         self._points = points + tuple(point for root in folders.roots for point in root.entry_points)
-        self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock round a plugin's import
+        self._found: dict[tuple[str, type], type] = {}  # looked up twice at worst: no lock around a plugin's import
         self._any: dict[str, type] = {}  # by name, whatever its kind, likewise
         self._password_keys: dict[tuple[str, str], frozenset[str]] = {}  # by kind and name, likewise
 
     @classmethod
     def load(cls, plugin_path: str | None = None, *, tells_skipped: bool = True) -> PluginRegistry:
-        """The registry of this environment. Reads folders and entry points, imports no plugin yet.
+        """The registry of this environment. Reads folders and entry points; imports no plugin yet.
 
         `plugin_path` is the worker's `plugin.path`: folders, comma-separated. They are added to sys.path.
-        `tells_skipped`: log what is skipped; a worker does, slots on its machine need not again.
+        `tells_skipped`: log what is skipped; for the worker, so that slots on its machine do not repeat it.
         """
         folders = PluginFolders.read(plugin_path, tells_skipped=tells_skipped)
         folders.open()
@@ -118,8 +118,8 @@ class PluginRegistry:
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
         """Settings of a connector's config that a plugin's table types as PASSWORD: their names need not say so.
 
-        Plugins are the connector, its transforms, predicates and converters. Their tables are asked for once; one that
-        is not there or cannot tell has none: whoever runs it is told then.
+        Plugins are the connector, its transforms, predicates and converters. Their ConfigDefs are read once; a plugin
+        that is missing or fails has none: the error appears when it is run.
         """
         return frozenset(
             f"{prefix}{key}" for prefix, name in named_plugins(config) for key in self._passwords(prefix, name)
@@ -171,10 +171,10 @@ class PluginRegistry:
         return found
 
     def any_plugin(self, name: str) -> type[Any]:
-        """The class of any kind that a name means, as Java loads any class first. Errors: ConfigError.
+        """The class of any kind with this name, as Java loads any class first. Errors: ConfigError.
 
-        Remembered: each kind that does not have it costs a look through all plugins, and each validation asks for all
-        classes that its config names.
+        Cached: each kind without it costs a scan of all plugins, and each validation looks up all classes that its
+        config names.
         """
         found = self._any.get(name)
         if found is None:
@@ -193,7 +193,7 @@ class PluginRegistry:
     def describe(self) -> list[PluginInfo]:
         """All plugins: sinks, sources, transformations, predicates, converters, header converters, each by name.
 
-        Shape: a class of two kinds comes twice. Imports every plugin; one that fails is logged and left out.
+        Shape: a class of two kinds is listed twice. Imports every plugin; one that fails is logged and left out.
         Source: ConnectorPluginsResource.
         """
         return list(self._in_order)
@@ -203,9 +203,9 @@ class PluginRegistry:
         return _nearest(name, [info for info in self._all if info.type in kinds])
 
     def require_version(self, plugin: Any, wanted: str | None) -> None:  # a plugin of any type
-        """Refuse a plugin of another version than a setting such as `key.converter.plugin.version` asks for.
+        """Refuse a plugin whose version does not match a setting such as `key.converter.plugin.version`.
 
-        Errors: ConfigError in Java's words, for another version and for what is no version at all.
+        Errors: ConfigError with Java's message, for another version and for an invalid one.
         Source: DelegatingClassLoader#findPluginLoader (KIP-891). Differs: there is one version of each plugin.
         """
         span = None if wanted is None else VersionRange.parse(wanted)
@@ -221,7 +221,7 @@ class PluginRegistry:
             )
 
     def java_name(self, plugin_class: type) -> str:
-        """The name REST shows for a class: Java's for what we ship, tasks of it too, else `module.Class`.
+        """The name of a class in REST: Java's for built-in plugins and their tasks, else `module.Class`.
 
         A Java worker of the cluster finds a task by this name when the connector runs here.
         """
@@ -306,7 +306,7 @@ class PluginRegistry:
         listed = ", ".join(str(info) for info in available)
         lead = f"Failed to find any class that implements {base.__name__} and which name matches {name}"
         message = f"{lead}, available {_PLURALS[base]} are: {listed}"
-        # The list is long and in Java's words: REST shows it, a terminal the problem and the hint
+        # The list is long and has Java's text: REST shows it, a terminal only the problem and the hint
         problem = ConfigProblem("", name, lead)
         return ConfigError(message, [problem], hint=self._hint(name, base, others, available))
 
@@ -324,28 +324,28 @@ class PluginRegistry:
         return " ".join([hint, *self._notes()])
 
     def _notes(self) -> list[str]:
-        """What keeps modules of `plugin.path` from being plugins: one of them may be the one that is missed."""
+        """Why modules in `plugin.path` failed to load: the missing plugin may be in one of them."""
         return [f"Note: {note}." for note in (*self._folders.conflicts, *self._folders.broken.values())]
 
 
 def _nearest(name: str, infos: Iterable[PluginInfo]) -> list[str]:
-    """The plugins whose simple name is most like that of `name`: several when it leaves out $Key or $Value.
+    """The plugins with the simple name closest to that of `name`: several if it omits $Key or $Value.
 
-    Packages do not count, nor do $Key and $Value: too many names have them in common.
+    Packages, $Key and $Value are ignored: too many names share them.
     """
     outer, _, inner = name.strip().rpartition(".")[2].partition("$")
     found: dict[str, list[str]] = {}
     for info in infos:
         for short in short_names(info.class_name, PluginType(info.type)):
             found.setdefault(short.partition("$")[0], []).append(short)
-    # Typing errors are above 0.85; MirrorSourceConnector, which is another one, is 0.74 of FileStreamSourceConnector
+    # Typos are above 0.85; MirrorSourceConnector, a different one, is 0.74 of FileStreamSourceConnector
     close = [near for near in difflib.get_close_matches(outer, found, n=3, cutoff=0.8) if _is_stem_near(outer, near)]
     likely = list(dict.fromkeys(found[close[0]])) if close else []
     return [short for short in likely if inner and short.endswith(f"${inner}")] or likely
 
 
 def _is_stem_near(name: str, near: str) -> bool:
-    """Whether two names are also alike without the word for their kind: "Converter" is not a misspelt LongConverter."""
+    """Whether two names stay similar without the suffix for their kind: "Converter" is no typo of LongConverter."""
     for kind in _KIND_WORDS:
         if name.endswith(kind) and near.endswith(kind):
             stems = name.removesuffix(kind), near.removesuffix(kind)
@@ -355,9 +355,9 @@ def _is_stem_near(name: str, near: str) -> bool:
 
 
 def _python_class(name: str) -> Iterator[type]:
-    """The class of a dotted path; nothing when there is no such module or class.
+    """The class at a dotted path; None if the module or class does not exist.
 
-    Errors: ConfigError when the module is there but raises when imported.
+    Errors: ConfigError if the module exists but raises on import.
     """
     module_name, _, class_name = name.partition(":") if ":" in name else name.rpartition(".")
     parts = [*module_name.split("."), *class_name.split(".")]
@@ -417,8 +417,8 @@ def _info(class_name: str, kind: PluginType, plugin_class: type, location: str) 
 def _version(plugin_class: type) -> str:
     try:
         version = plugin_class().version()
-    except Exception as err:  # a plugin's constructor may raise anything; it is listed all the same
-        log.warning("Plugin %s does not tell its version: %r", _python_name(plugin_class), err)
+    except Exception as err:  # a plugin's constructor may raise anything; it is listed anyway
+        log.warning("The version of plugin %s cannot be read: %r", _python_name(plugin_class), err)
         return "undefined"
     return "undefined" if version is None else str(version)
 
