@@ -32,13 +32,13 @@ def _unique(what: str) -> Validator:
     return ConfigDef.CompositeValidator(ConfigDef.NonNull(), ConfigDef.LambdaValidator(check, what))
 
 
-def _version(name: str, value: Any) -> None:
+def _check_version(name: str, value: Any) -> None:
     """A version such as 1.2, or a range such as [1.0,2.0). Errors: ConfigError with Maven's message."""
     if value is not None:
         VersionRange.parse(value)
 
 
-def _regex(name: str, value: Any) -> None:
+def _check_regex(name: str, value: Any) -> None:
     if value is None:
         return
     try:
@@ -60,24 +60,24 @@ def _java_regex_message(pattern: str, error: re.error) -> str:
     return f"{text} near index {index}\n{pattern}\n{' ' * index}^"
 
 
-def _at_least_zero(name: str, value: Any) -> None:
+def _refuse_negative(name: str, value: Any) -> None:
     if value is not None:
         ConfigDef.Range.at_least(0).ensure_valid(name, value)
 
 
-VALID_REGEX: Final = ConfigDef.LambdaValidator(_regex, "valid regex")
-_PLUGIN_VERSION: Final = ConfigDef.LambdaValidator(_version, "a version or range of versions")
+VALID_REGEX: Final = ConfigDef.LambdaValidator(_check_regex, "valid regex")
+_PLUGIN_VERSION: Final = ConfigDef.LambdaValidator(_check_version, "a version or range of versions")
 _A_CONVERTER: Final = (
     "A concrete subclass of org.apache.kafka.connect.storage.{}, A class with a public, no-argument constructor"
 )
 
 
-def _any_class(name: str, value: Any) -> None:
+def _accept_class(name: str, value: Any) -> None:
     """The registry knows which classes exist: validation of a connector adds that check."""
 
 
-_CONVERTER: Final = ConfigDef.LambdaValidator(_any_class, _A_CONVERTER.format("Converter"))
-_HEADER_CONVERTER: Final = ConfigDef.LambdaValidator(_any_class, _A_CONVERTER.format("HeaderConverter"))
+_CONVERTER: Final = ConfigDef.LambdaValidator(_accept_class, _A_CONVERTER.format("Converter"))
+_HEADER_CONVERTER: Final = ConfigDef.LambdaValidator(_accept_class, _A_CONVERTER.format("HeaderConverter"))
 
 
 def _table(base: ConfigDef | None, *rows: FormRow) -> ConfigDef:
@@ -155,7 +155,7 @@ SOURCE_CONFIG: Final = _table(
      ConfigDef.CaseInsensitiveValidString.in_("interval", "poll", "connector"), _MEDIUM,
      "When a transaction ends: with each poll, after an interval, or where the connector says.",
      _EXACTLY, 3, _SHORT, "Transaction Boundary"),
-    ("transaction.boundary.interval.ms", _T.LONG, None, ConfigDef.LambdaValidator(_at_least_zero, "[0,...]"), _LOW,
+    ("transaction.boundary.interval.ms", _T.LONG, None, ConfigDef.LambdaValidator(_refuse_negative, "[0,...]"), _LOW,
      "That interval; offset.flush.interval.ms of the worker if not given.",
      _EXACTLY, 4, _SHORT, "Transaction boundary interval"),
     ("offsets.storage.topic", _T.STRING, None, ConfigDef.NonEmptyString(), _LOW,
@@ -182,7 +182,8 @@ SINK_CONFIG: Final = _table(
 def topic_creation_table(group: str, replication_factor: Any = NO_DEFAULT, partitions: Any = NO_DEFAULT) -> ConfigDef:
     """Settings of one group under `topic.creation.GROUP.`; the group `default` must give both numbers."""
     is_default = group == "default"
-    patterns: Validator = ConfigDef.NonNull() if is_default else ConfigDef.LambdaValidator(_regexes, "valid regexes")
+    are_regexes = ConfigDef.LambdaValidator(_check_regexes, "valid regexes")
+    patterns: Validator = ConfigDef.NonNull() if is_default else are_regexes
     return _table(
         None,
         ("include", _T.LIST, [".*"] if is_default else [], patterns, _LOW,
@@ -201,7 +202,7 @@ def topic_creation_table(group: str, replication_factor: Any = NO_DEFAULT, parti
 # fmt: on
 
 
-def _regexes(name: str, value: Any) -> None:
+def _check_regexes(name: str, value: Any) -> None:
     for pattern in value or ():
         try:
             re.compile(pattern)

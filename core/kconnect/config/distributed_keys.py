@@ -37,12 +37,12 @@ MAC_NAMES: Final = {
 """Java's names of MAC algorithms, and Python's."""
 
 
-def _protocol(name: str, value: Any) -> None:
+def _check_protocol(name: str, value: Any) -> None:
     if value is None or value.lower() not in ("eager", "compatible", "sessioned"):
         raise ConfigError.invalid(name, value, "Invalid Connect protocol compatibility")
 
 
-def _mac(name: str, value: Any) -> None:
+def _check_mac(name: str, value: Any) -> None:
     if value not in MAC_NAMES:
         supported = ", ".join(MAC_NAMES)
         raise ConfigError.invalid(
@@ -50,11 +50,11 @@ def _mac(name: str, value: Any) -> None:
         )
 
 
-def _macs(name: str, value: Any) -> None:
+def _check_macs(name: str, value: Any) -> None:
     if not value:
         raise ConfigError.invalid(name, value, "At least one signature verification algorithm must be provided")
     for algorithm in value:
-        _mac(name, algorithm)
+        _check_mac(name, algorithm)
 
 
 def _positive_or_broker_default(what: str) -> Any:  # a validator's function: takes name and value
@@ -65,11 +65,11 @@ def _positive_or_broker_default(what: str) -> Any:  # a validator's function: ta
     return check
 
 
-CONNECT_PROTOCOL: Final = ConfigDef.LambdaValidator(_protocol, "[eager, compatible, sessioned]")
-KEY_ALGORITHM: Final = ConfigDef.LambdaValidator(_mac, "Any KeyGenerator algorithm supported by the worker JVM")
-MAC_ALGORITHM: Final = ConfigDef.LambdaValidator(_mac, "Any MAC algorithm supported by the worker JVM")
+CONNECT_PROTOCOL: Final = ConfigDef.LambdaValidator(_check_protocol, "[eager, compatible, sessioned]")
+KEY_ALGORITHM: Final = ConfigDef.LambdaValidator(_check_mac, "Any KeyGenerator algorithm supported by the worker JVM")
+MAC_ALGORITHM: Final = ConfigDef.LambdaValidator(_check_mac, "Any MAC algorithm supported by the worker JVM")
 MAC_ALGORITHMS: Final = ConfigDef.LambdaValidator(
-    _macs, "A list of one or more MAC algorithms, each supported by the worker JVM"
+    _check_macs, "A list of one or more MAC algorithms, each supported by the worker JVM"
 )
 PARTITIONS: Final = ConfigDef.LambdaValidator(
     _positive_or_broker_default("Number of partitions must be positive"),

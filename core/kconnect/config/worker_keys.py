@@ -31,7 +31,7 @@ _URLS: Final = "List of comma-separated URLs, ex: http://localhost:8080,https://
 _HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
 
-def _listeners(name: str, value: Any) -> None:
+def _check_listeners(name: str, value: Any) -> None:
     if not value:
         example = "http://localhost:8080,https://localhost:8443"
         raise ConfigError(f"Invalid value for listeners, at least one URL is expected, ex: {example}.")
@@ -39,14 +39,14 @@ def _listeners(name: str, value: Any) -> None:
         raise ConfigError(f"Empty URL found when parsing {name} list.")
 
 
-def _http_headers(name: str, value: Any) -> None:
+def _check_http_headers(name: str, value: Any) -> None:
     if value is None or not value.strip():
         return
     for rule in next(csv.reader([value], skipinitialspace=True)):
-        _http_header(rule)
+        _check_http_header(rule)
 
 
-def _http_header(rule: str) -> None:
+def _check_http_header(rule: str) -> None:
     parts = rule.strip().split(None, 1)
     if len(parts) != 2:
         raise ConfigError(
@@ -67,18 +67,18 @@ def _http_header(rule: str) -> None:
         raise ConfigError(f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace")
 
 
-def _optional_positive(name: str, value: Any) -> None:
+def _check_optional_positive(name: str, value: Any) -> None:
     if value is not None:
         Range.at_least(1).ensure_valid(name, value)
 
 
-LISTENERS: Final = ConfigDef.LambdaValidator(_listeners, _URLS)
+LISTENERS: Final = ConfigDef.LambdaValidator(_check_listeners, _URLS)
 HTTP_HEADERS: Final = ConfigDef.LambdaValidator(
-    _http_headers,
+    _check_http_headers,
     "Comma-separated header rules, where each header rule is of the form '[action] [header name]:[header value]' "
     "and optionally surrounded by double quotes if any part of a header rule contains a comma",
 )
-OPTIONAL_POSITIVE: Final = ConfigDef.LambdaValidator(_optional_positive, "[1,...]")
+OPTIONAL_POSITIVE: Final = ConfigDef.LambdaValidator(_check_optional_positive, "[1,...]")
 
 WORKER: Final[Rows] = (
     (

@@ -106,7 +106,7 @@ class _Reader:
             return self._referenced()
         if tag != _ARRAY:
             raise DataError(f"expected a byte array at byte {self._at - 1}, found type 0x{tag:02X}")
-        self._array_class()
+        self._read_array_class()
         (length,) = struct.unpack(">i", self._take(4, "the length of a byte array"))
         if length < 0:
             raise DataError(f"negative length {length} of a byte array at byte {self._at - 4}")
@@ -114,7 +114,7 @@ class _Reader:
         self._arrays.append(array)
         return array
 
-    def _array_class(self) -> None:
+    def _read_array_class(self) -> None:
         if not self._class_seen:
             self._expect(_BYTES_CLASS, "the class byte[]")
             self._class_seen = True

@@ -59,15 +59,15 @@ class KafkaExclusiveWriter:
         doing = f"The right to write to topic {self._topic} as {self._id} cannot be claimed"
         deadline = time.monotonic() + timeout_s
         with self._lock:
-            self._let_go()
+            self._drop_client()
             client = self._client = producer_client(self._config, self._log)
             try:
-                _until(deadline, lambda left_s: client.init_transactions(left_s))
+                _retry_until(deadline, lambda left_s: client.init_transactions(left_s))
             except KafkaException as error:
-                self._let_go()
+                self._drop_client()
                 raise self._error(doing, error.args[0], timeout_s) from error
             except BaseException:
-                self._let_go()
+                self._drop_client()
                 raise
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]], timeout_s: float) -> None:
@@ -92,13 +92,13 @@ class KafkaExclusiveWriter:
                 self._undo(client, None)
                 raise ConnectError(f"{doing}: they do not fit the producer's queue (producer buffer.memory)") from error
             except BaseException:
-                self._let_go()
+                self._drop_client()
                 raise
 
     def stop(self) -> None:
         """Give up the right. Idempotent."""
         with self._lock:
-            self._let_go()
+            self._drop_client()
 
     def _transact(self, client: Producer, entries: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
         failed: list[KafkaError] = []
@@ -111,7 +111,7 @@ class KafkaExclusiveWriter:
         for key, value in entries:
             client.produce(self._topic, value, key, on_delivery=delivered)
         try:
-            _until(deadline, lambda left_s: client.commit_transaction(left_s))
+            _retry_until(deadline, lambda left_s: client.commit_transaction(left_s))
         except KafkaException as error:
             if (
                 failed and not error.args[0].fatal()
@@ -122,15 +122,15 @@ class KafkaExclusiveWriter:
     def _undo(self, client: Producer, error: KafkaError | None) -> None:
         """Abort; if that fails, drop the producer and with it the claim: the next claim aborts."""
         if error is not None and (error.fatal() or error.code() in _FENCED or error.code() in _OUT_OF_TIME):
-            self._let_go()
+            self._drop_client()
             return
         try:
             client.abort_transaction(_UNDO_S)
         except KafkaException as second:
             log.warning("A transaction on topic %s cannot be aborted: %s", self._topic, second.args[0].str())
-            self._let_go()
+            self._drop_client()
 
-    def _let_go(self) -> None:
+    def _drop_client(self) -> None:
         client, self._client = self._client, None
         if client is None:
             return
@@ -148,7 +148,7 @@ class KafkaExclusiveWriter:
         return connect_error(doing, error)
 
 
-def _until(deadline: float, attempt: Any) -> None:
+def _retry_until(deadline: float, attempt: Any) -> None:
     """Call `attempt(seconds left)` until it succeeds; retriable errors are retried until the deadline."""
     while True:
         try:

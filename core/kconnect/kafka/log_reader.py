@@ -151,7 +151,7 @@ class LogReader:
             reached[partition] = offset + 1
             add(LogRecord(topic, partition, offset, key, value, timestamp if kind else None))
         if lost:  # only now: what follows the error in this batch was read as well
-            self._begin_anew(lost)
+            self._restart(lost)
         return records
 
     def _on_error(self, error: KafkaError, partition: int, offset: int) -> None:
@@ -163,7 +163,7 @@ class LogReader:
         elif code != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no group is joined, the client only looks for its broker
             self._log.on_error(error)
 
-    def _begin_anew(self, lost: Mapping[int, KafkaError]) -> None:
+    def _restart(self, lost: Mapping[int, KafkaError]) -> None:
         log.error(
             "Topic %s was deleted or truncated: partition %s no longer exists (%s). Reading from the start again.",
             self.topic,

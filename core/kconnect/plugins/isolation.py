@@ -76,7 +76,7 @@ class PluginFolders:
             for name in root.modules:
                 origin = _origin(name)
                 if origin is not None and root.import_root not in origin.parents:
-                    self._conflict(root, name, origin)
+                    self._note_conflict(root, name, origin)
 
     def classes(self) -> Iterator[tuple[type, PluginRoot]]:
         """Every public, concrete class defined in the plugins' modules. Imports them; a module that fails is logged."""
@@ -105,7 +105,7 @@ class PluginFolders:
             log.warning("plugin.path: module %s cannot be imported, skipped: %s", name, import_problem(err))
             return None
 
-    def _conflict(self, root: PluginRoot, name: str, origin: Path) -> None:
+    def _note_conflict(self, root: PluginRoot, name: str, origin: Path) -> None:
         sentence = f"module {name} of the plugin in {root.location} is hidden by {origin}"
         self.conflicts.append(sentence)
         log.warning("plugin.path: %s; rename one of them, or install the plugin with pip.", sentence)

@@ -152,7 +152,7 @@ class TopicConfigStore:
         self._is_started = True
 
     def stop(self) -> None:
-        self._let_go()
+        self._release_writer()
         self._log.stop()
 
     def _on_record(self, record: LogRecord) -> None:
@@ -214,7 +214,7 @@ class TopicConfigStore:
             raise ConnectError(f"Failed to claim the right to write to topic {self._log.topic}: {error}") from error
         self._has_claim = True
 
-    def _let_go(self) -> None:
+    def _release_writer(self) -> None:
         if self._writer is not None and self._has_claim:
             self._has_claim = False
             self._writer.stop()
@@ -305,7 +305,7 @@ class TopicConfigStore:
         try:
             self._writer.write(entries, deadline.left_s())
         except ConnectError as error:  # the current owner is unknown: only a new claim tells
-            self._let_go()
+            self._release_writer()
             raise FencedError(f"Failed to perform fencable send to topic {self._log.topic}: {error}") from error
         return None
 

@@ -71,7 +71,7 @@ class ConnectorOffsetStore:
         tombstones = {key: value for key, value in entries.items() if value is None}
         if not tombstones:
             return self._send_own_first(own, worker, entries)
-        return _after(worker.send(tombstones), lambda: self._send_own_first(own, worker, entries))
+        return _chain(worker.send(tombstones), lambda: self._send_own_first(own, worker, entries))
 
     @property
     def _first(self) -> OffsetStore:
@@ -87,14 +87,14 @@ class ConnectorOffsetStore:
 
         def copy_to_worker() -> Future[None]:
             if offsets:
-                worker.send(offsets).add_done_callback(self._tell_of_copy)
+                worker.send(offsets).add_done_callback(self._log_failed_copy)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
 
-        return _after(own.send(entries), copy_to_worker)
+        return _chain(own.send(entries), copy_to_worker)
 
-    def _tell_of_copy(self, done: Future[None]) -> None:
+    def _log_failed_copy(self, done: Future[None]) -> None:
         problem = done.exception()
         if problem is not None:
             log.warning(
@@ -104,7 +104,7 @@ class ConnectorOffsetStore:
             )
 
 
-def _after(first: Future[None], then: Callable[[], Future[None]]) -> Future[None]:
+def _chain(first: Future[None], then: Callable[[], Future[None]]) -> Future[None]:
     """The future of the second step, which runs only after the first has succeeded."""
     whole: Future[None] = Future()
 
@@ -115,7 +115,7 @@ def _after(first: Future[None], then: Callable[[], Future[None]]) -> Future[None
         else:
             whole.set_exception(problem)
 
-    def go_on(done: Future[None]) -> None:
+    def run_second(done: Future[None]) -> None:
         if done.exception() is not None:
             end(done)
             return
@@ -126,5 +126,5 @@ def _after(first: Future[None], then: Callable[[], Future[None]]) -> Future[None
         else:
             second.add_done_callback(end)
 
-    first.add_done_callback(go_on)
+    first.add_done_callback(run_second)
     return whole

@@ -165,10 +165,10 @@ class TopicOffsetStore:
             sent = Future()
             sent.set_exception(err)
         if value is not None:
-            sent.add_done_callback(lambda done: self._sent(key, done))
+            sent.add_done_callback(lambda done: self._on_sent(key, done))
         return sent
 
-    def _sent(self, key: bytes, done: Future[LogPosition]) -> None:
+    def _on_sent(self, key: bytes, done: Future[LogPosition]) -> None:
         if done.cancelled() or done.exception() is not None:
             with self._lock:
                 self._cache.unexpect(key)
@@ -232,7 +232,7 @@ def _all_of(sent: Sequence[Future[LogPosition]]) -> Future[None]:
     lock = threading.Lock()
     left, has_ended = len(sent), False  # guarded by lock
 
-    def ended(one: Future[LogPosition]) -> None:
+    def on_end(one: Future[LogPosition]) -> None:
         nonlocal left, has_ended
         problem = ConnectError("the write was cancelled") if one.cancelled() else one.exception()
         with lock:
@@ -245,5 +245,5 @@ def _all_of(sent: Sequence[Future[LogPosition]]) -> Future[None]:
             done.set_result(None)
 
     for one in sent:
-        one.add_done_callback(ended)
+        one.add_done_callback(on_end)
     return done
