@@ -361,7 +361,7 @@ def test_every_form_of_file_runs_as_in_java(broker: DevBroker, tmp_path: Path) -
         run.signal(signal.SIGTERM)
         ended = run.end()
     assert ended.code == 143
-    assert "WARNING The worker setting foo.bar is not known" in ended.stderr
+    assert "WARNING Unknown worker setting foo.bar has no effect" in ended.stderr
     assert end_offset(broker.bootstrap, case.topic) == lines, "nothing came twice"
 
 

@@ -88,8 +88,8 @@ def test_a_slot_with_a_wrong_token_is_refused_at_once_with_a_sentence_on_both_en
     with pytest.raises(LinkRefusedError) as failure:
         worker.connect(token=b"x" * 32, timeout_s=300.0)  # far above the timeout of the test: it is not tried again
 
-    assert str(failure.value) == f"Slot and worker at 127.0.0.1:{worker.server.port} do not go together: {reason}"
-    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not go together: {reason}")
+    assert str(failure.value) == f"Slot and worker at 127.0.0.1:{worker.server.port} do not match: {reason}"
+    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not match: {reason}")
     assert worker.heard.empty()
 
 
@@ -118,7 +118,7 @@ def test_a_slot_of_another_version_of_the_protocol_is_refused_with_a_sentence_on
 
         assert slot.receive(3) == Refused(reason)
         slot.close()
-    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not go together: {reason}")
+    assert _warning(caplog, "Worker and slot at 127.0.0.1:").endswith(f" do not match: {reason}")
 
 
 def test_a_worker_of_another_version_of_the_protocol_is_refused_with_a_sentence_on_both_ends():
@@ -132,7 +132,7 @@ def test_a_worker_of_another_version_of_the_protocol_is_refused_with_a_sentence_
         worker.close()
     assert isinstance(told, Refused)
     assert told.reason.startswith("one end speaks version 2 of the control link, the other version 1")
-    assert problem.get(timeout=ample_s(5)) == f"Slot and worker at 127.0.0.1:{port} do not go together: {told.reason}"
+    assert problem.get(timeout=ample_s(5)) == f"Slot and worker at 127.0.0.1:{port} do not match: {told.reason}"
 
 
 class _Jobs:
@@ -183,7 +183,7 @@ def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(ca
         reason = f"the slot has kconnect 0.0.1, the worker {kconnect.__version__}: install one version on both"
         assert slot.receive(3) == Refused(reason)
         slot.close()
-        assert _warning(caplog, "Worker and slot at").endswith(f" do not go together: {reason}")
+        assert _warning(caplog, "Worker and slot at").endswith(f" do not match: {reason}")
         assert pool.attached() == {}
     finally:
         jobs.ended.set()
@@ -217,7 +217,7 @@ def test_a_slot_that_is_refused_after_its_hello_fails_with_the_reason_for_spark_
 
     assert slot.returncode == 1
     assert slot.stderr.decode().splitlines()[-1] == (
-        f"kconnect.errors.LinkRefusedError: Slot and worker at 127.0.0.1:{port} do not go together: "
+        f"kconnect.errors.LinkRefusedError: Slot and worker at 127.0.0.1:{port} do not match: "
         "the slot has kconnect 1, the worker 2: install one version on both"
     )
 

@@ -31,7 +31,7 @@ def test_a_master_that_comes_late_is_waited_for_and_told_once(caplog):
     assert not waiting.is_alive()
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert told.getMessage() == (
-        f"No Spark master answers at {master}, it is tried for 300 s: 127.0.0.1:{port}: Connection refused"
+        f"No Spark master answers at {master}; retrying for 300 s: 127.0.0.1:{port}: Connection refused"
     )
 
 
@@ -82,7 +82,7 @@ def test_a_worker_without_its_master_ends_with_a_sentence_and_nothing_left(broke
 
     lines = worker.log_text().splitlines()
     assert code == exit_code, worker.log_text()
-    assert sum(f"No Spark master answers at {master}, it is tried for 3 s" in line for line in lines) == 1
+    assert sum(f"No Spark master answers at {master}; retrying for 3 s" in line for line in lines) == 1
     assert lines[-1].startswith(f"No Spark master answered at {master} in 3 s (kconnect.slot.start.timeout.ms): ")
     assert "Traceback" not in worker.log_text()
     assert not worker.descendants()

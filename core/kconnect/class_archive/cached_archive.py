@@ -1,13 +1,13 @@
-"""A JVM's class archive (AppCDS) in the cache: classes as an earlier run laid them out, mapped instead of loaded.
+"""A JVM's class archive (AppCDS) in the cache: classes that an earlier run loaded, mapped into memory.
 
-One archive for each Java, set of jars and flags. It is made once for a machine's user, by a process of its own
+One archive for each Java, set of jars and flags. It is made once per user and machine, by a separate process
 (maker.py); one maker runs at a time, whatever it makes. A broken archive crashes the JVM (seen with
 OpenJDK 17, a cut file, -Xshare:auto), so a file is used only when its checksum is right; that is part of its name.
 
     spark-0f3a..-52c372a6.jsa   an archive; the last part is its checksum
     spark-0f3a...failed         why the last attempt failed; there is no other for a day
     .spark-0f3a...tmp           one that is being written
-    .maker                      locked (flock) by the maker for as long as it lives; its text tells what it makes
+    .maker                      locked (flock) by the maker for as long as it lives; its text names what it makes
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ClassArchive:
 
     @property
     def path(self) -> Path | None:
-        """The archive to use, None when there is none that is whole."""
+        """The archive to use; None when there is no intact one."""
         return self._path
 
     @property
@@ -62,14 +62,14 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={self._path}"] if self._path else []
 
     def discard(self) -> None:
-        """Throw the archive away: the JVM did not start with it."""
+        """Delete the archive: the JVM did not start with it."""
         if self._path is not None:
             with contextlib.suppress(OSError):  # another process did it first
                 self._path.unlink()
             self._path = None
 
     def should_be_made(self) -> bool:
-        """Whether it is worth starting a maker now: there is none, it is allowed, and the last attempt did not fail."""
+        """Whether to start a maker: there is no archive, it is allowed, and the last attempt did not fail."""
         if self._path is not None or os.environ.get(_FORBIDDEN_BY, "").strip().lower() in ("no", "false", "0"):
             return False
         if self.failure() is not None:
@@ -107,10 +107,10 @@ class ClassArchive:
             if self._being_made() == self._stem or time.monotonic() > deadline_s:
                 yield False
                 return
-            time.sleep(_LOOK_AGAIN_S)  # nothing tells of the end of a lock that another process holds
+            time.sleep(_LOOK_AGAIN_S)  # the release of another process's lock cannot be waited for
 
     def finish(self) -> None:
-        """Put what the JVM wrote to `unfinished` in its place. Call as the sole maker. Errors: OSError."""
+        """Publish the file that the JVM wrote to `unfinished`. Call as the sole maker. Errors: OSError."""
         unfinished = self.unfinished
         self._path = self._folder / f"{self._stem}-{_checksum(unfinished)}.jsa"
         os.replace(unfinished, self._path)
@@ -118,12 +118,12 @@ class ClassArchive:
         self._sweep()
 
     def fail(self, reason: str) -> None:
-        """Note that it could not be made: no maker begins in the background for a day."""
+        """Record that it could not be made: no background maker starts for a day."""
         self.unfinished.unlink(missing_ok=True)
         self._failed.write_text(reason + "\n")
 
     def failure(self) -> str | None:
-        """Why it could not be made within the last day, None when nothing of the kind happened."""
+        """Why it could not be made within the last day; None when no attempt failed."""
         with contextlib.suppress(OSError):
             if time.time() - self._failed.stat().st_mtime < _RETRY_FAILED_S:
                 return self._failed.read_text().strip()

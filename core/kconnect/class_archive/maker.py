@@ -1,8 +1,7 @@
 """The process that makes a class archive: at the end of an installation, or in the background of a first start.
 
-In the background it is nobody's child, so that it outlives a worker of a few seconds, has a low priority, and ends
-itself at a deadline. It never leaves a JVM behind: each of ours ends with its standard input or is killed at the
-deadline.
+In the background it is detached, so that it outlives a short-lived worker, runs at low priority and exits at a
+deadline. It never leaves a JVM running: each of ours ends with its standard input or is killed at the deadline.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ FOREGROUND_TIMEOUT_S = 60.0
 
 # The first records of a fresh worker should not share their cores with it.
 _DELAY_S = 3.0
-# With 19 it gets no turn at all on a machine whose cores are busy.
+# At 19 it gets no CPU at all on a busy machine.
 _NICENESS = 10
-# The shell that begins a maker ends at once.
+# The shell that starts a maker exits at once.
 _SHELL_TIMEOUT_S = 10.0
 
 
 class Making(Protocol):
-    """One archive and how it comes about."""
+    """How to make one archive."""
 
     @property
     def title(self) -> str:
@@ -54,12 +53,12 @@ class Making(Protocol):
 
 
 def make_in_background(module: str, folder: Path) -> None:
-    """Start `python -m MODULE --background FOLDER` as nobody's child: it outlives this process, and ends by itself.
+    """Start `python -m MODULE --background FOLDER` detached: it outlives this process, and exits by itself.
 
     Errors: OSError when no process can be started.
     """
     command = [sys.executable, "-P", "-m", module, "--background", str(folder)]
-    # The shell ends at once, so nobody has to wait for the maker; a session of its own keeps Ctrl-C from it
+    # The shell exits at once, so the maker needs no parent; its own session shields it from Ctrl-C
     subprocess.run(
         ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *command],
         stdin=subprocess.DEVNULL,
@@ -73,9 +72,9 @@ def make_in_background(module: str, folder: Path) -> None:
 
 
 def run_maker(making: Making, *, background: bool) -> int:
-    """Make the archive unless there is one, and tell in a line on standard error; the exit code of the process.
+    """Make the archive unless there is one, and report it on standard error; gives the exit code of the process.
 
-    Errors: none; an archive that cannot be made costs later starts their time and nothing else, and says so.
+    Errors: none; without an archive later starts are slower, which is reported.
     """
     timeout_s = BACKGROUND_TIMEOUT_S if background else FOREGROUND_TIMEOUT_S
     if background:

@@ -1,6 +1,6 @@
 """The data folder of the dev broker: what is in it, who holds it, and what is wrong with it.
 
-broker.lock         held (flock) by the broker's own process for as long as it lives; its text tells pid and port
+broker.lock         held (flock) by the broker's own process for as long as it lives; its text has pid and port
 broker.log          what the broker prints; broker.log.old is that of the start before
 server.properties   written at each start
 log4j2.properties
@@ -120,8 +120,8 @@ class BrokerFolder:
         if not self.is_held():
             return None
         try:
-            told = json.loads(self.lock.read_text("utf-8"))
-            found = Running(**{name: told[name] for name in Running.__slots__})  # another version may tell more
+            content = json.loads(self.lock.read_text("utf-8"))
+            found = Running(**{name: content[name] for name in Running.__slots__})  # another version may write more
         except (OSError, ValueError, TypeError, KeyError):
             return None  # not yet written
         return found if self._is_ours(found.pid) else None
@@ -195,8 +195,8 @@ class BrokerFolder:
 
 def telling_lines(text: str, lines: int = 5) -> list[str]:
     """The lines of a JVM's output that say what went wrong: the last errors, each once, else the last lines."""
-    told = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "... "))]
+    own = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "... "))]
     loud = [
-        line for line in told if any(word in line for word in ("ERROR", "FATAL", "Exception", "Error", "Unrecognized"))
+        line for line in own if any(word in line for word in ("ERROR", "FATAL", "Exception", "Error", "Unrecognized"))
     ]
-    return list(dict.fromkeys(loud or told))[-lines:]
+    return list(dict.fromkeys(loud or own))[-lines:]

@@ -205,7 +205,7 @@ def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
 
 
 def _neither(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
-    """Of a class that can no longer be found it is not known what its tasks are."""
+    """The class cannot be found any more, so the type of its tasks is unknown."""
     yield from ()
 
 

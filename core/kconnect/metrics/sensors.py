@@ -16,7 +16,7 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.model import RunState, TaskCondition, TaskId
 
 WINDOW_S: Final = 60.0
-"""Over how long rates, averages and maxima go: Java's metrics.num.samples=2 times metrics.sample.window.ms=30000."""
+"""The window of rates, averages and maxima: Java's metrics.num.samples=2 times metrics.sample.window.ms=30000."""
 # More samples than a window of one a second holds are thinned out.
 _MOST_SAMPLES = 64
 
@@ -174,7 +174,7 @@ class TaskMeter:
             self.state, self.state_since_s = state, now_s
 
     def share(self, now_s: float, state: RunState) -> float:
-        """The part of its life that the task was in a state, 0 to 1."""
+        """The fraction of its life that the task was in a state, 0 to 1."""
         spent_s = self.spent_s.get(state, 0.0)
         if state is self.state:
             spent_s += now_s - (self.state_since_s or self.born_s)
@@ -204,7 +204,7 @@ class TaskMeter:
         return max(each.most for each in recent)
 
     def smallest_transaction(self, now_s: float) -> float | None:
-        """Of the last minute; None when there was none."""
+        """The smallest of the last minute; None when there was none."""
         recent = [sample.transaction_least for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return min((least for least in recent if least), default=None)
 
@@ -262,7 +262,7 @@ class TaskMeters:
                 meter.enter(now_s, state)
 
     def fares(self, task_id: TaskId, run: int, condition: TaskCondition) -> None:
-        """How a task fares from now on."""
+        """Record the condition of a task."""
         now_s = self._clock.monotonic()
         with self._lock:
             meter = self._of(task_id, run, now_s)
@@ -270,7 +270,7 @@ class TaskMeters:
                 meter.condition = condition
 
     def conditions(self) -> dict[TaskId, TaskCondition]:
-        """Of every task of which it is known."""
+        """The condition of every task for which it is known."""
         with self._lock:
             found = [(task_id, meter.condition) for task_id, meter in self._meters.items()]
         return {task_id: condition for task_id, condition in found if condition is not None}

@@ -1,4 +1,4 @@
-"""How starts of connectors and tasks ended."""
+"""Counts how starts of connectors and tasks ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kconnect.model import RunState
 
 @dataclass(slots=True)
 class StartupCount:
-    """Starts that have ended."""
+    """Completed starts."""
 
     successes: int = 0
     failures: int = 0
@@ -46,7 +46,7 @@ class Startups:
                 self._count.failures += 1
 
     def forget(self, key: Hashable) -> None:
-        """Ended before it was either."""
+        """It ended before it was RUNNING or FAILED."""
         with self._lock:
             self._begun.discard(key)
 

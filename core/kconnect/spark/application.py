@@ -24,7 +24,7 @@ from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
 from kconnect.spark.jvm import FAST_FLAGS, Jvm, log4j_properties
 from kconnect.spark.jvm_archive import RECORDING, dump_classes, make_archive_in_background, spark_archive
-from kconnect.spark.master import await_master, told_while_queued
+from kconnect.spark.master import await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
@@ -32,15 +32,15 @@ from kconnect.spark.slot import SlotSpec
 
 log = logging.getLogger(__name__)
 
-# A slot that died ends its job, which tells the cause; the pool submits another, with back-off, to the executor that
-# suits it best at that moment. Spark would try again at once, and in the same place.
+# A slot that dies fails its job with the cause; the pool submits another, with back-off, to the executor that suits
+# best then. Spark would retry at once, in the same place.
 _TASK_FAILURES = 1
-# Spark does not start with fewer when it is to exclude executors: they must not run out before those of a node do.
+# With exclusion on, Spark refuses to start with fewer: a task must outlast the failures that exclude a node.
 _TASK_FAILURES_EXCLUDING = 4
-# Classes and settings of a scheduler are 15 MB and stay; what it throws away fills the young generation before it is
-# looked at, 103 MB by default and never given back. With 24 MB the worker takes 90 MB less.
+# A scheduler keeps 15 MB of classes and settings; its garbage fills the young generation before a collection, 103 MB
+# by default and never returned to the system. With 24 MB the worker takes 90 MB less.
 _SMALL_HEAP = ("-Xmn24m",)
-# A stop that meets a start kills its JVM, and looks again this soon whether the start had one by then.
+# A stop during a start kills the JVM, and checks this often whether the start has launched one by then.
 _KILL_AGAIN_S = 0.05
 
 
@@ -63,11 +63,11 @@ class SparkApplication:
         self._daemons: dict[int, str] = {}
         """Python daemons that slots were forked from: number and birth; one dictionary operation at a time."""
         self._jvm_session: int | None = None  # of the thread that stops
-        self._lock = threading.Lock()  # start and stop may meet: the later finds the other complete
+        self._lock = threading.Lock()  # start and stop may overlap: each waits for the other
 
     @property
     def cluster(self) -> ClusterView:
-        """Its executors; only after start."""
+        """The executors; only after start."""
         assert self._cluster is not None, "start() first"
         return self._cluster
 
@@ -91,7 +91,7 @@ class SparkApplication:
             except EnvironmentProblemError:
                 if self._stopping.is_set() or archive.path is None:
                     raise
-                log.debug("Spark's JVM did not start with its class archive; once more without")
+                log.debug("Spark's JVM did not start with its class archive; starting without it")
                 archive.discard()
                 gateway = self._start_jvm()
             self._context = self._start_context(gateway)
@@ -142,7 +142,7 @@ class SparkApplication:
         return self._archive
 
     def write_archive(self) -> None:
-        """Run a job, and have the JVM write the classes of that; in an application that records them.
+        """Run a job and have the JVM write the classes it loaded; only with `records_classes`.
 
         Errors: ConnectError.
         """
@@ -155,7 +155,7 @@ class SparkApplication:
             raise EnvironmentProblemError(f"The JVM wrote no class archive: {_reason(error)}") from error
 
     def kill(self) -> None:
-        """End the JVM now, from any thread, and remove our folders; for a process that ends next."""
+        """Kill the JVM from any thread, and remove our folders; for a process that is about to exit."""
         if self._jvm is not None:
             self._jvm.kill()
         self.remove_folder()
@@ -169,8 +169,8 @@ class SparkApplication:
         """End Spark, the JVM and all below it, and remove our folders. Idempotent."""
         self._stopping.set()
         deadline_s = time.monotonic() + timeout_s
-        # Still starting: without its JVM the start fails at once. On a cluster it is let finish if there is time, so
-        # that the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
+        # Still starting: without its JVM the start fails at once. On a cluster it may finish if there is time, so that
+        # the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
         patience_s = _KILL_AGAIN_S if self._settings.is_local else max(timeout_s - 2.0, 0.1)
         while not self._lock.acquire(timeout=patience_s):
             if self._jvm is not None:
@@ -206,7 +206,7 @@ class SparkApplication:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ship(self) -> None:
-        """Give the executors kconnect and the plugin folders. Errors: EnvironmentProblemError."""
+        """Ship kconnect and the plugin folders to the executors. Errors: EnvironmentProblemError."""
         assert self._folder is not None
         cache, ships = self._settings.cache / "shipped", shipments(self._settings.plugin_path)
         try:
@@ -215,16 +215,18 @@ class SparkApplication:
                 self._context.addArchive(f"{packed}#{ship.unpacked_as}")
         except OSError as error:
             raise EnvironmentProblemError(
-                f"What executors need cannot be packed: {error}", hint="Set KCONNECT_CACHE to a folder with room."
+                f"Cannot pack the files that executors need: {error}", hint="Set KCONNECT_CACHE to a folder with room."
             ) from error
         except Exception as error:  # py4j's and Spark's errors share no root
             master = self._settings.spark.get("spark.master")
-            if self.cluster.is_ended:  # Spark hands out a context before it knows that nobody takes the application
+            if self.cluster.is_ended:  # Spark returns a context before it knows that no master accepts the application
                 raise EnvironmentProblemError(
-                    f"Spark has given up on {master}: something is there, and does not answer as a master does.",
+                    f"Spark gave up on {master}: something listens there, but it does not answer like a Spark master.",
                     hint="Check spark.master, and the master's log.",
                 ) from error
-            raise EnvironmentProblemError(f"{master} does not take what executors need: {_reason(error)}") from error
+            raise EnvironmentProblemError(
+                f"{master} did not accept the files that executors need: {_reason(error)}"
+            ) from error
         self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
 
     def _start_jvm(self) -> Any:
@@ -269,7 +271,7 @@ class SparkApplication:
         for key, value in spark_conf(self._settings, self._folder).items():
             conf.set(key, value)
         try:
-            with told_while_queued(conf.get("spark.master") or "", self._settings.start_timeout_s):
+            with warn_while_queued(conf.get("spark.master") or "", self._settings.start_timeout_s):
                 # A plain context: a SparkSession takes another second, and slots need none.
                 context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:  # py4j's and Spark's errors share no root
@@ -292,7 +294,7 @@ class SparkApplication:
 
 
 def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
-    """Spark's settings: ours where the user set none, and the few that must be so."""
+    """Spark's settings: our defaults, the user's values over them, and the few that are fixed."""
     excludes = settings.spark.get("spark.excludeOnFailure.enabled", "false").lower() == "true"
     failures = _TASK_FAILURES_EXCLUDING if excludes else _TASK_FAILURES
     conf = {
@@ -315,7 +317,7 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         conf["spark.driver.bindAddress"] = "127.0.0.1"
     conf.update(settings.spark)
     if not settings.is_local:
-        # What is shipped comes before what an executor has of its own: one version of kconnect on both ends.
+        # Shipped code precedes what the executor has installed, so that both ends run one version of kconnect.
         path = conf.get("spark.executorEnv.PYTHONPATH", "")
         conf["spark.executorEnv.PYTHONPATH"] = f"{LIBRARY}:{path}" if path else LIBRARY
     if conf.get("spark.speculation", "false").lower() == "true":
@@ -330,7 +332,7 @@ def _executors_python(settings: SparkSettings) -> str:
 
 
 def _import_path(settings: SparkSettings) -> list[str]:
-    """What a slot may import beside its own: a class of a folder on the worker's path is found if the folder is there.
+    """Extra import path of a slot: folders on the worker's path, where they exist.
 
     On a cluster without what is installed here, which would hide what the executors' own Python lacks, and without
     plugin folders, which are shipped.
@@ -343,9 +345,9 @@ def _import_path(settings: SparkSettings) -> list[str]:
 
 
 def _silence_py4j() -> None:
-    """Drop what py4j logs: every connection at INFO, and each one that breaks with a trace, on the root logger itself.
+    """Drop py4j's log: it logs every connection at INFO, and each broken one with a trace, on the root logger.
 
-    What fails is raised as well, and then told by us in a sentence.
+    Every failure is raised as well, and we report it in a sentence.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)
@@ -356,13 +358,13 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _stop_context(context: Any) -> None:
-    with contextlib.suppress(Exception):  # whatever is left of it goes with the JVM
+    with contextlib.suppress(Exception):  # the rest ends with the JVM
         context.stop()
         context._gateway.shutdown()
 
 
 def _forget_context(context: Any) -> None:
-    """Let this process build another context later: pyspark keeps the gateway of the first in class attributes."""
+    """Let this process create another context later: pyspark keeps the first one's gateway in class attributes."""
     from pyspark import SparkContext
 
     with SparkContext._lock:

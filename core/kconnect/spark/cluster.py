@@ -1,4 +1,4 @@
-"""What a running Spark application knows of its cluster, and the jobs that land where we want them."""
+"""The executors of a running Spark application, and jobs that run in the executor we choose."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView:
-    """Executors of a SparkContext, and which slot is in which. Threads: all methods from any."""
+    """Executors of a SparkContext, and which slot runs in which. Threads: all methods from any."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._lock = threading.Lock()  # guards the homes; Spark is asked outside of it
+        self._lock = threading.Lock()  # guards the homes; never held while Spark is asked
         self._homes = Homes()
 
     @property
@@ -28,19 +28,19 @@ class ClusterView:
         return bool(self._context._jsc.sc().isStopped())
 
     def executors(self) -> list[Executor]:
-        """The executors there are now. Errors: ConnectError when Spark cannot be asked any more."""
+        """The live executors. Errors: ConnectError when Spark no longer answers."""
         try:
-            told = self._context._jsc.sc().statusStore().executorList(True)
-            # One text for all of them: asked one by one, fifty executors would cost 300 calls
+            summaries = self._context._jsc.sc().statusStore().executorList(True)
+            # One JSON text for all: asked one by one, fifty executors would take 300 calls
             writer = self._context._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter()
-            return executors_of(json.loads(writer.mapper().writeValueAsString(told)))
+            return executors_of(json.loads(writer.mapper().writeValueAsString(summaries)))
         except Exception as error:  # py4j's and Spark's errors share no root
-            raise ConnectError(f"Spark does not tell its executors: {error}") from error
+            raise ConnectError(f"Spark cannot list its executors: {error}") from error
 
     def partition_for(self, slot: int) -> Any:
-        """An RDD of one partition that prefers the executor that suits it best; Spark spreads by chance only.
+        """An RDD of one partition that prefers the best executor for the slot; Spark alone spreads at random.
 
-        It goes elsewhere when that one is lost, or still busy after spark.locality.wait.
+        Spark runs it elsewhere when that executor is lost or still busy after spark.locality.wait.
         """
         from pyspark import RDD
         from pyspark.serializers import CPickleSerializer
@@ -58,13 +58,13 @@ class ClusterView:
         return RDD(partitions.toJavaRDD(), self._context, CPickleSerializer())
 
     def settled(self, slot: int) -> None:
-        """A slot is up: remember where Spark really put it."""
+        """A slot is up: note which executor Spark chose."""
         running = self.running(slot)
         with self._lock:
             self._homes.settled(slot, running.executor if running else None)
 
     def running(self, slot: int) -> Running | None:
-        """Where a slot runs for Spark, said hello or not; None while that is not known."""
+        """Where Spark runs a slot, whether it has said hello or not; None while unknown."""
         try:
             tracker = self._context._jsc.sc().statusTracker()
             store = self._context._jsc.sc().statusStore()
@@ -76,7 +76,7 @@ class ClusterView:
                     executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
                     if executors:
                         return Running(executors[0], int(job))
-        except Exception as error:  # py4j's and Spark's errors share no root; it is a figure for the eye only
+        except Exception as error:  # py4j's and Spark's errors share no root; only shown to operators
             log.debug("The executor of slot %d is not known: %s", slot, error)
         return None
 

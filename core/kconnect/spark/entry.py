@@ -1,7 +1,7 @@
-"""What Spark runs in an executor's Python process: see whether a slot can live here, then become one.
+"""What Spark runs in an executor's Python process: checks whether a slot can run here, then becomes one.
 
-Travels by value, inside Spark's task, so that it can say in a sentence what an executor lacks. Until that is known it
-uses the standard library and pyspark alone, and plain values instead of our classes.
+Pickled by value into Spark's task, so that it can report what an executor lacks. Until that check has passed it uses
+only the standard library and pyspark, and plain values instead of our classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster's executors: how many slots they carry, how many are to come, and where the next slot goes."""
+"""A cluster's executors: how many slots they hold, how many are expected, and where the next slot goes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INSTANCES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """One executor. `slots`: how many tasks Spark runs in it at once; `excluded`: Spark gives it none at present."""
+    """One executor. `slots`: how many tasks Spark runs in it at once; `excluded`: Spark currently gives it none."""
 
     id: str
     host: str
@@ -26,26 +26,28 @@ class Executor:
 
     @property
     def location(self) -> str:
-        """How Spark spells a wish to run in it. Source: o.a.spark.scheduler.TaskLocation."""
+        """Spark's notation for a preference for this executor. Source: o.a.spark.scheduler.TaskLocation."""
         return f"executor_{self.host}_{self.id}"
 
 
 class Running(NamedTuple):
-    """A slot that runs for Spark: the executor's id, and the job's, which is another one for each start."""
+    """A slot that Spark runs: executor id and job id; each start has a new job."""
 
     executor: str
     job: int
 
 
 def executors_of(summaries: Iterable[Mapping[str, Any]]) -> list[Executor]:
-    """The living executors in what Spark's status store tells; the driver is none.
+    """The live executors in Spark's status store, without the driver.
 
     Source: o.a.spark.status.api.v1.ExecutorSummary.
     """
     return [
-        Executor(told["id"], told["hostPort"].rpartition(":")[0], int(told["maxTasks"]), bool(told["isExcluded"]))
-        for told in summaries
-        if told["id"] != "driver" and told["isActive"]
+        Executor(
+            summary["id"], summary["hostPort"].rpartition(":")[0], int(summary["maxTasks"]), bool(summary["isExcluded"])
+        )
+        for summary in summaries
+        if summary["id"] != "driver" and summary["isActive"]
     ]
 
 
@@ -55,19 +57,19 @@ def usable_slots(executors: Iterable[Executor]) -> int:
 
 
 class Homes:
-    """Which executor each slot is in or on its way to, and where slots do not come up. One owner."""
+    """Which executor each slot is in or being started in, and where starts fail. One owner."""
 
     def __init__(self) -> None:
         self._homes: dict[int, str] = {}
         self._awaited: dict[int, str] = {}
-        """Where slots were sent that have not come up yet."""
+        """Executors of slots that are starting."""
         self._failed: Counter[str] = Counter()
-        """Starts in a row that came to nothing, by executor."""
+        """Consecutive failed starts, by executor."""
 
     def choose(self, slot: int, executors: Iterable[Executor]) -> Executor | None:
-        """Where a slot goes now: to the executor with the fewest slots that has room for one; None when all are full.
+        """The executor to start a slot in: the one with room and the fewest slots; None when all are full.
 
-        First to those in which slots come up: on a host that lacks a package none ever will.
+        Executors in which slots come up are preferred: on a host that lacks a package none ever does.
         """
         living = list(executors)
         self._homes.pop(slot, None)
@@ -82,7 +84,7 @@ class Homes:
         return home
 
     def settled(self, slot: int, executor: str | None) -> None:
-        """The slot is up, and that is where Spark has put it; None when Spark does not say."""
+        """The slot is up in this executor; None when Spark does not say which."""
         tried = self._awaited.pop(slot, None)
         home = executor or tried
         if home is not None:
@@ -94,7 +96,7 @@ class Homes:
 
 
 def expected_slots(spark: Mapping[str, str]) -> int | None:
-    """How many slots the settings promise once all executors are there; None when they do not say."""
+    """How many slots the settings promise once all executors have registered; None when they do not say."""
     per_task = _number(spark, "spark.task.cpus", 1)
     cores = _number(spark, "spark.executor.cores", 1)
     master = spark.get("spark.master", "")
@@ -112,10 +114,10 @@ def expected_slots(spark: Mapping[str, str]) -> int | None:
 def registration_wait_s(spark: Mapping[str, str]) -> float:
     """How long to wait for executors: Spark's own spark.scheduler.maxRegisteredResourcesWaitingTime."""
     text = spark.get("spark.scheduler.maxRegisteredResourcesWaitingTime", "").lower()
-    told = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
-    if told is None or told[2] not in _SECONDS:
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
+    if match is None or match[2] not in _SECONDS:
         return _REGISTRATION_WAIT_S
-    return int(told[1]) * _SECONDS[told[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _number(spark: Mapping[str, str], key: str, default: int) -> int:

@@ -46,7 +46,7 @@ _LEVELS = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-# Loggers that tell of a lost slot with forty lines of Java stack; the worker says it in one.
+# These log forty lines of Java stack for a lost slot; the worker logs one.
 _SILENT = (
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.DAGScheduler",
@@ -66,7 +66,7 @@ class Jvm:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._master: str | None = None
-        self._quiet = True  # until the gateway stands, what the JVM says is of interest only if it fails
+        self._quiet = True  # until the gateway is up, the output matters only if the start fails
         self._tail: collections.deque[str] = collections.deque(maxlen=100)
 
     @property
@@ -74,7 +74,7 @@ class Jvm:
         return self._process.pid if self._process else None
 
     def start(self, conf: Mapping[str, str], java_options: str, environment: Mapping[str, str]) -> None:
-        """Begin to start; returns at once. The settings go by a private file: a command line is seen by all users."""
+        """Launch it; returns at once. Settings go through a private file: any user can see a command line."""
         home = spark_home()
         self._master = conf.get("spark.master")
         settings = self._folder / "spark.properties"
@@ -90,7 +90,7 @@ class Jvm:
         }
         env.pop("PYSPARK_GATEWAY_PORT", None)
         env.pop("PYSPARK_GATEWAY_SECRET", None)
-        # The script execs java in the end, so this pid becomes the JVM's own.
+        # The script finally execs java, so this pid becomes the JVM's.
         command = [str(home / "bin" / "spark-submit"), "--properties-file", str(settings), "--load-spark-defaults"]
         self._process = subprocess.Popen(
             [*command, "pyspark-shell"],
@@ -104,7 +104,7 @@ class Jvm:
         self._reader.start()
 
     def connect(self, timeout_s: float) -> Any:
-        """Wait for the gateway and give py4j's end of it. Errors: EnvironmentProblemError, TimedOutError."""
+        """Wait for the gateway and return py4j's end of it. Errors: EnvironmentProblemError, TimedOutError."""
         process, where = self._process, self._folder / "gateway"
         assert process is not None, "start() first"
         deadline_s = time.monotonic() + timeout_s
@@ -130,24 +130,24 @@ class Jvm:
         return f" (spark.master={self._master})" if self._master else ""
 
     def last_words(self) -> str:
-        """What the JVM wrote last, for an error message."""
+        """The JVM's last output, for an error message."""
         if self._process is not None and self._process.poll() is not None and self._reader is not None:
             self._reader.join(1.0)
-        told = [line for line in self._tail if not line.lstrip().startswith(("at ", "...", "WARNING: "))]
-        for line in told:
+        lines = [line for line in self._tail if not line.lstrip().startswith(("at ", "...", "WARNING: "))]
+        for line in lines:
             if match := re.match(r'Exception in thread "main" [\w.$]+: (.+)', line):
                 return match[1]
-        return " | ".join(told[-8:]) or "nothing"
+        return " | ".join(lines[-8:]) or "nothing"
 
     def kill(self) -> None:
-        """End it now, from any thread; start and connect then fail."""
+        """Kill it, from any thread; start and connect then fail."""
         process = self._process
         if process is not None:
             with contextlib.suppress(ProcessLookupError):  # its whole group is gone
                 os.killpg(process.pid, signal.SIGKILL)  # spark-submit, before it becomes the JVM, has a child
 
     def stop(self, timeout_s: float) -> None:
-        """Let it end by itself, kill it after the time given. Idempotent."""
+        """Let it exit by itself; kill it at the timeout. Idempotent."""
         process = self._process
         if process is None:
             return

@@ -1,7 +1,7 @@
 """The class archive of Spark's JVM: what it depends on, and how a running JVM writes one.
 
-Measured on 2 cores: JVM and SparkContext ready after 1.1 s with the archive, 1.7 s without. A JVM that shall write one
-takes 3.6 s, so a worker never does: a process of its own makes it (make_archive.py).
+Measured on 2 cores: JVM and SparkContext ready after 1.1 s with the archive, 1.7 s without. A JVM that
+records classes takes 3.6 s, so a worker never does: a separate process makes it (make_archive.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def make_archive_in_background(archive: ClassArchive, cache: Path) -> None:
 
 
 def dump_classes(gateway: Any, path: Path) -> None:
-    """Have a JVM that was started with RECORDING write what it has loaded.
+    """Have a JVM that was started with RECORDING write the classes it has loaded.
 
     What `jcmd VM.cds dynamic_dump` does, from inside: a JRE has no jcmd. By reflection, since py4j cannot call a
     method of a class that its module does not export. Errors: whatever the JVM raises; EnvironmentProblemError.
@@ -66,6 +66,6 @@ def dump_classes(gateway: Any, path: Path) -> None:
     arguments[0] = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
     arguments[1], arguments[2], arguments[3] = "vmCds", parameters, signature
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    said = str(invoke.invoke(server, arguments))
+    output = str(invoke.invoke(server, arguments))
     if not path.exists():
-        raise EnvironmentProblemError(f"The JVM wrote no class archive: {said}")
+        raise EnvironmentProblemError(f"The JVM wrote no class archive: {output}")

@@ -46,11 +46,11 @@ log = logging.getLogger(__name__)
 
 # A lost slot is back after a second; its tasks wait for it that long before they go to others.
 _WAIT_FOR_SLOT_S = 10.0
-# At the start a cluster may take its time to hand out executors.
+# A cluster may take a while to allocate the first executors.
 _WAIT_FOR_FIRST_START_S = 30.0
-# How soon executors are looked for again while there is none
+# Poll interval while there is no executor
 _LOOK_AGAIN_S = 0.1
-# What ending Spark takes (1.3 s measured) and some air, kept back from the time the tasks get.
+# Stopping Spark takes 1.3 s (measured); this much of the stop timeout is reserved for it.
 _SPARK_STOP_S = 4.0
 
 
@@ -134,9 +134,9 @@ class SparkLauncher:
         by_slot: dict[int, list[TaskId]] = defaultdict(list)
         with self._lock:
             for task_id in ids:
-                told = self._tasks.set_target(task_id, state)
-                if told is not None:
-                    by_slot[told].append(task_id)
+                slot = self._tasks.set_target(task_id, state)
+                if slot is not None:
+                    by_slot[slot].append(task_id)
             for slot, group in by_slot.items():
                 self._pool.send(slot, SetTargetState(tuple(group), state))
 
@@ -303,16 +303,16 @@ class SparkLauncher:
 
     def _grow(self, before: int, count: int) -> None:
         with self._lock:
-            # Tasks that wait get their slots now, before the first is up: they spread over all of them.
+            # Waiting tasks are placed before the first slot is up, so that they spread over all slots.
             self._down_since_s |= dict.fromkeys(range(before, count), self._clock.monotonic() + _WAIT_FOR_FIRST_START_S)
             self._place()
         self._pool.grow(count)
         log.info("Starting %s, %d in all", counted(count - before, "slot"), count)
 
     def _follow_executors(self) -> None:
-        """On a cluster: slots as executors come, to the end. Errors: ConnectError when Spark has ended by itself."""
+        """On a cluster: add slots as executors register. Errors: ConnectError when Spark ends by itself."""
         target, unreachable = SlotTarget(self._settings), UnreachableSlots(self._settings, self._pool.address)
-        told: str | None = None
+        reported: str | None = None
         while not self._stopping.is_set():
             if self._app.cluster.is_ended:
                 raise ConnectError(
@@ -326,9 +326,9 @@ class SparkLauncher:
             missing = set(range(count)) - self._pool.attached().keys()
             silent = {slot: running for slot in missing if (running := self._app.cluster.running(slot)) is not None}
             problem = target.problem or unreachable.look(silent, self._clock.monotonic())
-            if problem is not None and told is None:
-                log.error("%s", problem)  # no end of the worker: cores are freed, networks are mended
-            told = problem
+            if problem is not None and reported is None:
+                log.error("%s", problem)  # not fatal: cores become free, networks recover
+            reported = problem
             self._clock.wait(self._stopping, self._settings.heartbeat_interval_s if count else _LOOK_AGAIN_S)
 
     def _place(self) -> None:

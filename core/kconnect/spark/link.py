@@ -1,9 +1,9 @@
 """The control link, both ends: framed JSON over TCP between a worker and its slots.
 
 A frame is four bytes of length, big-endian, and a JSON body (messages.py). Both sides prove with HMAC-SHA256 that they
-know the token before anything else is said; whoever does not is dropped within a deadline and disturbs nobody. Records
-never travel here, and nothing that comes from a socket is ever unpickled. The link proves who speaks, it does not hide
-what is said: across machines use a network you trust.
+know the token before anything else is said; whoever does not is disconnected within a deadline. Records never
+travel here, and nothing that comes from a socket is ever unpickled. The link authenticates but does not encrypt: across
+machines use a network you trust.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kconnect.spark.messages import Challenge, ChallengeResponse, Message, Refus
 
 log = logging.getLogger(__name__)
 
-# A task's config or an offsets request is some kilobytes; a trace rarely a hundred. Far above, far below harm.
+# A task's config or an offset request takes some kilobytes, a trace rarely a hundred: far above need, below harm.
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 # A proof and a nonce are 200 bytes: a stranger cannot make us hold more than this.
 _MAX_GREETING_BYTES: Final = 1024
@@ -31,9 +31,9 @@ _MAX_GREETING_BYTES: Final = 1024
 _FRAME_TIMEOUT_S: Final = 10.0
 _SEND_TIMEOUT_S: Final = 10.0
 _GREETING_TIMEOUT_S: Final = 5.0
-# What the other side takes to read why it is refused, and to go
+# Time for the other side to read why it is refused, and to close
 _FAREWELL_S: Final = 1.0
-# Strangers that are being listened to at once; more are dropped at the door, and a real slot tries again.
+# Concurrent handshakes; further connections are closed, and a real slot retries.
 _MAX_GREETINGS: Final = 32
 
 _M = TypeVar("_M", Challenge, ChallengeResponse, Welcome)
@@ -49,7 +49,7 @@ class Link:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.max_frame_bytes = max_frame_bytes
         self.last_received_s = time.monotonic()
-        """When the other side was heard last; any whole frame counts."""
+        """When the last whole frame arrived."""
         # Two handles on one connection, since a Python socket has one timeout for both directions.
         self._out = sock
         self._in = sock.dup()
@@ -106,22 +106,22 @@ class Link:
         return self._broken
 
     def abort(self) -> None:
-        """Break the link: both sides wake up from whatever they wait for. Idempotent."""
+        """Break the link and wake both sides. Idempotent."""
         self._broken = True
         with contextlib.suppress(OSError):  # it was broken already
             self._out.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the sockets back. Call after the last receive. Idempotent."""
+        """Close the sockets. Call after the last receive. Idempotent."""
         self.abort()
         self._in.close()
         with self._sending:
             self._out.close()
 
     def await_end(self, timeout_s: float) -> None:
-        """Say no more, and read the other side to its end: closed over what it has sent, the last words would be lost.
+        """Close our direction, then read until the other side closes; a plain close could lose our last message.
 
-        Errors: OSError when it broke; TimeoutError, which is one, when the other side stays.
+        Errors: OSError when it broke; TimeoutError, a subclass, when the other side stays.
         """
         deadline_s = time.monotonic() + timeout_s
         self._out.shutdown(socket.SHUT_WR)
@@ -132,7 +132,7 @@ class Link:
 
     def refuse(self, reason: str) -> LinkRefusedError:
         """Tell the other side why the two ends do not match; gives the error to raise here."""
-        with contextlib.suppress(LinkError, OSError):  # it went without hearing it, or stays: closing ends that
+        with contextlib.suppress(LinkError, OSError):  # it closed without reading, or stays open: our close ends that
             self.send(Refused(reason))
             self.await_end(_FAREWELL_S)
         return LinkRefusedError(reason)
@@ -187,9 +187,9 @@ def greet_worker(link: Link, token: bytes) -> None:
 
 
 def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
-    """Connect a slot to its worker, trying until the time is over.
+    """Connect a slot to its worker, retrying until the timeout.
 
-    Errors: LinkRefusedError at once when the two do not go together; LinkError when the time is over.
+    Errors: LinkRefusedError at once when the two do not match; LinkError at the timeout.
     """
     deadline_s = time.monotonic() + timeout_s
     pause = threading.Event()
@@ -204,7 +204,7 @@ def connect(host: str, port: int, token: bytes, timeout_s: float) -> Link:
                 return link
             except LinkRefusedError as error:
                 link.close()
-                raise LinkRefusedError(f"Slot and worker at {host}:{port} do not go together: {error}") from error
+                raise LinkRefusedError(f"Slot and worker at {host}:{port} do not match: {error}") from error
             except LinkError as error:
                 link.close()
                 problem = error
@@ -241,7 +241,7 @@ class LinkServer:
         return port
 
     def start(self) -> None:
-        """Bind and begin to accept. Errors: LinkError when the address cannot be had."""
+        """Bind and start to accept. Errors: LinkError when the address is not available."""
         try:
             self._listener = socket.create_server(self._bind, backlog=128)
         except OSError as error:
@@ -249,7 +249,7 @@ class LinkServer:
                 f"The control link cannot listen on {self._bind[0]}:{self._bind[1]}: {error}",
                 hint="Set kconnect.link.bind.host and kconnect.link.port to a free address of this machine.",
             ) from error
-        # Waking up now and then is the portable way to notice the stop: closing does not wake accept() everywhere.
+        # Polling is the portable way to notice the stop: closing does not wake accept() on every system.
         self._listener.settimeout(0.5)
         self._accepting = threading.Thread(target=self._accept, args=(self._listener,), name="link-accept", daemon=True)
         self._accepting.start()
@@ -287,7 +287,7 @@ class LinkServer:
     def _begin(self, sock: socket.socket, peer: str) -> None:
         try:
             link = Link(sock)
-        except OSError:  # gone before it was greeted
+        except OSError:  # closed before the handshake
             self._greetings.release()
             sock.close()
             return
@@ -309,8 +309,8 @@ class LinkServer:
                 self._greetings.release()
             self._serve(link)
         except LinkRefusedError as error:
-            log.warning("Worker and slot at %s do not go together: %s", peer, error)
-        except LinkError as error:  # it went before it was known; once it is, the pool tells of its loss
+            log.warning("Worker and slot at %s do not match: %s", peer, error)
+        except LinkError as error:  # lost during the handshake; after it the pool reports the loss
             log.info("Connection from %s to the control link dropped: %s", peer, error)
         except Exception:  # thread top
             log.exception("Serving the control link of %s failed", peer)
@@ -321,7 +321,7 @@ class LinkServer:
 
 
 def _proof(token: bytes, role: str, worker_nonce: str, slot_nonce: str) -> str:
-    # The role is part of it, so that a proof cannot be sent back as its own answer.
+    # Includes the role, so that a proof cannot be reflected.
     return hmac.digest(token, f"kconnect-link-1|{role}|{worker_nonce}|{slot_nonce}".encode(), "sha256").hex()
 
 
@@ -333,6 +333,6 @@ def _expect(link: Link, kind: type[_M], deadline_s: float) -> _M:
     if isinstance(message, Refused):
         raise LinkRefusedError(" ".join(message.reason.split()))  # it may come from a stranger, and is logged
     if not isinstance(message, kind):
-        said = "nothing" if message is None else "something else"
-        raise LinkError(f"Expected {kind.__name__} in the handshake of the control link, got {said}")
+        received = "nothing" if message is None else "something else"
+        raise LinkError(f"Expected {kind.__name__} in the handshake of the control link, got {received}")
     return message

@@ -1,7 +1,7 @@
-"""Whether a cluster takes us: its master is there, and gives the application its place.
+"""Whether a cluster accepts the application: its master answers, and resources are allocated.
 
-Asked and told by us, since Spark says nothing of a standalone master that is away for a minute, and of a full YARN
-queue at no time.
+We check and report it ourselves: Spark stays silent for a minute about a standalone master that is down, and never
+mentions a full YARN queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kconnect.errors import EnvironmentProblemError
 
 log = logging.getLogger(__name__)
 
-# A master that comes up is seen that soon; Spark itself looks again after 20 s.
+# How soon a master that comes up is noticed; Spark itself retries after 20 s.
 _PAUSE_S = 0.5
 _CONNECT_S = 5.0
 
@@ -26,7 +26,7 @@ _CONNECT_S = 5.0
 def master_addresses(master: str) -> list[tuple[str, int]]:
     """The masters that a `spark://HOST:PORT,HOST:PORT` names; empty for every other `spark.master`.
 
-    Also for one of another form: Spark refuses it with a sentence of its own.
+    Empty for a malformed one too: Spark rejects it with its own message.
     """
     names = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
     found = [re.fullmatch(r"\[?([^\]]+?)\]?:(\d{1,5})", name.strip()) for name in names]
@@ -34,57 +34,57 @@ def master_addresses(master: str) -> list[tuple[str, int]]:
 
 
 def await_master(master: str, timeout_s: float, stopping: threading.Event) -> None:
-    """Wait until one of the masters takes a connection; returns as well when the worker stops.
+    """Wait until one of the masters accepts a connection, or the worker stops.
 
     Errors: EnvironmentProblemError at the deadline, with each address and its reason.
     """
     addresses = master_addresses(master)
     deadline_s = time.monotonic() + timeout_s
-    is_told = False
+    is_reported = False
     while addresses and not stopping.is_set():
         remaining_s = deadline_s - time.monotonic()
         problems = _problems(addresses, min(max(remaining_s, 0.1), _CONNECT_S))
         if not problems:
             return
-        said = "; ".join(f"{address}: {reason}" for address, reason in problems.items())
+        reasons = "; ".join(f"{address}: {reason}" for address, reason in problems.items())
         if remaining_s <= 0:
             raise EnvironmentProblemError(
-                f"No Spark master answered at {master} in {timeout_s:g} s (kconnect.slot.start.timeout.ms): {said}.",
+                f"No Spark master answered at {master} in {timeout_s:g} s (kconnect.slot.start.timeout.ms): {reasons}.",
                 hint="Check spark.master, and that the master is up.",
             )
-        if not is_told:
-            log.warning("No Spark master answers at %s, it is tried for %g s: %s", master, timeout_s, said)
-            is_told = True
+        if not is_reported:
+            log.warning("No Spark master answers at %s; retrying for %g s: %s", master, timeout_s, reasons)
+            is_reported = True
         stopping.wait(min(_PAUSE_S, max(deadline_s - time.monotonic(), 0.0)))
 
 
 @contextmanager
-def told_while_queued(master: str, every_s: float) -> Iterator[None]:
-    """Warns each `every_s` seconds inside: a cluster may let an application wait for as long as it likes."""
+def warn_while_queued(master: str, every_s: float) -> Iterator[None]:
+    """Inside, warn every `every_s` seconds: a cluster may keep an application waiting indefinitely."""
     done = threading.Event()
 
-    def tell() -> None:
+    def warn() -> None:
         began_s = time.monotonic()
         while not done.wait(every_s):
             log.warning(
-                "%s has not begun this worker's application in %.0f s, and no task runs before: it is full, has no "
-                "node for what the application asks (on YARN its queue, spark.yarn.am.memory), or does not answer. "
-                "It is waited for",
+                "%s has not started this worker's application in %.0f s, and no task runs until it does: it is full, "
+                "has no node for what the application requests (on YARN its queue, spark.yarn.am.memory), or does not "
+                "answer. Still waiting",
                 master,
                 time.monotonic() - began_s,
             )
 
-    teller = threading.Thread(target=tell, name="spark-queued", daemon=True)
-    teller.start()
+    warner = threading.Thread(target=warn, name="spark-queued", daemon=True)
+    warner.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        warner.join()
 
 
 def _problems(addresses: Sequence[tuple[str, int]], timeout_s: float) -> Mapping[str, str]:
-    """Why none of them can be reached, for each address; empty when one can."""
+    """Why no address can be reached, one reason each; empty when one can."""
     problems = {}
     for host, port in addresses:
         try:

@@ -1,4 +1,4 @@
-"""What travels on the control link: frozen messages, and the one table that says how each is written as JSON."""
+"""Messages of the control link, and the table that defines the JSON of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
 
 PROTOCOL_VERSION: Final = 1
-"""Grows with every change that an older side would misread; both sides refuse any other."""
+"""Incremented with every incompatible change; both sides refuse any other version."""
 
 
 # The handshake, in this order; nothing else is accepted before it is complete.
@@ -64,7 +64,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class TasksStopped:
-    """The end of the StopTasks of the same number: tasks that did not end in time."""
+    """Answer to StopTasks; `left` are the tasks that did not end in time."""
 
     request: int
     left: tuple[TaskId, ...]
@@ -90,7 +90,7 @@ class OffsetsCommit:
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:
-    """An exactly-once task could write now, and asks whether this run of it is still wanted."""
+    """An exactly-once task is about to write, and asks whether this run is still current."""
 
     request: int
     id: TaskId
@@ -99,14 +99,14 @@ class RunCheck:
 
 @dataclass(frozen=True, slots=True)
 class ReconfigureRequest:
-    """A task asks that its connector give out task configs anew."""
+    """A task asks for new task configs from its connector."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTopic:
-    """A task has written to a topic or read from it; told once, and again after ForgetTopics."""
+    """A task has written to a topic or read from it; sent once, and again after ForgetTopics."""
 
     id: TaskId
     topic: str
@@ -114,14 +114,14 @@ class TaskTopic:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetrics:
-    """Counters of the tasks whose counters have changed: task, run, and what it has counted since it began."""
+    """Changed counters: task, run, and its totals since it started."""
 
     tasks: tuple[tuple[TaskId, int, TaskCounters], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskConditions:
-    """Conditions of the tasks whose conditions have changed: task, run, and how it fares."""
+    """Changed conditions: task, run, and condition."""
 
     tasks: tuple[tuple[TaskId, int, TaskCondition], ...]
 
@@ -169,7 +169,7 @@ class SetTargetState:
 
 @dataclass(frozen=True, slots=True)
 class ForgetTopics:
-    """Tell again each topic that tasks of this connector use from now on."""
+    """Report each topic that tasks of this connector use from now on again."""
 
     connector: str
 
@@ -184,7 +184,7 @@ class SetLogLevel:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsReply:
-    """Answer to OffsetsRead: one offset for each partition, or a sentence why not."""
+    """Answer to OffsetsRead: one offset for each partition, or the reason why not."""
 
     request: int
     offsets: tuple[Mapping[str, Any] | None, ...]
@@ -193,7 +193,7 @@ class OffsetsReply:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAck:
-    """Answer to OffsetsCommit: durable when `error` is None. To RunCheck: wanted when it is."""
+    """Answer to OffsetsCommit: durable when `error` is None. To RunCheck: current when it is."""
 
     request: int
     error: str | None
@@ -201,7 +201,7 @@ class OffsetsAck:
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Stop all tasks gracefully within the time given, then end."""
+    """Stop all tasks gracefully within the timeout, then exit."""
 
     timeout_ms: int
 
@@ -209,14 +209,14 @@ class Quit:
 # Both ways.
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The last message, at the start: we do not go together, for this reason; it names both sides."""
+    """Ends the handshake: the two sides do not match; the reason names both."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """I live. A slot tells how many threads of stopped tasks it still carries, and what it uses; a worker has none."""
+    """The sender is alive. A slot adds its number of abandoned tasks and its resource usage; a worker adds nothing."""
 
     leftovers: int = 0
     cpu_s: float = 0.0

@@ -1,4 +1,4 @@
-"""Which slot gets which task: balanced by number of tasks; a task that has a slot stays, since a move is a restart."""
+"""Which slot gets which task: balanced by task count. A placed task never moves, since a move is a restart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from kconnect.model import TaskId
 
 
 class Loads:
-    """How many tasks each slot carries, and where new ones go. One owner; nothing in it grows with tasks at work.
+    """How many tasks each slot carries, and where new ones go. One owner.
 
-    It is kept from one placement to the next: counted anew for each connector that comes, a thousand would cost a
-    million steps.
+    Counts are kept between placements: recounted for each new connector, a thousand would cost a million steps.
     """
 
     def __init__(self) -> None:
@@ -20,19 +19,19 @@ class Loads:
         self._of_connector: Counter[tuple[int, str]] = Counter()
 
     def add(self, task: TaskId, slot: int) -> None:
-        """The slot carries the task from now on."""
+        """Count the task in the slot."""
         self._tasks[slot] += 1
         self._of_connector[slot, task.connector] += 1
 
     def remove(self, task: TaskId, slot: int) -> None:
-        """The slot does not carry it any more: it ended, was removed, or moves."""
+        """Stop counting the task: it ended, was removed, or moves."""
         self._tasks[slot] -= 1
         self._of_connector[slot, task.connector] -= 1
         if not self._of_connector[slot, task.connector]:
             del self._of_connector[slot, task.connector]
 
     def place(self, homeless: Iterable[TaskId], slots: Collection[int]) -> dict[TaskId, int]:
-        """Give each task a slot and count it there.
+        """Assign each task to the least-loaded slot, and count it there.
 
         Shape: one entry for each task; empty without slots. Each goes to the slot with the fewest tasks; among equals
         to the one with the fewest of its own connector, so that one busy connector spreads out; then to the lowest

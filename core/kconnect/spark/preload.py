@@ -34,7 +34,7 @@ MODULES = (
 
 
 def preload() -> None:
-    """Import what slots need. A module that fails here fails again, and tells why, in the slot that needs it."""
+    """Import what slots need. A module that fails here fails again, with its reason, in the slot that needs it."""
     # The jemalloc in pyarrow would start a thread of its own as soon as it is loaded.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     for name in MODULES:
@@ -43,7 +43,7 @@ def preload() -> None:
         except Exception as error:
             sys.stderr.write(f"{name} could not be imported ahead of the slots: {error}\n")
     gc.collect()
-    gc.freeze()  # what stands now is never collected, so its pages stay shared between the daemon and its slots
+    gc.freeze()  # existing objects are never collected, so their pages stay shared between the daemon and its slots
 
 
 def without_zipped_sources(path: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which process is whose, without more than the system itself."""
+"""Parents, descendants and sessions of processes, from the operating system alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parent_pid(pid: int) -> int | None:
 
 
 def birth(pid: int) -> str | None:
-    """When a process was started, as a mark that tells it from a later one of the same number; None if it is gone."""
+    """A process's start time, which tells it from a later one with the same pid; None if it is gone."""
     if _HAS_PROC:
         fields = _proc_stat(pid)
         return fields[19] if fields and fields[0] != "Z" else None
@@ -38,9 +38,9 @@ def birth(pid: int) -> str | None:
 
 
 def session_members(leader: int) -> dict[int, str]:
-    """The living processes of the session that a process began, also when that has ended; not the leader itself.
+    """The live processes of the session a process leads or has led, without the leader.
 
-    Shape: number and birth, as `await_end` takes them.
+    Shape: pid and birth, as `await_end` takes them.
     """
     found = {}
     for pid in _all_pids():
@@ -51,14 +51,14 @@ def session_members(leader: int) -> dict[int, str]:
 
 
 def await_end(processes: Mapping[int, str], timeout_s: float) -> set[int]:
-    """Wait for processes (number and birth) to end; kill those that do not. Gives the ones that had to be killed."""
+    """Wait for processes (pid and birth) to end and kill those that do not; gives the killed ones."""
     deadline_s = time.monotonic() + timeout_s
     alive = set(processes)
     while True:
         alive = {pid for pid in alive if birth(pid) == processes[pid]}
         if not alive or time.monotonic() > deadline_s:
             break
-        time.sleep(0.02)  # nothing tells of the end of a process that is not our child
+        time.sleep(0.02)  # the end of a process that is not our child cannot be waited for
     for pid in alive:
         if _HAS_PROC:  # without a birth mark it could be a stranger's
             os.kill(pid, signal.SIGKILL)

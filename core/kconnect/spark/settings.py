@@ -24,7 +24,7 @@ class SparkSettings:
     slots: int | None = None
     link_bind_host: str = "127.0.0.1"
     link_advertised_host: str | None = "127.0.0.1"
-    """None: the host Spark's driver has chosen for itself, since executors reach that one."""
+    """None: the host that Spark's driver has chosen for itself, since executors can reach that one."""
     link_port: int = 0
     heartbeat_interval_s: float = 1.0
     heartbeat_timeout_s: float = 10.0
@@ -62,7 +62,7 @@ class SparkSettings:
         return is_local(self.spark.get("spark.master", "local"))
 
     def slot_count(self) -> int:
-        """How many slots on this machine: as set, else the cores Spark has. A cluster tells its cores later."""
+        """Slots on this machine: as configured, else Spark's cores. A cluster's cores are known later."""
         return self.slots or _local_threads(self.spark.get("spark.master", "")) or own_cores()
 
 

@@ -1,7 +1,7 @@
 """What a worker ships to the executors of a cluster: kconnect itself, and the folders of `plugin.path`.
 
-Each is one zip, made once for its content and kept in the cache; Spark unpacks it beside every executor. A driver
-serves it as long as it runs, so it takes a link of its own, and an old one can be swept from the cache at any time.
+Each is one zip, built once per content and cached; Spark unpacks it beside every executor. A driver serves it as
+long as it runs, so each application has a hard link of its own, and old zips can leave the cache at any time.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import kconnect
 log = logging.getLogger(__name__)
 
 LIBRARY: Final = "kconnect-lib"
-"""The folder beside an executor that kconnect is unpacked to."""
-# So many zips of one kind stay in the cache: the versions of the last upgrades, and no more than that.
+"""Folder beside an executor into which kconnect is unpacked."""
+# Zips of one kind kept in the cache: those of the latest upgrades.
 _KEPT: Final = 5
-# A plugin folder of this size takes seconds for each executor: the operator may prefer an image that has it.
+# A folder of this size takes seconds per executor; the operator may prefer to put it into an image.
 _LARGE_BYTES: Final = 200 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """A folder that goes to the executors. `prefix`: the folder in the zip it is put below; `unpacked_as`: there."""
+    """A folder to ship. `prefix`: its parent folder in the zip; `unpacked_as`: the folder at the executor."""
 
     source: Path
     prefix: str
@@ -39,7 +39,7 @@ class Shipment:
 
 
 def shipments(plugin_path: str | None) -> list[Shipment]:
-    """kconnect, and each folder of a `plugin.path` that is there; the worker has told of the others."""
+    """What to ship: kconnect and each existing folder of `plugin.path`; the worker has warned about the others."""
     ships = [Shipment(Path(kconnect.__file__).parent, "kconnect", LIBRARY)]
     elements = [Path(part.strip()).expanduser().absolute() for part in (plugin_path or "").split(",") if part.strip()]
     folders = [folder for folder in elements if folder.is_dir()]
@@ -51,7 +51,7 @@ def plugin_folder_name(number: int) -> str:
 
 
 def pack(ship: Shipment, cache: Path, into: Path) -> Path:
-    """The zip of a shipment, linked into a folder of the application's own. Made when the cache has none of its state.
+    """The zip of a shipment, linked into the application's folder. Built when the cache has none of this content.
 
     Errors: OSError when the cache or the source cannot be read or written.
     """
@@ -61,7 +61,7 @@ def pack(ship: Shipment, cache: Path, into: Path) -> Path:
     if not packed.exists():
         size = sum(path.stat().st_size for path, _ in files)
         if size > _LARGE_BYTES:
-            log.warning("%s has %d MB, and goes to every executor", ship.source, size // 1024**2)
+            log.warning("%s has %d MB and is shipped to every executor", ship.source, size // 1024**2)
         _make(packed, ship, files)
         _sweep(packed, stem)
     linked = into / packed.name
@@ -74,7 +74,7 @@ def pack(ship: Shipment, cache: Path, into: Path) -> Path:
 
 
 def _files(source: Path) -> Iterator[tuple[Path, str]]:
-    """The files below a folder with their names in it; links are followed, a link to a folder it is in is not."""
+    """Files below a folder with their relative names; follows links, except one to a parent folder."""
     for folder, names, files in os.walk(source, followlinks=True):
         here = Path(folder)
         real = here.resolve()
@@ -92,7 +92,7 @@ def _files(source: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _state_of(ship: Shipment, files: list[tuple[Path, str]]) -> str:
-    """A mark of where it comes from and what is in it, from what the file system says: a plugin folder may be large."""
+    """A hash of source and file metadata; contents are not read, since a plugin folder may be large."""
     mark = hashlib.sha256(str(ship.source).encode())
     for path, name in files:
         found = path.stat()

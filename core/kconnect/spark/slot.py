@@ -53,7 +53,7 @@ EXIT_WORKER_LOST: Final = 72
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpec:
-    """All a slot needs to find its worker. Travels inside Spark's task, which is why it holds nothing live."""
+    """All a slot needs to reach its worker. Travels inside Spark's task, so it holds nothing live."""
 
     slot: int
     host: str
@@ -116,20 +116,20 @@ class _Slot:
         self._ending = threading.Event()
         self._exit_code: int | None = None
         self._usage = _Usage()
-        self._told_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
-        self._told_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
+        self._sent_counters: Mapping[tuple[TaskId, int], TaskCounters] = {}
+        self._sent_conditions: Mapping[tuple[TaskId, int], TaskCondition] = {}
         self._host = TaskHost(
             report=self._report,
             offsets=self._offsets,
             reconfigure=self._request_reconfiguration,
-            topic_used=self._tell_topic,
+            topic_used=self._report_topic,
             may_run=self._offsets.check_run,
-            # On the worker's machine the worker has told what it skips; elsewhere the folders are others
+            # On the worker's machine the worker has reported what it skips; elsewhere the folders differ
             plugins=PluginRegistry.load(spec.plugin_path, tells_skipped=spec.worker_host != socket.gethostname()),
         )
 
     def run(self) -> int:
-        """Serve the worker to the end; gives the exit code, 0 when nothing is left behind.
+        """Serve the worker until it quits or is lost; gives the exit code, 0 when no task was abandoned.
 
         Errors: LinkRefusedError when the worker does not want this slot; no task was started.
         """
@@ -148,15 +148,15 @@ class _Slot:
             self._host.close(0.0)
             self._stdout.stop(1.0)
             where = f"{self._spec.host}:{self._spec.port}"
-            raise LinkRefusedError(f"Slot and worker at {where} do not go together: {error}") from error
+            raise LinkRefusedError(f"Slot and worker at {where} do not match: {error}") from error
         except LinkError as error:
             self._ending.set()
-            if self._exit_code is not None:  # we broke it ourselves, after the last word
+            if self._exit_code is not None:  # we closed it ourselves after the last message
                 beat.join(self._spec.heartbeat_interval_s + 1.0)
                 return self._exit_code
-            # No grace: the worker may already have started these tasks elsewhere.
+            # At once: the worker may already have started these tasks elsewhere.
             self._host.close(0.0)
-            sys.stderr.write(f"Slot {self._spec.slot} lost its worker and ends: {error}\n")
+            sys.stderr.write(f"Slot {self._spec.slot} lost its worker and exits: {error}\n")
             return EXIT_WORKER_LOST
 
     def _handle(self, message: Message) -> None:
@@ -199,31 +199,31 @@ class _Slot:
     def _beat(self) -> None:
         while not self._ending.wait(self._spec.heartbeat_interval_s):
             self._send(self._usage.heartbeat(self._host.leftovers()))
-            self._tell_counters()
-            self._tell_conditions()
+            self._send_counters()
+            self._send_conditions()
 
-    def _tell_counters(self) -> None:
-        """Counters of tasks that have moved something since the last time; nothing while all are idle."""
+    def _send_counters(self) -> None:
+        """Send the counters that have changed since the last time; nothing while all tasks are idle."""
         counters = self._host.counters_by_run()
-        told, self._told_counters = self._told_counters, counters
-        # One that has moved nothing gives the very same counters; comparing them would cost more than all else here
-        new = {key: now for key, now in counters.items() if now is not told.get(key)}
-        changed = tuple((key[0], key[1], now) for key, now in new.items() if now != told.get(key))
+        sent, self._sent_counters = self._sent_counters, counters
+        # An idle task returns the same object; comparing the values would cost more than everything else here
+        new = {key: now for key, now in counters.items() if now is not sent.get(key)}
+        changed = tuple((key[0], key[1], now) for key, now in new.items() if now != sent.get(key))
         if changed:
             self._send(TaskMetrics(changed))
 
-    def _tell_conditions(self) -> None:
-        """How tasks fare that fare otherwise than the last time; nothing while all are as they were."""
+    def _send_conditions(self) -> None:
+        """Send the conditions that have changed since the last time."""
         conditions = self._host.conditions()
-        told, self._told_conditions = self._told_conditions, conditions
-        changed = tuple((key[0], key[1], now) for key, now in conditions.items() if now != told.get(key))
+        sent, self._sent_conditions = self._sent_conditions, conditions
+        changed = tuple((key[0], key[1], now) for key, now in conditions.items() if now != sent.get(key))
         if changed:
             self._send(TaskConditions(changed))
 
     def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
         self._send(TaskReport(task_id, run, state, trace))
 
-    def _tell_topic(self, task_id: TaskId, topic: str) -> None:
+    def _report_topic(self, task_id: TaskId, topic: str) -> None:
         self._send(TaskTopic(task_id, topic))
 
     def _request_reconfiguration(self, connector: str) -> None:
@@ -238,13 +238,13 @@ class _Slot:
 
 
 class _Usage:
-    """CPU time and memory of this process; of one thread, the one that beats."""
+    """CPU time and memory of this process. Threads: the heartbeat thread alone."""
 
     def __init__(self) -> None:
         import psutil
 
         self._process = psutil.Process()
-        self._process.cpu_percent()  # the first call only begins the interval
+        self._process.cpu_percent()  # the first call only starts the interval
 
     def heartbeat(self, leftovers: int) -> Heartbeat:
         times = self._process.cpu_times()
@@ -275,7 +275,7 @@ class _LinkOffsets:
     def check_run(self, task_id: TaskId, run: int) -> None:
         """Errors: ConnectError when the worker says that this run is not wanted any more, or does not say."""
         number = next(self._numbers)
-        self._ask(number, RunCheck(number, task_id, run), f"Whether task {task_id} may write was not told")
+        self._ask(number, RunCheck(number, task_id, run), f"The worker did not confirm that task {task_id} may write")
 
     def answered(self, number: int, offsets: list[Mapping[str, Any] | None], error: str | None) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""A slot's log, standard output and standard input, joined to its worker's."""
+"""Connects a slot's log, standard output and standard input to its worker's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kconnect.redaction import redact
 from kconnect.spark.link import Link
 from kconnect.spark.messages import Console, LogLine
 
-# A trace with a huge message must not break the link; the rest of it helps nobody.
+# A huge trace must not break the link; the rest of it helps nobody.
 _MAX_TEXT = 200_000
 
 
@@ -59,7 +59,7 @@ def replay_log_line(line: LogLine, slot: int) -> None:
 
 
 class StdoutForwarder:
-    """While it stands, what this process writes to standard output comes out of the worker's standard output."""
+    """Between start and stop, this process's standard output goes to the worker's."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -76,12 +76,12 @@ class StdoutForwarder:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Put standard output back and wait until all has been sent. Idempotent."""
+        """Restore standard output and wait until everything is sent. Idempotent."""
         if self._saved is None or self._thread is None:
             return
         with contextlib.suppress(ValueError, OSError):  # the plugin closed it
             sys.stdout.flush()
-        os.dup2(self._saved, 1)  # closes the last writing end: the pump sees the end
+        os.dup2(self._saved, 1)  # closes the last write end, so the pump reads end-of-file
         os.close(self._saved)
         self._saved = None
         self._thread.join(timeout_s)
@@ -96,9 +96,9 @@ class StdoutForwarder:
 
 
 def borrow_stdin(worker_host: str, worker_pid: int) -> None:
-    """Read the worker's standard input as ours, where the system lets us: on Linux, on the same machine.
+    """Use the worker's standard input as ours where possible: on Linux, on the same machine.
 
-    Elsewhere standard input stays empty, as Spark leaves it.
+    Elsewhere standard input stays empty, as Spark sets it.
     """
     path = f"/proc/{worker_pid}/fd/0"
     if worker_host != socket.gethostname() or not os.path.exists(path):

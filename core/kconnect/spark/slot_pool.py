@@ -179,16 +179,16 @@ class SlotPool:
                 return
 
     def _pause_after(self, slot: int, problem: str | None) -> float:
-        """How long to wait before the job is submitted again: longer each time its slot did not even say hello."""
+        """Back-off before the job is resubmitted; grows while its slot fails before saying hello."""
         with self._lock:
-            times, told = self._failed_starts.get(slot, (0, ""))
+            times, reported = self._failed_starts.get(slot, (0, ""))
             has_failed = problem is not None and slot not in self._came_up
             self._came_up.discard(slot)
             if has_failed:
                 self._failed_starts[slot] = (times + 1, problem or "")
         if has_failed and times + 1 == _HOPELESS_AFTER:
             log.error("Slot %d cannot start and will be retried: %s", slot, problem)
-        elif has_failed and problem != told:
+        elif has_failed and problem != reported:
             log.warning("Slot %d did not start, it will be retried: %s", slot, problem)
         pause_s: float = min(_FIRST_PAUSE_S * 2.0**times, _LONGEST_PAUSE_S)
         return pause_s * random.uniform(0.5, 1.0)  # not all slots at the same moment
@@ -248,7 +248,7 @@ class SlotPool:
             earlier.reason = "another process took its place"
             earlier.link.abort()
             if not self._clock.wait(earlier.gone, max(deadline_s - self._clock.monotonic(), 0.0)):
-                raise LinkError(f"The earlier process of slot {newcomer.hello.slot} is not given up yet")
+                raise LinkError(f"The earlier process of slot {newcomer.hello.slot} has not been released yet")
 
     def _take_place(self, newcomer: _Attached) -> _Attached | None:
         """Make this process the slot's; gives the one that is in the way, if there is one."""
@@ -316,8 +316,8 @@ def _send_all(attached: _Attached) -> None:
         try:
             attached.link.send(message)
         except LinkError as error:
-            if not attached.link.is_broken:  # the message is at fault, not the slot: without it they would disagree
-                log.error("Slot %d is given up: %s", attached.hello.slot, error)
+            if not attached.link.is_broken:  # the message is at fault, not the slot: without it the two would disagree
+                log.error("Replacing slot %d: %s", attached.hello.slot, error)
                 attached.reason = str(error)
                 attached.link.abort()
             return

@@ -1,4 +1,4 @@
-"""On a cluster: how many slots there are to be, as executors come."""
+"""How many slots to run on a cluster as executors register, and which slots cannot reach the worker."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from kconnect.spark.executors import Executor, Running, expected_slots, registration_wait_s, usable_slots
 from kconnect.spark.settings import SparkSettings
 
-# A standalone cluster hands out its executors within a moment of each other, and does not say how many it has.
+# A standalone cluster allocates its executors almost at once, and does not say how many there will be.
 _SETTLED_S = 1.0
 
 
 @dataclass(slots=True)
 class SlotTarget:
-    """Decides from what is seen of the executors; time comes in with each look. One owner."""
+    """The target slot count, from the executors seen; time is passed in. One owner."""
 
     settings: SparkSettings
     count: int = 0
-    """The slots there are to be; never fewer again, since a lost executor may come back."""
+    """Target slot count; never decreases, since a lost executor may come back."""
     problem: str | None = None
-    """Why there is nothing to run in, in a sentence; None when there is."""
+    """Why there is no executor to run in; None when there is one."""
     _began_s: float | None = None
     _seen: tuple[int, float] = field(default=(0, 0.0))
 
     def look(self, executors: list[Executor], now_s: float) -> int:
-        """The number of slots, given the executors of this moment. 0 while it is better to wait for more of them.
+        """The target for the executors registered now. 0 while it is better to wait for more.
 
-        Slots that are submitted together spread over the executors that are there, and so do the first tasks.
+        Slots submitted together spread over the executors, and so do the first tasks.
         """
         room = usable_slots(executors)
         if self._began_s is None:
@@ -49,7 +49,7 @@ class SlotTarget:
         return on_standalone and room > 0 and now_s - self._seen[1] >= _SETTLED_S
 
     def _problem(self, executors: list[Executor], room: int, since_s: float) -> str | None:
-        """`since_s`: how long it has been so. One that was lost has as long to come back as the first to come."""
+        """`since_s`: how long `room` is unchanged. A lost executor has as long to return as the first to register."""
         wait_s = registration_wait_s(self.settings.spark)
         if room or since_s < wait_s:
             return None
@@ -64,16 +64,16 @@ class SlotTarget:
 
 @dataclass(slots=True)
 class UnreachableSlots:
-    """Finds slots that run for Spark but never say hello: their executors cannot reach us. One owner."""
+    """Finds slots that Spark runs but that never say hello: their executors cannot reach us. One owner."""
 
     settings: SparkSettings
     address: str
     _since_s: dict[Running, float] = field(default_factory=dict)
 
     def look(self, silent: Mapping[int, Running], now_s: float) -> str | None:
-        """`silent`: the slots that run and have no link. Gives a sentence when that lasts for one start of one."""
+        """What keeps `silent` slots, which run but have no link, from connecting; None while they still may."""
         self._since_s = {running: self._since_s.get(running, now_s) for running in silent.values()}
-        # The slot itself gives up after the whole of it; a Python that starts on a busy executor takes some seconds.
+        # The slot itself gives up after the whole timeout; Python takes some seconds to start on a busy executor.
         patience_s = self.settings.start_timeout_s / 2
         late = sorted(slot for slot, running in silent.items() if now_s - self._since_s[running] >= patience_s)
         if not late:

@@ -1,4 +1,4 @@
-"""The tasks of a launcher: in which slot each belongs, and what that slot's process has been told of it."""
+"""The tasks of a launcher: the slot of each, and whether that slot's process has been sent it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kconnect.spark.placement import Loads
 
 
 class TaskTable:
-    """Facts in, what is to be told out: no thread, no clock, no link. The launcher's lock guards it.
+    """Pure state: facts in, messages to send out; no thread, clock or link. Guarded by the launcher's lock.
 
-    A task is homeless (no slot), unsent (its slot's process does not know of it) or sent. What one new task costs does
-    not grow with the tasks there are: a thousand connectors are a thousand calls.
+    A task is homeless (no slot), unsent (its slot's process does not know it) or sent. The cost of adding a task does
+    not grow with the number of tasks: a thousand connectors are a thousand calls.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class TaskTable:
         self._loads = Loads()
 
     def add(self, spec: TaskSpec) -> None:
-        """A run of a task is to start, in the slot of the run before, so that its host fences that one off."""
+        """Add a run of a task, in the slot of its previous run, whose process then fences that one off."""
         earlier = self._drop(spec.id)
         task = self._tasks[spec.id] = _Task(spec, earlier.slot if earlier is not None else None)
         if task.slot is None:
@@ -34,12 +34,12 @@ class TaskTable:
             self._unsent[task.slot][spec.id] = task
 
     def remove(self, task_id: TaskId) -> int | None:
-        """Forget a task; gives the slot whose process has been told of it, if there is one."""
+        """Forget a task; gives the slot whose process was sent it, if any."""
         task = self._drop(task_id)
         return task.slot if task is not None and task.sent else None
 
     def place(self, usable: Collection[int]) -> None:
-        """Give every task without a usable slot one of these; no other moves."""
+        """Assign each task without a usable slot to one of these; no other task moves."""
         if not usable:
             return
         for slot in [slot for slot in self._unsent if slot not in usable]:
@@ -54,19 +54,19 @@ class TaskTable:
         self._homeless = {}
 
     def take_unsent(self, attached: Collection[int]) -> list[tuple[int, TaskSpec]]:
-        """What the processes of these slots have to be told to start; counts as told."""
-        told = []
+        """The tasks to send to these slots; they count as sent."""
+        taken = []
         for slot in [slot for slot in self._unsent if slot in attached]:
             for task in self._unsent.pop(slot).values():
                 task.sent = True
-                told.append((slot, task.spec))
-        return told
+                taken.append((slot, task.spec))
+        return taken
 
     def is_sent(self, task_id: TaskId) -> bool:
         return self._tasks[task_id].sent
 
     def set_target(self, task_id: TaskId, state: TargetState) -> int | None:
-        """Wish for another state; gives the slot whose process has to be told."""
+        """Change the target state; gives the slot whose process must be sent it."""
         task = self._tasks.get(task_id)
         if task is None:
             return None
@@ -74,7 +74,7 @@ class TaskTable:
         return task.slot if task.sent else None
 
     def reached(self, slot: int, task_id: TaskId, run: int, state: RunState) -> bool:
-        """A slot reports a state. False: it is of an earlier run, or of a process that was given up."""
+        """Record a state that a slot reports. False: it comes from an earlier run or a lost process."""
         task = self._tasks.get(task_id)
         if task is None or task.spec.run != run or task.slot != slot or not task.sent:
             return False
@@ -87,12 +87,12 @@ class TaskTable:
         return True
 
     def is_run_of(self, slot: int, task_id: TaskId, run: int) -> bool:
-        """Whether this run of the task is the one that belongs in the slot."""
+        """Whether this is the current run of the task, and in its slot."""
         task = self._tasks.get(task_id)
         return task is not None and task.slot == slot and task.spec.run == run
 
     def lost(self, slot: int) -> list[TaskSpec]:
-        """The slot's process is gone: gives the tasks that went with it; its successor has to be told of them."""
+        """The slot's process is gone: gives the tasks lost with it, which its successor must be sent."""
         gone = [task for task in self._tasks.values() if task.slot == slot and task.sent and not task.ended]
         for task in gone:
             task.sent = False
@@ -128,6 +128,6 @@ class _Task:
     spec: TaskSpec
     slot: int | None
     sent: bool = False
-    """Whether the slot's present process has been told to start it."""
+    """Whether the slot's current process has been sent it."""
     ended: bool = False
-    """FAILED or STOPPED by itself: stays so, also when its slot is lost."""
+    """FAILED or STOPPED by itself; stays so even when its slot is lost."""

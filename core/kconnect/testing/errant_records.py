@@ -1,4 +1,4 @@
-"""Records that were given up, kept for the test: by a stage, or reported by the sink task itself."""
+"""Records that a stage gave up on or the sink task reported, kept for the test."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kconnect.pipeline.stages import StageError
 
 @dataclass(frozen=True, slots=True)
 class ErrantRecord:
-    """A record that was given up: by a stage under `errors.tolerance=all`, or reported by the task itself."""
+    """A record that a stage gave up on under `errors.tolerance=all`, or reported by the task itself."""
 
     record: Any  # SinkRecord, or FetchedRecord when a converter failed
     error: BaseException
 
 
 class ErrantLog:
-    """Keeps what stages gave up. Implements kconnect.pipeline.tolerance.ErrorReporter."""
+    """Keeps the records that stages gave up on. Implements kconnect.pipeline.tolerance.ErrorReporter."""
 
     def __init__(self) -> None:
         self.records: list[ErrantRecord] = []
@@ -29,10 +29,10 @@ class ErrantLog:
         self.records.append(ErrantRecord(failure.record, failure.error))
 
     def settle(self, timeout_s: float) -> None:
-        """Nothing is under way: a report is kept when report() returns."""
+        """Nothing is pending: report() keeps the record before it returns."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class TaskReporter:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 class InjectedFailures:
-    """Which calls are to raise what. Threads: the test's own."""
+    """Which calls raise which error. Threads: the test's own."""
 
     def __init__(self, steps: Collection[str]) -> None:
         self._steps = tuple(steps)
@@ -19,7 +19,7 @@ class InjectedFailures:
         self._plans.setdefault(step, []).append((after, times, error))
 
     def raise_if_due(self, step: str) -> None:
-        """Called before the step is done."""
+        """Call before each step."""
         plans = self._plans.get(step)
         if not plans:
             return

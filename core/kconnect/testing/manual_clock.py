@@ -1,4 +1,4 @@
-"""ManualClock: a clock whose hands a test moves."""
+"""ManualClock: a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ManualClock:
             return self._began_ms + round(self._passed_s * 1000)
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        """Move the hands by the timeout, unless the event is set."""
+        """Move the clock by the timeout, unless the event is set."""
         if event.is_set():
             return True
         self.waits.append(timeout_s)
@@ -37,7 +37,7 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass. Errors: ValueError for a negative time, as time does not go back."""
+        """Let time pass. Errors: ValueError for a negative time."""
         if seconds < 0:
             raise ValueError(f"Time does not go back: advance({seconds})")
         with self._lock:

@@ -56,7 +56,7 @@ class LogRecord:
 
 
 class MemoryLog:
-    """Append-only topics; they come into being with their first record. Threads: one at a time."""
+    """Append-only topics; each is created by its first record. Threads: one at a time."""
 
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, list[LogRecord]] = {}

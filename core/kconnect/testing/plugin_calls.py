@@ -75,7 +75,7 @@ class PluginCalls:
 
 
 def explained(calls: PluginCalls, error: BaseException) -> BaseException:
-    """What to raise, `from` the error, when a run ended with it: it names the author's code where that raised."""
+    """The error to raise `from` one that ended a run; it names the author's code where that raised."""
     call = calls.call_of(error)
     if call is not None:
         return failure_of(call, error)
@@ -85,21 +85,21 @@ def explained(calls: PluginCalls, error: BaseException) -> BaseException:
 
 
 def failure_of(call: PluginCall, error: BaseException) -> PluginFailure:
-    """What to raise, `from` the error, for a call that raised."""
+    """The error to raise `from` what a call raised."""
     code = PluginCode.of(call.plugin)
     entered = code.outermost(error)
     # validate() of the API calls config(), pre_commit() flush(): the author knows those
     method = entered.function if entered is not None and entered.function.isidentifier() else call.method
     place = code.innermost(error) or code.start_of(call.plugin, call.method)
     text = str(error)
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    told = f"{call.plugin.__name__}.{method}() raised {said}{_at(place)}"
+    raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    sentence = f"{call.plugin.__name__}.{method}() raised {raised}{_at(place)}"
     hints = [getattr(error, "hint", None), _HINTS.get(method), "--verbose shows the whole trace."]
-    return PluginFailure(told, method, hint=" ".join(hint for hint in hints if hint))
+    return PluginFailure(sentence, method, hint=" ".join(hint for hint in hints if hint))
 
 
 def hang_of(call: PluginCall, thread_id: int | None, waited_s: float) -> LateCallError:
-    """What to raise for a call that does not return; its cause has the whole stack of the thread."""
+    """The error to raise for a call that does not return; its cause has the thread's whole stack."""
     frame = sys._current_frames().get(thread_id or 0)
     code = PluginCode.of(call.plugin)
     place = code.innermost_of_stack(frame) or code.start_of(call.plugin, call.method)

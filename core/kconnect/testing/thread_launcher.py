@@ -20,21 +20,21 @@ from kconnect.plugins import PluginRegistry
 log = logging.getLogger(__name__)
 
 # A state of a task, a topic it used, or a connector to ask for task configs.
-_Told: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str] | str
+_Notice: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str] | str
 
 
 class ThreadLauncher:
     """One slot, always up, that is this process. Implements herder.interface.Launcher.
 
     Lifecycle: constructed -> start -> stop. Threads: all methods from any; events come one at a time from one thread,
-    in the order things happened, as SparkLauncher does it.
+    in the order things happened, as from SparkLauncher.
     """
 
     def __init__(self, plugins: PluginRegistry | None = None) -> None:
         self._plugins = plugins
         self._events: LauncherEvents | None = None
-        self._told: queue.SimpleQueue[_Told | None] = queue.SimpleQueue()
-        self._teller = threading.Thread(target=self._tell, name="launcher-events", daemon=True)
+        self._notices: queue.SimpleQueue[_Notice | None] = queue.SimpleQueue()
+        self._deliverer = threading.Thread(target=self._deliver_all, name="launcher-events", daemon=True)
         self._lock = threading.Lock()  # guards the two below
         self._tasks: dict[TaskId, TaskSpec] = {}
         self._host: TaskHost | None = None
@@ -46,11 +46,11 @@ class ThreadLauncher:
             report=self._report,
             offsets=_Offsets(events),
             may_run=events.check_run,
-            reconfigure=self._told.put,
-            topic_used=lambda task_id, topic: self._told.put((task_id, topic)),
+            reconfigure=self._notices.put,
+            topic_used=lambda task_id, topic: self._notices.put((task_id, topic)),
             plugins=self._plugins if self._plugins is not None else PluginRegistry.load(None),
         )
-        self._teller.start()
+        self._deliverer.start()
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
         host = self._running_host()
@@ -105,8 +105,8 @@ class ThreadLauncher:
         if host is None:
             return
         host.close(timeout_s)
-        self._told.put(None)
-        self._teller.join(timeout_s)
+        self._notices.put(None)
+        self._deliverer.join(timeout_s)
 
     def _count(self) -> None:
         host = self._host
@@ -124,20 +124,20 @@ class ThreadLauncher:
             spec = self._tasks.get(task_id)
             if spec is not None and spec.run == run:
                 self._meters.entered(task_id, run, state)
-                self._told.put((task_id, run, state, trace))
+                self._notices.put((task_id, run, state, trace))
 
-    def _tell(self) -> None:
+    def _deliver_all(self) -> None:
         assert self._events is not None
-        while (told := self._told.get()) is not None:
+        while (notice := self._notices.get()) is not None:
             try:
-                if isinstance(told, str):
-                    self._events.reconfiguration_requested(told)
-                elif len(told) == 2:
-                    self._events.topic_used(*told)
+                if isinstance(notice, str):
+                    self._events.reconfiguration_requested(notice)
+                elif len(notice) == 2:
+                    self._events.topic_used(*notice)
                 else:
-                    self._events.task_status(*told)
+                    self._events.task_status(*notice)
             except Exception:  # a callback that fails must not stop the ones after it
-                log.exception("Telling %s failed", told)
+                log.exception("Delivering %s failed", notice)
 
 
 class _Offsets:

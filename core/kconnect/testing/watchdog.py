@@ -1,4 +1,4 @@
-"""Watchdog: runs plugin calls on a thread of their own and ends the wait for one that does not return."""
+"""Runs plugin calls on a thread of their own, and stops waiting for one that does not return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 from kconnect.testing.plugin_calls import PluginCalls, hang_of
 
-# How often the running call is looked at: what a hang costs beyond its time.
+# Poll interval: how much later than its timeout a hang is noticed.
 _LOOK_S = 0.05
 # A call that only starts has this long in any case: `--timeout 0.1` is about waiting, not about slow machines.
 _LEAST_CALL_S = 2.0

@@ -1,4 +1,4 @@
-"""The three stores of a cluster on their Kafka topics: made from a worker's settings, ensured, read, stopped."""
+"""The three stores of a cluster on their Kafka topics: built from a worker's settings, created, read, stopped."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of the time that a task waits for its offsets; the rest is the way there and back
+# Share of the time that a task waits for its offsets; the rest is the round trip
 _SHARE_OF_READ = 0.9
 
 
 def client_id_base(config: DistributedConfig) -> str:
-    """What the names of a worker's clients begin with. Source: ConnectUtils#clientIdBase (Kafka 4.3)."""
+    """Prefix of the client ids of a worker. Source: ConnectUtils#clientIdBase (Kafka 4.3)."""
     given = config.values.get("client.id") or ""
     return f"{given}-" if given else f"connect-{config.group_id}-"
 
@@ -79,7 +79,7 @@ class ClusterStores:
         self._stack = ExitStack()
 
     def start(self, health: Health | None = None) -> None:
-        """Create the topics where they are missing, and read all there is; `health` is told which one is read.
+        """Create missing topics and read everything in them; `health` shows which one is being read.
 
         Errors: ConfigError for a topic that does not fit; TimedOutError; ConnectError.
         """

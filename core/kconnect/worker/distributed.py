@@ -1,4 +1,4 @@
-"""A worker of a cluster: its stores are topics, its work is what its group gives it.
+"""A worker of a cluster: its stores are topics, its group assigns its work.
 
 Source: ConnectDistributed (Kafka 4.3).
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The answer that a request timed out, with its reason, must be there before REST's own deadline
+# The answer that a request timed out, with its reason, must come before REST's own deadline
 _ANSWER_EARLIER = 0.98
 # The stores have just been read from the same brokers
 _ASK_S = 5.0
@@ -91,10 +91,10 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         return config, stores, cluster_id
 
     def _await_slots(self, config: DistributedConfig) -> None:
-        """Wait until tasks can run here, where others run them now: what moves here stands still until then.
+        """Wait until tasks can run here if other workers run them now: a task that moves here stands still until then.
 
-        A worker that finds nobody joins at once. At the deadline it joins too: its tasks start when its slots do.
-        Differs: Java's worker has nothing to bring up.
+        A worker that finds no others joins at once. At the deadline it joins anyway: its tasks start when its slots do.
+        Differs: Java's worker has no slots to start.
         """
         if self._launcher is None or not _others_live(config):
             return
@@ -114,16 +114,16 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
                 return
 
     def _await_group(self, config: DistributedConfig) -> None:
-        """Wait for the first assignment, however long; every while a line tells so."""
-        began = told = time.monotonic()
+        """Wait for the first assignment, however long; warns once in each rebalance timeout."""
+        began = warned = time.monotonic()
         every_s = config.values["rebalance.timeout.ms"] / 1000
         while not self.herder.await_group(POLL_S):
             self.raise_if_failed()
             if self._stop_requested.is_set():
                 raise ConnectError("The worker was stopped while it joined its group")
-            if time.monotonic() - told > every_s:
-                told = time.monotonic()
-                log.warning("The worker has waited %.0f s to join group %s", told - began, config.group_id)
+            if time.monotonic() - warned > every_s:
+                warned = time.monotonic()
+                log.warning("The worker has waited %.0f s to join group %s", warned - began, config.group_id)
 
 
 def _others_live(config: DistributedConfig) -> bool:
@@ -149,8 +149,8 @@ def _check_topics(config: DistributedConfig) -> None:
     for key in keys:
         topic = config.values[key]
         if other := seen.get(topic):
-            told = f"Topic {topic} is both {other} and {key}: each of the three internal topics must be its own"
-            raise ConfigError(told, [ConfigProblem(key, topic, told)])
+            problem = f"Topic {topic} is both {other} and {key}: each of the three internal topics must be its own"
+            raise ConfigError(problem, [ConfigProblem(key, topic, problem)])
         seen[topic] = key
 
 

@@ -1,4 +1,4 @@
-"""How a worker reaches Kafka: a look before Spark starts, the cluster's id while it does, a watch ever after."""
+"""Whether Kafka answers a worker: a check before Spark starts, the cluster id meanwhile, monitoring ever after."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# One try to reach the broker; librdkafka connects in some 10 ms where there is one
+# One attempt to reach the broker; librdkafka connects in some 10 ms where one listens
 _TRY_S = 1.0
-# Between two tries; also how soon a stop is noticed
+# Between two attempts; also how soon a stop is noticed
 _PAUSE_S = 0.25
-# How long Spark waits for the first look, and how long that goes on beside it. Where a broker listens it takes 1 ms
+# How long Spark waits for the first check, and how long that may go on. Where a broker listens it takes 1 ms
 _LOOK_S, _LONGEST_LOOK_S = 0.2, 2.0
 
 
@@ -47,16 +47,16 @@ class KafkaAvailability:
         self.contact = KafkaContact(props["bootstrap.servers"])
 
     def look(self) -> None:
-        """Say before Spark starts, which takes seconds, that no broker takes connections. A millisecond where one does.
+        """Warn before Spark starts, which takes seconds, if no broker accepts connections.
 
-        Where the network does not say so at once, Spark is not kept waiting, and it is said when it is known.
+        Where the network is slow to answer, Spark starts meanwhile, and the warning follows.
         """
         servers = parse_servers(self.contact.servers)
 
         def run() -> None:
             found = reach_any(servers, min(self._timeout_s, _LONGEST_LOOK_S))
             if found.address is None and math.isinf(self.contact.since_answer_s()):
-                self._tell_away(found.sentence())
+                self._warn_unavailable(found.sentence())
 
         self._look = threading.Thread(target=run, name="kafka-look", daemon=True)
         self._look.start()
@@ -90,7 +90,7 @@ class KafkaAvailability:
         what_happens: str,
         has_started: Callable[[], bool],
     ) -> None:
-        """Know from now on whether Kafka answers, and say so in the log and in the worker's health."""
+        """Monitor from now on whether Kafka answers, and report it in the log and in the worker's health."""
 
         def probe() -> Probe:
             from kconnect.herder.group.probe import BrokerProbe
@@ -100,8 +100,8 @@ class KafkaAvailability:
 
         def away() -> Iterator[Reason]:
             if (outage := self.contact.outage) is not None:
-                told = f"{outage.sentence()}; the worker keeps trying"
-                yield Reason(told, outage.since_ms, is_starting=not has_started())
+                sentence = f"{outage.sentence()}; the worker keeps trying"
+                yield Reason(sentence, outage.since_ms, is_starting=not has_started())
 
         self._watch_end_s = interval_s
         self._watch = KafkaWatch(
@@ -118,7 +118,7 @@ class KafkaAvailability:
             self._watch.stop(self._watch_end_s)
 
     def _asked(self, admin: KafkaAdmin, deadline: float) -> str | None:
-        """One try: the cluster's id, or None while there is time left."""
+        """One attempt: the cluster id, or None while there is time left."""
         servers = self.contact.servers
         try:
             found = admin.cluster_id(min(_TRY_S, self._timeout_s))
@@ -131,14 +131,14 @@ class KafkaAvailability:
                     hint=f"Start the broker or correct bootstrap.servers in {self._file or 'the settings'}; "
                     "kconnect.bootstrap.timeout.ms is how long a worker waits for it.",
                 ) from err
-            self._tell_away(problem)
+            self._warn_unavailable(problem)
             return None
         if (back := self.contact.answered()) is not None:
             log.info("Kafka answers at bootstrap.servers=%s, after %.1f s", servers, back.outage.lasted_s)
         return found
 
-    def _tell_away(self, problem: str) -> None:
-        """One line, however often it is tried."""
+    def _warn_unavailable(self, problem: str) -> None:
+        """Warn once, however many attempts fail."""
         if self.contact.silent(redact(problem)) is not None:
             log.warning(
                 "No Kafka broker answers at bootstrap.servers=%s (%s). The worker keeps trying for %g s "

@@ -1,4 +1,4 @@
-"""What both kinds of worker share: Spark in the background, REST, the way to Kafka, waiting, stopping.
+"""What both kinds of worker share: Spark in the background, REST, Kafka's availability, waiting, stopping.
 
 Source: AbstractConnectCli, Connect, Worker (Kafka 4.3).
 """
@@ -60,7 +60,7 @@ MakeLauncher = Callable[[Mapping[str, str]], Launcher]
 
 
 class StartedHerder(Herder, Protocol):
-    """A herder as its worker knows it."""
+    """What a worker needs of its herder."""
 
     def ready(self) -> None: ...
     def refuse_waiting(self) -> None: ...
@@ -69,7 +69,7 @@ class StartedHerder(Herder, Protocol):
         ...
 
     def what_happens(self) -> str:
-        """To the work, while Kafka is away: a sentence."""
+        """What happens to the work while Kafka is unavailable, in a sentence."""
         ...
 
     def stop(self, timeout_s: float) -> None: ...
@@ -102,12 +102,12 @@ class RunningWorker(ABC, Generic[H, C]):
         self._stop_requested = threading.Event()
         self._stopped = False
         self._has_started = False
-        self._way: KafkaAvailability | None = None
+        self._availability: KafkaAvailability | None = None
         self._task_stop_s = 5.0  # replaced by task.shutdown.graceful.timeout.ms
 
     @abstractmethod
     def _start(self) -> None:
-        """The order of things; what is begun is put on the stack, and stopped in reverse."""
+        """Start the parts in order; each is put on the stack, which stops them in reverse."""
 
     def start(self) -> None:
         """Start everything. Errors: StartupError; nothing is left running then.
@@ -142,7 +142,7 @@ class RunningWorker(ABC, Generic[H, C]):
         try:
             self._stack.close()
         except Exception:  # top of the worker: one part that fails to stop must not hide that the others did
-            log.exception("A part of the worker did not stop well")
+            log.exception("Part of the worker failed to stop")
         log.log(self._stop_level(), "Worker stopped in %.1f s", time.monotonic() - began)
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -161,7 +161,7 @@ class RunningWorker(ABC, Generic[H, C]):
             raise EnvironmentProblemError(failure)
 
     def statuses(self) -> list[ConnectorStatus]:
-        """Every connector with its tasks; not one that is deleted just now, or has not been seen doing anything yet."""
+        """Every connector with its tasks, except those being deleted or without a status yet."""
         found, conditions = [], self.herder.task_conditions()
         for name in self.herder.connectors():
             with suppress(NotFoundError):
@@ -169,7 +169,7 @@ class RunningWorker(ABC, Generic[H, C]):
         return found
 
     def wait_until_running(self, timeout_s: float) -> bool:
-        """Wait until no task waits for its slot any more; says whether all of them run. Errors: as raise_if_failed."""
+        """Wait until no task is UNASSIGNED; says whether all are RUNNING. Errors: as raise_if_failed."""
         deadline = time.monotonic() + timeout_s
         while True:
             states = [task.state for status in self.statuses() for task in status.tasks]
@@ -180,19 +180,19 @@ class RunningWorker(ABC, Generic[H, C]):
                 return False
 
     def outage(self) -> Outage | None:
-        """Kafka does not answer; None while it does."""
-        return None if self._way is None else self._way.contact.outage
+        """The current outage of Kafka; None while it answers."""
+        return None if self._availability is None else self._availability.contact.outage
 
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
-        """What each task has moved so far, a second old at most; empty before the start."""
+        """Each task's counters, at most a second old; empty before the start."""
         return self._launcher.task_counters() if self._launcher is not None else {}
 
     @property
     def kafka(self) -> KafkaAvailability:
-        """How it reaches Kafka, once the settings are read."""
-        if self._way is None:
+        """Whether Kafka answers; only once the settings are read."""
+        if self._availability is None:
             raise ConnectError("The worker is not started")
-        return self._way
+        return self._availability
 
     @property
     def herder(self) -> H:
@@ -221,19 +221,19 @@ class RunningWorker(ABC, Generic[H, C]):
     def _read_settings(
         self, parse: Callable[[Mapping[str, str], Callable[[str], object]], C]
     ) -> tuple[C, PluginRegistry, Variables]:
-        """Typed settings, after values were put in place of the worker's own `${..}`."""
+        """Typed settings, with the worker's own `${..}` resolved."""
         plugins = PluginRegistry.load(self._props.get("plugin.path"))  # first: it may hold config providers
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties()
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
-            override_error(config.connector_client_config_override_policy, "client.id")  # an unknown one is told now
+            override_error(config.connector_client_config_override_policy, "client.id")  # rejects an unknown policy now
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
-        self._way = KafkaAvailability(self._props, config, self._file, self.health)
-        self._stack.callback(self._way.stop)
+        self._availability = KafkaAvailability(self._props, config, self._file, self.health)
+        self._stack.callback(self._availability.stop)
         return config, plugins, variables
 
     def _resolve_properties(self) -> Variables:
-        """Put values in place of the worker's own `${..}`. Errors: ConfigError. Source: AbstractConfig (Kafka 4.3)."""
+        """Resolve the worker's own `${..}`. Errors: ConfigError. Source: AbstractConfig (Kafka 4.3)."""
         variables = Variables.of_worker(self._props)
         self._stack.callback(variables.close)
         resolved = variables.resolve(self._props, "the worker")
@@ -267,12 +267,12 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _warn_of_keys(self, config: WorkerConfig) -> None:
         for key in config.unknown_keys():
-            log.warning("The worker setting %s is not known and has no effect", key)
+            log.warning("Unknown worker setting %s has no effect", key)
         if ineffective := config.keys_without_effect():
             log.info("These worker settings have no effect here: %s", ", ".join(ineffective))
 
     def _stop_level(self) -> int:
-        """How loud the stop is told: of a worker that could not start the error is what is to be read."""
+        """Log level of the stop; quiet for a worker that could not start, whose error matters more."""
         return logging.INFO if self._has_started else logging.DEBUG
 
     def _lead(self) -> str:

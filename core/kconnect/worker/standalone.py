@@ -1,4 +1,4 @@
-"""A standalone worker: offsets in a file, configs and statuses in memory, connectors from files. Nobody else knows it.
+"""A standalone worker: offsets in a file, configs and statuses in memory, connectors from files.
 
 Source: ConnectStandalone (Kafka 4.3).
 """
@@ -49,13 +49,13 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self.herder.ready()
 
     def _create_first(self) -> None:
-        """The connectors of the files it was given, one after the other."""
+        """Create the connectors it was given, one after the other."""
         for file in self._connectors:
             with self.health.starting(f"Creating connector {file.name} from {file.path}"):
                 self.create_connectors([file])
 
     def _start_serving(self) -> tuple[FileOffsetStore, str]:
-        """Spark in the background, REST, then Kafka. What is begun first is stopped last."""
+        """Spark in the background, REST, then Kafka. What starts first stops last."""
         raw = dict(self._props)
         config, plugins, variables = self._read_settings(StandaloneConfig.parse)
         self.kafka.look()

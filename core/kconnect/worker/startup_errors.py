@@ -23,16 +23,16 @@ EXIT_CONNECTORS = 3
 class StartupError(ConnectError):
     """The worker could not start. `exit_code` is that of Java's connect-standalone; `__cause__` the reason.
 
-    `file` is the one to correct. Wrong settings are told one sentence each, where REST has Java's longer message.
+    `file` is the one to correct. Each wrong setting is one sentence, where REST has Java's longer message.
     """
 
     def __init__(self, cause: ConnectError, exit_code: int, lead: str = "", file: Path | None = None) -> None:
         problems = cause.problems if isinstance(cause, ConfigError | InvalidConnectorError) else ()
-        told = " ".join(f"{_words(problem.message).rstrip('.')}." for problem in problems)
+        sentences = " ".join(f"{_words(problem.message).rstrip('.')}." for problem in problems)
         hint = cause.hint or _what_to_do(problems, file)
         if is_failed_start(str(cause)):  # its hint is why
-            told, hint = f"{plain_words(str(cause)).sentence}: {cause.hint}", None
-        super().__init__(redact(f"{lead}{told or cause}"), hint=hint)
+            sentences, hint = f"{plain_words(str(cause)).sentence}: {cause.hint}", None
+        super().__init__(redact(f"{lead}{sentences or cause}"), hint=hint)
         self.exit_code = exit_code
 
 
@@ -52,7 +52,7 @@ def _what_to_do(problems: Sequence[ConfigProblem], file: Path | None) -> str | N
 
 @contextmanager
 def exit_code(code: int, lead: str = "", file: Path | None = None) -> Iterator[None]:
-    """What goes wrong inside ends the worker with this code; `file` is the one to correct."""
+    """An error inside ends the worker with this exit code; `file` is the one to correct."""
     try:
         yield
     except StartupError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kconnect.model import ConnectorType, TaskId, TaskSpec
+from kconnect.model import ConnectorType, TargetState, TaskId, TaskSpec
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
 from kconnect.spark.messages import Heartbeat
@@ -208,3 +208,32 @@ def test_abandoned_tasks_cost_a_working_slot_its_life_only_when_they_are_many(co
         world.settle()
 
         assert process.is_live is (count < 16)
+
+
+def test_a_stop_ends_at_once_when_the_slot_is_lost_since_its_tasks_ended_with_it() -> None:
+    with launched(MemorySpark(), 1) as world, ThreadPoolExecutor(1, thread_name_prefix="caller") as pool:
+        world.settle()
+        process = world.up(0)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        process.is_hung = True
+        left = pool.submit(world.launcher.stop_tasks, [TaskId("a", 0)], 5.0)
+        eventually(lambda: "caller_0" in world.spark.clock.waiting(), pause_s=0.001)
+        world.spark.end_process(process, "exit 1")
+
+        assert left.result(5.0) == set()
+
+
+def test_a_pause_of_a_task_whose_slot_is_gone_holds_when_it_starts_again() -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        first = world.up(0)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        world.spark.end_process(first, "exit 1")
+        world.settle()
+        world.launcher.set_target_state([TaskId("a", 0)], TargetState.PAUSED)
+        world.spark.step(world.launcher, 1)
+        again = world.up(0)
+
+        assert again.tasks[TaskId("a", 0)].target_state is TargetState.PAUSED

@@ -280,7 +280,7 @@ class LauncherOrders(RuleBasedStateMachine):
             assert len(places) <= 1
             for process in places:
                 assert task_id in self.wanted
-                assert process.tasks[task_id].run == self.wanted[task_id].run
+                assert process.tasks[task_id] == self.wanted[task_id], "an older run, or another state than wished for"
         for process in self.spark.all_processes:
             assert len(process.starts) == len(set(process.starts)), "told twice to start one run"
         assert self.spark.crashes == []

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kconnect.spark.master import master_addresses, told_while_queued
+from kconnect.spark.master import master_addresses, warn_while_queued
 from kit.waiting import eventually
 
 
@@ -30,9 +30,9 @@ def test_masters_are_asked_where_spark_would_look_for_them(master, addresses):
 
 
 def test_a_cluster_that_lets_an_application_wait_is_told_of_until_it_begins(caplog):
-    with told_while_queued("yarn", 0.02):
+    with warn_while_queued("yarn", 0.02):
         eventually(lambda: len(caplog.records) > 1, 5, "told again and again")
     told = len(caplog.records)
-    assert "yarn has not begun this worker's application" in caplog.messages[0]
+    assert "yarn has not started this worker's application" in caplog.messages[0]
     threading.Event().wait(0.1)
     assert len(caplog.records) == told, "not once it has begun"
