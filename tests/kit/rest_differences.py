@@ -102,14 +102,7 @@ CLUSTER: dict[str, Differs] = {
     "create_failing_at_worker": Differs("a client setting out of range is told at once; in Java its tasks fail", 400),
     "cf_status": Differs(_REFUSED, 404),
     "delete_cf": Differs(_REFUSED, 404),
-    **dict.fromkeys(
-        (
-            "plugin_config_org.apache.kafka.connect.transforms.Cast$Value",
-            "plugin_config_org.apache.kafka.connect.transforms.TimestampRouter",
-            "plugin_config_org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
-        ),
-        Differs(_NO_PLUGIN, 404),
-    ),
+    "plugin_config_org.apache.kafka.connect.mirror.MirrorHeartbeatConnector": Differs(_NO_PLUGIN, 404),
     **dict.fromkeys(
         (
             "plugin_config_File",
@@ -118,8 +111,14 @@ CLUSTER: dict[str, Differs] = {
         ),
         Differs("config providers and override policies are no plugins here, so they are not found", 404),
     ),
-    "validate_transforms": Differs(f"{_NO_PLUGIN}: Cast", body=ANY),
-    "validate_transforms_bad": Differs(f"{_NO_PLUGIN}: Cast", body=ANY),
+    **dict.fromkeys(
+        (
+            "plugin_config_org.apache.kafka.connect.transforms.Cast$Value",
+            "validate_transforms",
+            "validate_transforms_bad",
+        ),
+        Differs("Cast has field.syntax.version too", body=ANY),
+    ),
     "validate_overrides_sink": Differs(
         "an override that is no number is an error of that setting; Java says 500", 200, body=ANY
     ),

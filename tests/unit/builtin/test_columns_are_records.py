@@ -38,13 +38,20 @@ from kconnect.builtin.converters.number_converters import (
 )
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.builtin.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from kconnect.builtin.transforms.cast import CastKey, CastValue
 from kconnect.builtin.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
 from kconnect.builtin.transforms.filter import Filter
+from kconnect.builtin.transforms.flatten import FlattenKey, FlattenValue
+from kconnect.builtin.transforms.header_from import HeaderFromKey, HeaderFromValue
+from kconnect.builtin.transforms.headers import DropHeaders, InsertHeader
 from kconnect.builtin.transforms.hoist_field import HoistFieldValue
 from kconnect.builtin.transforms.insert_field import InsertFieldValue
 from kconnect.builtin.transforms.mask_field import MaskFieldKey, MaskFieldValue
 from kconnect.builtin.transforms.regex_router import RegexRouter
 from kconnect.builtin.transforms.replace_field import ReplaceFieldKey, ReplaceFieldValue
+from kconnect.builtin.transforms.set_schema_metadata import SetSchemaMetadataKey, SetSchemaMetadataValue
+from kconnect.builtin.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
+from kconnect.builtin.transforms.timestamp_router import TimestampRouter
 from kconnect.builtin.transforms.value_to_key import ValueToKey
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
@@ -93,6 +100,41 @@ TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
     (ValueToKey, {"fields": "d", "replace.null.with.default": "false"}),
     (HoistFieldValue, {"field": "h"}),
     (InsertFieldValue, {"topic.field": "t!", "static.field": "c", "static.value": "v", "timestamp.field": "at"}),
+    (CastValue, {"spec": "i:int8,f:float32,b:string,s:boolean,d:string"}),
+    (CastValue, {"spec": "i:string,f:string,by:string,ts:string"}),
+    (CastValue, {"spec": "i:float64,ts:int64,b:int16,d:int32"}),
+    (CastValue, {"spec": "f:int32"}),
+    (CastValue, {"spec": "s:int64"}),
+    (CastValue, {"spec": "d:float32", "replace.null.with.default": "false"}),
+    (CastValue, {"spec": "n.x:string,n.`y.z`:boolean", "field.syntax.version": "V2"}),
+    (CastValue, {"spec": "n:string"}),
+    (CastValue, {"spec": "int8"}),
+    (CastKey, {"spec": "i:int64"}),
+    (FlattenValue, {}),
+    (FlattenKey, {"delimiter": "_"}),
+    (HeaderFromValue, {"fields": "s,d", "headers": "h,hd", "operation": "copy"}),
+    (HeaderFromValue, {"fields": "i,ts", "headers": "hi,ht", "operation": "move"}),
+    (HeaderFromValue, {"fields": "n.x", "headers": "hx", "operation": "move", "field.syntax.version": "V2"}),
+    (HeaderFromValue, {"fields": "none", "headers": "h", "operation": "copy"}),
+    (HeaderFromKey, {"fields": "b", "headers": "hb", "operation": "move", "replace.null.with.default": "false"}),
+    (DropHeaders, {"headers": "h"}),
+    (InsertHeader, {"header": "h", "value.literal": "1.5"}),
+    (SetSchemaMetadataValue, {"schema.name": "other", "schema.version": "7"}),
+    (SetSchemaMetadataKey, {"schema.version": "2", "replace.null.with.default": "false"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "unix"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "unix", "unix.precision": "nanoseconds"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "unix", "unix.precision": "seconds"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "Date"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "Time"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "string", "format": "yyyy-MM-dd'T'HH:mm:ss.SSSX"}),
+    (TimestampConverterValue, {"field": "ts", "target.type": "string", "format": "EEE, d MMM yy h:mm a %"}),
+    (TimestampConverterValue, {"field": "d", "target.type": "Timestamp", "unix.precision": "microseconds"}),
+    (TimestampConverterValue, {"field": "d", "target.type": "string", "format": "yyyyMMdd HHmmss"}),
+    (TimestampConverterValue, {"field": "s", "target.type": "Timestamp", "format": "yyyy"}),
+    (TimestampConverterValue, {"field": "i", "target.type": "Timestamp"}),
+    (TimestampConverterKey, {"field": "none", "target.type": "Date"}),
+    (TimestampRouter, {}),
+    (TimestampRouter, {"timestamp.format": "yyyy-MM-dd-HH", "topic.format": "x${topic}"}),
     (RegexRouter, {"regex": "(.)opic", "replacement": "$1-other"}),
     (Filter, {}),
 ]
@@ -186,6 +228,57 @@ def test_transformations_give_by_columns_what_they_give_by_records(records: list
         transform.configure(config)
         chain = TransformChain([TransformStep(transform)])
         assert outcome(chain, batch) == outcome(chain, records), f"{kind.__name__} {config}"
+
+
+# Which go by records even when no value is null and each can be converted, and why.
+BY_RECORDS = {
+    "ExtractFieldValue none": "the field does not exist",
+    "ReplaceFieldValue i,s,d,f,b,by,ts,n": "nothing is left",
+    "ReplaceFieldValue gone:i": "two fields of one name",
+    "MaskFieldValue ts": "dates are masked one by one",
+    "MaskFieldValue by": "bytes cannot be masked",
+    "MaskFieldValue b true": "booleans have no replacement",
+    "MaskFieldValue i many": "the replacement is no number",
+    "ValueToKey s,none": "the field does not exist",
+    "CastValue n:string": "a struct cannot be cast",
+    "CastValue int8": "a struct cannot be cast",
+    "HeaderFromValue none h copy": "the field does not exist",
+    "TimestampConverterValue i Timestamp": "the field is no timestamp",
+}
+NOON = 1_483_444_800_000
+FULL = (7, "2017", 2, 0.5, True, b"x", EPOCH, Struct(INNER.build(), {"x": 1, "y.z": "true"}))
+BARE = (7, None, None, None, True, None, None, None)
+
+
+# A null struct: null it can be cast to a text, and there is nothing in it for a header that is required.
+WHERE_NULL = {"CastValue n:string", "HeaderFromValue n.x hx move V2"}
+
+
+@pytest.mark.parametrize(
+    ("row", "otherwise"), [(FULL, set()), (BARE, WHERE_NULL)], ids=["each field has a value", "nulls where they may be"]
+)
+def test_columnar_forms_run_on_columns(row: tuple[Any, ...], otherwise: set[str]) -> None:
+    """What a columnar form hands back to the records is counted: a form that always does so is none."""
+    values = [Struct.from_values(ROW, list(row)) for _ in range(3)]
+    records = [
+        SourceRecord({}, {"n": n}, "topic", value, value_schema=ROW, key=value, key_schema=ROW, timestamp=NOON + n)
+        for n, value in enumerate(values)
+    ]
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+
+    handed_back = set()
+    for kind, config in TRANSFORMS:
+        transform = kind()
+        transform.configure(config)
+        try:
+            made = transform.apply_batch(batch)
+        except ConnectError:
+            made = NotImplemented
+        if made is NotImplemented:
+            handed_back.add(" ".join([kind.__name__, *config.values()]))
+
+    assert handed_back == BY_RECORDS.keys() ^ otherwise
 
 
 @given(records=batches(maybe(rows)), negate=st.booleans())

@@ -50,14 +50,17 @@ class FieldPath:
         return current.field(self.steps[-1])
 
     def value_in_struct(self, struct: Struct, *, with_default: bool) -> Any:
-        """The value at the end of the path; None when a step before it is null."""
+        """The value at the end of the path; None when it is not there or a step before it is null."""
         current = struct
         for step in self.steps[:-1]:
-            below = current.get(step)
+            below = None if current.schema.field(step) is None else current.get(step)
             if below is None:
                 return None
             current = require_struct(below, NESTED)
-        return current.get(self.steps[-1]) if with_default else current.get_without_default(self.steps[-1])
+        last = current.schema.field(self.steps[-1])
+        if last is None:
+            return None
+        return current.get(last) if with_default else current.get_without_default(last)
 
     def value_in_map(self, value: dict[Any, Any]) -> Any:
         """The value at the end of the path; None when it is not there."""
