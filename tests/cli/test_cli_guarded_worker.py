@@ -148,7 +148,7 @@ def test_a_context_and_options_let_us_in_too_and_nothing_shows_a_password(guarde
         (
             {"CERT_FILE": None},
             5,
-            "{url} closed the connection, as a worker does that wants a client certificate",
+            "{url} closed the connection, possibly because it requires a client certificate",
             "KCONNECT_CERT_FILE",
         ),
         (
@@ -160,8 +160,7 @@ def test_a_context_and_options_let_us_in_too_and_nothing_shows_a_password(guarde
         (
             {"CERT_FILE": "other.pem"},
             5,
-            "{url} closed the connection, as a worker does that does not trust our client certificate "
-            "{folder}/other.pem",
+            "{url} closed the connection, possibly because it does not trust our client certificate {folder}/other.pem",
             "KCONNECT_CERT_FILE",
         ),
         ({"KEY_PASSWORD": "wrong"}, 1, "{folder}/ann.pem cannot be used as a certificate with its key", "passphrase"),

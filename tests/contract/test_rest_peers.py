@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kconnect.client.messages import Request
 from kconnect.client.peers import Peers
-from kconnect.client.transport import Request
 from kconnect.clock import SystemClock
 from kconnect.errors import ForbiddenError, UnreachableError, WrongWorkerError
 from kconnect.herder.cluster.leader_client import RestLeader

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kconnect.client.failures import BrokenOffError, NotConnectedError, nobody_of
-from kconnect.client.transport import HttpTransport, Request, Response
+from kconnect.client.messages import Request, Response
+from kconnect.client.transport import HttpTransport
 from kconnect.errors import ConnectError, TimedOutError
 
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kconnect.client.messages import Response
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -16,9 +16,6 @@ from kconnect.errors import (
     TimedOutError,
     UnreachableError,
 )
-
-if TYPE_CHECKING:
-    from kconnect.client.transport import Response
 
 _LOGIN_HINT = (
     "A user it knows and the password: --user and KCONNECT_PASSWORD, or connect contexts add NAME --user USER .."
@@ -90,11 +87,11 @@ def broken_off(url: str, request: str, err: Exception, cert: str | None = None, 
     if first and url.startswith("https:") and isinstance(err, OSError):
         expired = None if cert is None else _expired_on(cert)
         if cert is None:
-            said = f"{url} closed the connection, as a worker does that wants a client certificate: none was shown"
+            said = f"{url} closed the connection, possibly because it requires a client certificate: none was shown"
         elif expired:
             said = f"{url} closed the connection: our client certificate {cert} has expired on {expired}"
         else:
-            said = f"{url} closed the connection, as a worker does that does not trust our client certificate {cert}"
+            said = f"{url} closed the connection, possibly because it does not trust our client certificate {cert}"
         return UnreachableError(said, hint=_CLIENT_CERTIFICATE_HINT)
     return BrokenOffError(
         f"{url} broke off {request}: {_line(err)}",

@@ -9,40 +9,17 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from http.client import HTTP_PORT, HTTPS_PORT, HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from kconnect.client.failures import broken_off, late, not_connected
+from kconnect.client.messages import Request, Response
 from kconnect.errors import BadRequestError
 
 if TYPE_CHECKING:
     import ssl
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request; `path` begins with a slash and holds the query too."""
-
-    method: str
-    path: str
-    body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the password
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """One answer, read to its end."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """By names in lower case."""
 
 
 class TlsAccess(Protocol):

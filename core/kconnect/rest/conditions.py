@@ -18,8 +18,8 @@ from typing import Final
 import orjson
 
 from kconnect.client.answers import as_conditions
+from kconnect.client.messages import Request
 from kconnect.client.peers import Peers
-from kconnect.client.transport import Request
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
 from kconnect.rest.exchange import Answer, Call, Endpoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kconnect.client.messages import Response
 from kconnect.client.peers import Peers
-from kconnect.client.transport import Response
 from kconnect.config import DistributedConfig
 from kconnect.errors import ConfigError
 from kconnect.herder.cluster.cluster_parts import ClusterParts
