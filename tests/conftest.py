@@ -8,6 +8,7 @@ A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists wha
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -38,6 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)
     pace.start()
+    # Workers that tests break leave traces: not in the folder of who runs the tests
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="kconnect-test-state-")
+    config.add_cleanup(lambda: shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True))
     # How fast values are drawn tells of the machine's load, not of what is tested
     settings.register_profile("any-load", suppress_health_check=[HealthCheck.too_slow], deadline=None)
     settings.load_profile("any-load")

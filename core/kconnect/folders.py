@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_data_path
+from platformdirs import user_cache_path, user_data_path, user_state_path
 
 
 def cache_folder() -> Path:
@@ -18,6 +18,11 @@ def cache_folder() -> Path:
 def data_folder() -> Path:
     """Where the dev broker, and a worker started without a config file, keep persistent data."""
     return user_data_path("kconnect")
+
+
+def state_folder() -> Path:
+    """Where a worker leaves what explains how it ended."""
+    return user_state_path("kconnect")
 
 
 def is_open_to_others(path: Path) -> bool:

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from kconnect.devbroker import DevBroker
+from kconnect.model import TargetState
 from kconnect.worker import DistributedWorker
 from kconnect_cli.app import run
 from kit.cli import CliResult
 from kit.distributed_worker import cluster_settings, tasks_of, workers
 from kit.java_connect import JavaConnect
 from kit.standalone import write_properties
+from kit.trace_replay import replay
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker]
@@ -114,6 +116,32 @@ def test_rebalances_tell_why_they_came_and_who_came_and_went(cluster: Cluster, p
     place = url.removeprefix("http://").rstrip("/")
     assert f"worker {place} left" in cluster.connect("rebalances", "--limit", "1").stdout
     assert len(cluster.connect("rebalances", "--limit", "2", "-o", "json").json) == 2
+
+
+def test_a_trace_shows_what_a_worker_decided_and_decides_it_once_more(
+    cluster: Cluster, pair: list[DistributedWorker], tmp_path: Path
+) -> None:
+    leader, other = sorted(pair, key=lambda worker: not worker.herder.is_leader)
+    for name in ("first", "second"):
+        leader.herder.put_connector(name, {**source(tmp_path, name), "batch.size": "4711"}, replace=False)
+    eventually(lambda: tasks_of(leader) | tasks_of(other) == {"first-0", "second-0"}, 30, "both run")
+    leader.herder.set_target_state("first", TargetState.STOPPED)
+    cluster.await_members([worker.rest_url for worker in pair])
+
+    told = cluster.connect("trace", "-o", "json")
+    of_other = cluster.connect("trace", "--member", other.rest_url, "-o", "json").json
+
+    assert replay(told.json) == len(told.json["entries"]) > 10
+    assert replay(of_other) == len(of_other["entries"]) > 3
+    assert "4711" not in told.stdout
+    assert "batch.size" in told.stdout
+    kinds = {each["type"] for entry in told.json["entries"] for each in entry["instructions"]}
+    assert {"Claim", "Write", "Complete", "StartWork", "RequestRejoin"} <= kinds
+    table = cluster.connect("trace", "--limit", "500").stdout
+    assert "Asked id=" in table
+    assert "AskStop first" in table
+    assert len(cluster.connect("trace", "--limit", "3").stdout.splitlines()) == 4
+    assert cluster.connect("trace", "--follow", "-o", "json", expect=2).stdout == ""
 
 
 def test_without_workers_it_says_so_by_sentence_and_code(cluster: Cluster) -> None:

@@ -1,19 +1,22 @@
-"""`connect cluster`: a cluster's workers as the broker knows them, with no worker asked; their last rebalances."""
+"""`connect cluster`: a cluster's workers as the broker knows them; their last rebalances and decisions, over REST."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.wording import counted
+from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
+from kconnect_cli.screen.trace_rows import TRACE_COLUMNS, trace_line
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
 _DEFAULT_LIMIT = 20
+# Events of a group come a few times a minute; a request of this size takes some milliseconds
+_FOLLOW_EVERY_S = 1.0
+_Member = Annotated[
+    str | None,
+    typer.Option(
+        "--member", metavar="URL", help="The worker to ask, by its REST URL. [default: the leader]", show_default=False
+    ),
+]
+_Follow = Annotated[bool, typer.Option("--follow", help="Go on with what happens from now on.", show_default=False)]
 _Limit = Annotated[int, typer.Option("--limit", min=1, help="How many of the last ones to show.")]
 
 
@@ -102,6 +114,40 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
         )
     rows = sorted(_with_reasons(told.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
+
+
+@app.command(cls=ON_CLUSTER)
+def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_LIMIT, follow: _Follow = False) -> None:
+    """Show what a worker's herder saw and decided last: each event, and the instructions that it led to.
+
+    The leader is asked over REST, or the worker of --member; user and certificates are those of --url. Values of
+    configs are not shown.
+
+    JSON: an object with format, last (number of the last entry), settings and checkpoint (of the state machine, before
+    the first entry), and all entries: number, now_ms, event, snapshot (what changed of the configs), instructions.
+    """
+    session = session_of(ctx)
+    if follow and session.output in (Format.JSON, Format.YAML):
+        raise UsageProblem("--follow prints a table, and is not valid with -o json or yaml")
+    url = member or _leader_url(session)
+    from kconnect.client import ConnectClient
+
+    with ConnectClient(url, access=session.access_to(url)) as client:
+        if session.output in (Format.JSON, Format.YAML):
+            write_object(client.herder_trace(), session.output)
+            return
+        shown, pause = client.herder_trace(since=0), Event()
+        write_rows(shown["entries"][-limit:], TRACE_COLUMNS, session.output, name="number")
+        while follow:
+            pause.wait(_FOLLOW_EVERY_S)
+            shown = client.herder_trace(since=shown["last"])
+            write_text("".join(trace_line(entry) for entry in shown["entries"]))
+
+
+def _leader_url(session: CliSession) -> str:
+    from kconnect.direct.read.cluster_state import shown_url
+
+    return shown_url(_state(session).found_leader())
 
 
 def _state(session: CliSession) -> ClusterState:

@@ -238,6 +238,13 @@ class ConnectClient:
         """The last rebalances the worker went through; NotFoundError from one that keeps none, such as Java's."""
         return self._exchange.read("GET", "/admin/rebalances", as_objects)
 
+    def herder_trace(self, since: int | None = None) -> dict[str, Any]:
+        """What a worker's herder saw and decided last; `since`: after this entry only.
+
+        Errors: NotFoundError from a worker that keeps none: a standalone one, or Java's.
+        """
+        return self._exchange.read("GET", f"/admin/herder-trace{'' if since is None else f'?since={since}'}", as_object)
+
     def loggers(self) -> dict[str, dict[str, Any]]:
         """Loggers of the worker that have a level of their own: name -> level, last_modified (epoch ms or None)."""
         return self._exchange.read("GET", "/admin/loggers", as_object)

@@ -272,6 +272,13 @@ class Herder(Protocol):
         """The last ones this worker went through, in order; none where there is no cluster."""
         ...
 
+    def trace(self, since: int | None = None) -> Mapping[str, Any]:
+        """What the herder saw and decided last, as JSON without values of configs; `since`: after this entry only.
+
+        Errors: NotFoundError where there is no cluster.
+        """
+        ...
+
     def loggers(self) -> Mapping[str, LoggerLevel]: ...
     def logger(self, name: str) -> LoggerLevel: ...
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:

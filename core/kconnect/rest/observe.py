@@ -1,13 +1,14 @@
-"""`/metrics` for Prometheus, `/admin/slots` and `/admin/rebalances`.
+"""`/metrics` for Prometheus, `/admin/slots`, `/admin/rebalances` and `/admin/herder-trace`.
 
-Differs: Java shows its metrics over JMX only, has no slots, and keeps no list of its rebalances.
+Differs: Java shows its metrics over JMX only, has no slots, and keeps no list of its rebalances or decisions.
 """
 
 from __future__ import annotations
 
+from kconnect.errors import BadRequestError
 from kconnect.metrics import CONTENT_TYPE, prometheus_text
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
+from kconnect.rest.operation import Operation, Query, array_of, boolean, integer, object_of, text
 
 _NUMBER = {"type": ["number", "null"]}
 _SLOT = object_of(
@@ -37,6 +38,29 @@ _REBALANCE = object_of(
     }
 )
 
+_TRACE = object_of(
+    {
+        "format": integer,
+        "last": integer,
+        "settings": {"type": "object"},
+        "checkpoint": {"type": "object"},
+        "entries": array_of(
+            object_of(
+                {
+                    "number": integer,
+                    "now_ms": integer,
+                    "event": {"type": "object"},
+                    "snapshot": {"type": "object"},
+                    "instructions": array_of({"type": "object"}),
+                    "error": text,
+                },
+                required=("number", "now_ms", "event", "instructions"),
+            )
+        ),
+    },
+    required=("format", "last", "entries"),
+)
+
 
 def show_metrics(call: Call) -> Answer:
     return Answer(text=prometheus_text(call.herder.metrics()))
@@ -48,6 +72,19 @@ def list_slots(call: Call) -> Answer:
 
 def list_rebalances(call: Call) -> Answer:
     return Answer([rebalance.to_json() for rebalance in call.herder.rebalances()])
+
+
+def show_trace(call: Call) -> Answer:
+    """The whole of it, which can be replayed; with `since` what came after an entry."""
+    since = call.query_values("since")
+    return Answer(call.herder.trace(_entry_number(since[0]) if since else None))
+
+
+def _entry_number(text: str) -> int:
+    """Errors: BadRequestError."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise BadRequestError(f"since must be the number of an entry of the trace, not {text!r}")
+    return int(text)
 
 
 ENDPOINTS = (
@@ -64,6 +101,18 @@ ENDPOINTS = (
     Endpoint(
         "/admin/rebalances",
         {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(_REBALANCE)})},
+        awaits_start=False,
+    ),
+    Endpoint(
+        "/admin/herder-trace",
+        {
+            "GET": Operation(
+                show_trace,
+                "What the herder saw and decided last, without values of configs",
+                {200: _TRACE},
+                query=(Query("since", "Only what came after this entry, without a checkpoint", integer),),
+            )
+        },
         awaits_start=False,
     ),
 )

@@ -1,4 +1,4 @@
-"""What a state machine knows, as others see it: REST asks from its own threads, and debuggers read its ring."""
+"""What a state machine knows, as others see it: REST asks from its own threads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from kconnect.herder.assignment.protocol import Assignment
-from kconnect.herder.decisions.events import ConfigsChanged, Tick
 from kconnect.herder.decisions.facts import HerderFacts, HerderTimes
-from kconnect.herder.membership import Joining
-from kconnect.model import TaskId
-from kit.herder_state import Member
 
 LEADING = Assignment(2, "me", "http://me/", 5)
 
@@ -43,28 +39,3 @@ def test_a_request_that_meets_the_loss_of_the_group_must_still_be_signed() -> No
     facts = changing()
     assert facts.signs_requests is True
     assert facts.signs_requests is None, "out of the group: the worker's own setting decides"
-
-
-def test_the_ring_tells_what_happened_without_keeping_configs_alive() -> None:
-    member = Member()
-    member.connector("c", tasks=1)
-    member.settled(["c"], [TaskId("c", 0)])
-    member.connector("c", topic="other")
-    member.read()
-    member.step(Joining())
-    member.place()
-    held = [thing for event, told in member.state.ring for thing in (event, *told) if hasattr(thing, "snapshot")]
-    assert {type(thing).__name__ for thing in held} >= {"ConfigsChanged", "Placed", "StartWork", "CleanUp"}
-    assert all(not thing.snapshot.configs and not thing.snapshot.task_configs for thing in held)
-    (changed,) = [thing for thing in held if isinstance(thing, ConfigsChanged)]
-    assert changed.snapshot.offset == member.snapshot.offset
-
-
-def test_ticks_that_call_for_nothing_are_not_in_the_ring() -> None:
-    member = Member().settled()
-    before = len(member.state.ring)
-    member.wait(10)
-    member.connector("c")
-    member.read()
-    member.wait(100)
-    assert [type(event) for event, _ in list(member.state.ring)[before:]] == [ConfigsChanged, Tick]

@@ -18,6 +18,7 @@ from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.snapshot import ClusterSnapshot
 from kit.herder_state import Member
+from kit.trace_replay import replay
 
 NAMES = ("a", "b")
 STEPS = (
@@ -158,6 +159,7 @@ def test_a_member_left_alone_runs_its_work_with_the_configs_of_now(version: int,
     for step, name in steps:
         world.step(step, name)
     world.come_to_rest()
+    replay(world.member.state.trace())
     now = world.member.snapshot
     own = set(parts(world.member.state.facts.owned))
     assert world.running == {part: config_of(now, part) for part in configured(now) & own}

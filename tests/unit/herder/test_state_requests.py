@@ -14,7 +14,15 @@ from kconnect.errors import (
     WrongWorkerError,
 )
 from kconnect.herder.decisions.events import Asked, Claimed, GivenUp, Lost, StopAsked
-from kconnect.herder.decisions.instructions import Answer, FenceZombies, ModifyOffsets, Redirect, Refuse, Restart, Write
+from kconnect.herder.decisions.instructions import (
+    Complete,
+    FenceZombies,
+    ModifyOffsets,
+    Redirect,
+    Refuse,
+    Restart,
+    Write,
+)
 from kconnect.herder.decisions.requests import (
     AskFence,
     AskOffsets,
@@ -59,12 +67,12 @@ def test_a_new_connector_is_written_and_the_asker_told_that_it_is_new():
     member = Member().settled()
     write = of(Write, member.ask(AskPut(C, CONFIG, TargetState.PAUSED, replace=False)))
     assert write.write == PutConfig(C, CONFIG, TargetState.PAUSED)
-    assert member.written(write) == [Answer(1, True)]
+    assert member.written(write) == [Complete(1, True)]
 
 
 def test_a_changed_connector_is_not_new():
     member = member_with()
-    assert member.written(of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))) == [Answer(1, False)]
+    assert member.written(of(Write, member.ask(AskPut(C, CONFIG, None, replace=True)))) == [Complete(1, False)]
 
 
 def test_a_name_that_is_taken_is_refused():
@@ -79,7 +87,7 @@ def test_of_two_creates_of_one_name_the_second_sees_the_first():
     assert member.ask(AskPut(C, CONFIG, None, replace=False)) == []
     member.connector(C)
     told = member.written(write)
-    assert kinds(told) == ["Answer", "Refuse"]
+    assert kinds(told) == ["Complete", "Refuse"]
     assert isinstance(refusal(told), AlreadyExistsError)
 
 
@@ -119,7 +127,7 @@ def test_what_the_leader_decides_is_written_and_answered_when_it_was_read_back(r
     member = member_with()
     found = of(Write, member.ask(request_))
     assert found.write == write
-    assert Answer(1, False) in member.written(found)
+    assert Complete(1, False) in member.written(found)
 
 
 def test_tasks_that_come_late_to_a_stopped_connector_are_refused_but_its_end_is_not():
@@ -265,7 +273,7 @@ def test_offsets_wait_for_the_rebalance_that_stops_the_tasks_even_before_its_new
     write = of(Write, member.ask(AskStop(C)))
     member.store.remove_task_configs(C)
     member.target(C, TargetState.STOPPED)
-    assert kinds(member.written(write)) == ["Answer"]
+    assert kinds(member.written(write)) == ["Complete"]
     assert member.ask(AskOffsets(C, None)) == [], "tasks elsewhere still run, and commit"
     assert "ModifyOffsets" not in kinds(member.read())
 

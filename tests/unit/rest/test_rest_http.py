@@ -99,10 +99,25 @@ def test_a_request_waits_for_a_worker_that_starts(rest, herder, method, path):
     assert answers[0].status < 300, answers[0].body
 
 
-@pytest.mark.parametrize("path", ["/health", "/metrics", "/admin/slots", "/connector-plugins", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path", ["/health", "/metrics", "/admin/slots", "/admin/herder-trace", "/connector-plugins", "/openapi.json"]
+)
 def test_what_needs_no_stores_is_answered_while_the_worker_starts(rest, herder, path):
     herder.opened = False
     assert rest.ask("GET", path).status == 200
+
+
+def test_a_trace_is_asked_for_whole_or_since_an_entry(rest, herder):
+    assert rest.ask("GET", "/admin/herder-trace").json == {"format": 1, "last": 7, "entries": []}
+    assert rest.ask("GET", "/admin/herder-trace?since=12").status == 200
+    assert [call for call in herder.calls if call[0] == "trace"] == [("trace", None), ("trace", 12)]
+
+
+@pytest.mark.parametrize("since", ["", "-1", "1.5", "x", "9" * 30, "%D9%A1"])
+def test_a_trace_since_what_is_no_number_is_refused(rest, since):
+    answer = rest.ask("GET", f"/admin/herder-trace?since={since}")
+    assert answer.status == 400
+    assert "since must be the number of an entry" in answer.json["message"]
 
 
 def test_a_worker_that_does_not_start_in_time_says_what_it_waits_for(herder):

@@ -25,6 +25,7 @@ from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.herder.cluster.status_keeper import KnownWork, StatusKeeper
 from kconnect.herder.cluster.thread_stage import ThreadStage
 from kconnect.herder.cluster.topic_tracking import ClusterTopics
+from kconnect.herder.cluster.trace_file import save_trace
 from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.herder.connectors.task_runs import TaskRuns
 from kconnect.herder.decisions.connector_entry import require_stopped
@@ -256,6 +257,7 @@ def _thread(
         performer=performer,
         stages=requests.stages,
         clock=cluster.clock,
+        save_trace=lambda: save_trace(group.state, status.worker_id, cluster.clock.time_ms()),
     )
     return HerderThread(parts, requests.thread.fail)
 

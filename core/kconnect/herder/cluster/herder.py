@@ -8,6 +8,7 @@ Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kconnect.herder.cluster.assembly import assemble
 from kconnect.herder.cluster.cluster_parts import ClusterParts
@@ -25,6 +26,7 @@ from kconnect.herder.queries.worker_metrics import worker_readings
 from kconnect.logs import level_name
 from kconnect.metrics import Reading
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
+from kconnect.redaction import redact
 from kconnect.storage.session_key import SessionKey
 
 
@@ -112,12 +114,15 @@ class DistributedHerder(HerderQueries):
 
     @property
     def state(self) -> HerderState:
-        """What is decided and why, for those who look; its `ring` holds the last events."""
+        """What is decided, for those who look."""
         return self.assembly.group.state
 
     def rebalances(self) -> list[Rebalance]:
         """The last ones this worker went through, in order."""
         return self._standing.rebalances()
+
+    def trace(self, since: int | None = None) -> Mapping[str, Any]:
+        return self.state.trace(since, redact)
 
     def check_peer(self, signature: RequestSignature | None) -> None:
         self._standing.check_peer(signature)

@@ -38,6 +38,8 @@ class ThreadParts:
     performer: Performer
     stages: ThreadStage
     clock: Clock
+    save_trace: Callable[[], str]
+    """Write what the state machine saw to a file; a sentence on that. Never raises."""
 
 
 class HerderThread:
@@ -74,10 +76,10 @@ class HerderThread:
                 self._take_all()
             self._take_all()
         except ConnectError as err:  # the group refuses this worker for good: no fault of ours to be traced
-            log.error("The worker cannot continue: %s", err)
+            log.error("The worker cannot continue: %s. %s", err, parts.save_trace())
             self._on_crash(err)
         except Exception as err:  # top of the thread
-            log.exception("The herder's thread has ended: the worker cannot continue")
+            log.exception("The herder's thread has ended: the worker cannot continue. %s", parts.save_trace())
             self._on_crash(err)
         finally:
             parts.performer.close()

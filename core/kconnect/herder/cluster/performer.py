@@ -26,11 +26,11 @@ from kconnect.herder.decisions.events import CaughtUp, Claimed, Event, TaskConfi
 from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
 from kconnect.herder.decisions.findings import ConfigTopicEnds
 from kconnect.herder.decisions.instructions import (
-    Answer,
     AskTaskConfigs,
     CatchUp,
     Claim,
     CleanUp,
+    Complete,
     FenceZombies,
     ForwardTaskConfigs,
     Instruction,
@@ -112,7 +112,7 @@ class Performer:
                 StartWork() | StopWork() | SetTarget() | RestartByPlan() | RestartHere() | Restart() | AskTaskConfigs()
             ):
                 self._work(instruction)
-            case Answer() | Refuse() | Redirect() | ModifyOffsets() | FenceZombies():
+            case Complete() | Refuse() | Redirect() | ModifyOffsets() | FenceZombies():
                 self._answer(instruction)
             case _:
                 self._tell(instruction)
@@ -273,10 +273,10 @@ class Performer:
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _answer(self, told: Answer | Refuse | Redirect | ModifyOffsets | FenceZombies) -> None:
+    def _answer(self, told: Complete | Refuse | Redirect | ModifyOffsets | FenceZombies) -> None:
         parts = self._parts
         match told:
-            case Answer(number, value):
+            case Complete(number, value):
                 parts.pending.give(number, value)
             case Refuse(number, error):
                 parts.pending.fail(number, error)

@@ -173,7 +173,7 @@ class FenceZombies:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Complete:
     """A request is done."""
 
     id: int
@@ -217,7 +217,7 @@ Instruction = (
     | Write
     | ModifyOffsets
     | FenceZombies
-    | Answer
+    | Complete
     | Refuse
     | Redirect
 )

@@ -24,9 +24,8 @@ Source: DistributedHerder#tick (Kafka 4.3).
 from __future__ import annotations
 
 import logging
-from collections import deque
-from dataclasses import replace
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any
 
 from kconnect.errors import FencedError
 from kconnect.herder.assignment.protocol import Assignment
@@ -59,15 +58,11 @@ from kconnect.herder.decisions.request_rules import RequestRules
 from kconnect.herder.decisions.request_signatures import KeyForm
 from kconnect.herder.decisions.restart_rules import RestartRules
 from kconnect.herder.decisions.task_config_rules import TaskRules
+from kconnect.herder.decisions.trace import HerderTrace
 from kconnect.herder.decisions.writes import ForKey, ForRequest, ForTasks, NewSessionKey
 from kconnect.herder.membership import Joining, Lost
-from kconnect.storage.snapshot import ClusterSnapshot
 
 log = logging.getLogger(__name__)
-
-# Some minutes of a busy cluster
-_RING_ENTRIES = 500
-Value = TypeVar("Value")
 
 
 class HerderState:
@@ -84,21 +79,43 @@ class HerderState:
         self._tasks = TaskRules(self.facts)
         self._keys = _KeyRules(self.facts, key_form or KeyForm())
         self._mismatch = MismatchRules(self.facts, own or OwnSettings())
-        self.ring: deque[tuple[Event, tuple[Instruction, ...]]] = deque(maxlen=_RING_ENTRIES)
-        """What happened last, and what was done about it; ticks that called for nothing are left out.
-
-        Of snapshots it holds the offset alone: hundreds of copies of a large cluster's configs would be 100 MB.
-        """
+        self._settings = {"times": self.facts.times, "key_form": key_form or KeyForm(), "own": own or OwnSettings()}
+        self._trace = HerderTrace()
         self.rebalances = Rebalances()
 
     def step(self, event: Event) -> list[Instruction]:
         """Take an event in; gives what is to be done, in order."""
-        told = [*self._take(event), *self._due()]
+        entry = self._trace.begin(event, self.facts.now_ms, self.parts)
+        try:
+            told = [*self._take(event), *self._due()]
+        except Exception as error:
+            self._trace.end(entry, (), error)
+            raise
         self.rebalances.note(event, told, self.facts.now_ms)
         if told or not isinstance(event, Tick):
-            self.ring.append((_slim(event), tuple(_slim(instruction) for instruction in told)))
+            self._trace.end(entry, told)
             log.debug("%s -> %s", event, told)
         return told
+
+    def trace(self, since: int | None = None, clean: Callable[[str], str] = str) -> dict[str, Any]:
+        """What happened last, and what was done about it, as `HerderTrace.document`. Threads: any.
+
+        Ticks that called for nothing are left out.
+        """
+        return self._trace.document(since, self._settings, clean)
+
+    def parts(self) -> dict[str, object]:
+        """All that the machine remembers, by name: its facts and its rules."""
+        return {
+            "facts": self.facts,
+            "restarts": self._restarts,
+            "configs": self._configs,
+            "membership": self._membership,
+            "requests": self._requests,
+            "tasks": self._tasks,
+            "keys": self._keys,
+            "mismatch": self._mismatch,
+        }
 
     @property
     def wants_group(self) -> bool:
@@ -236,12 +253,3 @@ class _KeyRules:
         if key is None or key.algorithm != self._form.algorithm or len(key.key) != self._form.size_bytes:
             return facts.now_ms
         return key.created_ms + facts.times.key_ttl_ms if facts.times.key_ttl_ms > 0 else None
-
-
-def _slim(value: Value) -> Value:
-    """An event or instruction without the configs that go with it."""
-    snapshot = getattr(value, "snapshot", None)
-    if snapshot is None:
-        return value
-    dataclass: Any = value  # they all are
-    return cast(Value, replace(dataclass, snapshot=ClusterSnapshot(offset=snapshot.offset)))

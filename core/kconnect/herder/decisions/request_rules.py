@@ -25,7 +25,7 @@ from kconnect.herder.decisions.connector_entry import not_stopped
 from kconnect.herder.decisions.events import Asked, GivenUp, Written
 from kconnect.herder.decisions.facts import HerderFacts
 from kconnect.herder.decisions.instructions import (
-    Answer,
+    Complete,
     FenceZombies,
     Instruction,
     ModifyOffsets,
@@ -94,7 +94,7 @@ class RequestRules:
                 "Another worker has taken over the right to write to the config topic",
                 hint="Try again: the worker claims it anew if it still leads the group.",
             )
-        return [Answer(target.id, target.answer) if error is None else Refuse(target.id, error)]
+        return [Complete(target.id, target.answer) if error is None else Refuse(target.id, error)]
 
     def refuse_all(self) -> list[Instruction]:
         """The worker stops."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kconnect.errors import (
     AlreadyExistsError,
@@ -124,6 +124,9 @@ class StandaloneHerder(HerderQueries):
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()
+
+    def trace(self, since: int | None = None) -> Mapping[str, Any]:
+        raise NotFoundError("A standalone worker keeps no trace: there is no group whose events it decides about")
 
     # -- orders -------------------------------------------------------------------------------------------------------
 
