@@ -243,7 +243,7 @@ def test_a_broken_connection_is_no_trace():
 
 def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_certificate():
     closed = RemoteDisconnected("closed")
-    assert "wants a client certificate: none was shown" in str(broken_off("https://w", "GET /", closed))
+    assert "requires a client certificate: none was shown" in str(broken_off("https://w", "GET /", closed))
     assert str(broken_off("https://w", "GET /", closed, first=False)) == "https://w broke off GET /: closed"
 
 
