@@ -70,7 +70,7 @@ class AtLeastOnce:
             self._finish()
 
     def pausing(self) -> None:
-        """Commits go on by their timer."""
+        """Nothing to do: the timer keeps committing."""
 
     def settle(self) -> None:
         self._producer.serve()
@@ -142,7 +142,7 @@ class _Unit:
         self.filtered = guarantee._note_filtered
 
     def handed_over(self) -> None:
-        """Nothing hangs on it: a unit of which a part was not handed over is never acknowledged."""
+        """Nothing to do: a unit that was only partly handed over is never acknowledged."""
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()

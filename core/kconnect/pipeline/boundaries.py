@@ -15,45 +15,45 @@ Polled = list[SourceRecord] | RecordBatch
 
 
 class Ending(Enum):
-    """How a transaction ends. ABORT throws its records away; the offsets of all that was polled are committed then."""
+    """How a transaction ends. ABORT discards its records; the offsets of everything polled are still committed."""
 
     COMMIT = "commit"
     ABORT = "abort"
 
 
 Part = tuple[Polled, Ending | None]
-"""Some records of a poll that stand together, and what is to happen behind the last of them."""
+"""Consecutive records of a poll, and how the transaction ends after the last of them."""
 
 
 class Boundary(Protocol):
-    """What is asked along the way of a source loop, in this order. Times are seconds of one steady clock.
+    """When a transaction ends; asked by the source loop in this order. Times are seconds of a monotonic clock.
 
     Source: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager (Kafka 4.3).
     """
 
     def begin(self, now_s: float) -> None:
-        """The loop begins."""
+        """The loop starts."""
         ...
 
     def parts(self, polled: Polled) -> list[Part]:
-        """The records of a poll, taken apart where the transaction ends between them."""
+        """The records of a poll, split where a transaction ends between them."""
         ...
 
     def after_poll(self, now_s: float, *, gave_records: bool) -> Ending | None:
-        """A poll is over, and what it gave is with the producer."""
+        """A poll is done, and the producer has everything it returned."""
         ...
 
     def while_polling(self, now_s: float) -> Ending | None:
-        """Asked from time to time while a poll sits and waits."""
+        """Called from time to time while a poll blocks."""
         ...
 
     def at_end(self, now_s: float) -> Ending | None:
-        """The task is about to pause, or to end as it was asked to."""
+        """The task is about to pause, or to stop as requested."""
         ...
 
 
 class PollBoundary:
-    """A transaction for each poll that gave something."""
+    """One transaction for each poll that returned records."""
 
     def begin(self, now_s: float) -> None: ...
 
@@ -71,9 +71,9 @@ class PollBoundary:
 
 
 class IntervalBoundary:
-    """A transaction for each interval.
+    """One transaction per interval.
 
-    Differs: Java looks at its clock only when a poll gave something, so that records of a source which then falls
+    Differs: Java checks its clock only when a poll returned records, so records of a source that then falls
     silent stay uncommitted until the broker aborts them.
     """
 
@@ -101,9 +101,9 @@ class IntervalBoundary:
 
 
 class ConnectorBoundary:
-    """Transactions as the task asks for them, see `TransactionRequests`; what it has not asked for is never committed.
+    """Transactions as the task requests them (see `TransactionRequests`); nothing else is ever committed.
 
-    Differs: Java heeds a request without a record when the next poll gave something, we also when it gave nothing.
+    Differs: Java honours a request without a record only once the next poll returns records; we do so at once.
     """
 
     def __init__(self, requests: TransactionRequests) -> None:
@@ -136,7 +136,7 @@ class ConnectorBoundary:
 class TransactionRequests:
     """What a task asked of its transactions. Implements kconnect.api.TransactionContext. Threads: any.
 
-    Requests that contradict each other fail the task when they are looked at, so that it cannot swallow the error.
+    Contradictory requests fail the task when they are read, so the task cannot swallow the error.
     Source: WorkerTransactionContext (Kafka 4.3).
     """
 
@@ -163,7 +163,7 @@ class TransactionRequests:
         return bool(self._records)
 
     def take(self) -> Ending | None:
-        """What is to happen behind a poll; asked once. Errors: ConnectError when both was asked."""
+        """How the transaction ends after a poll; given once. Errors: ConnectError when the task asked for both."""
         with self._lock:
             asked, self._polls = self._polls, set()
         if len(asked) > 1:
@@ -171,10 +171,10 @@ class TransactionRequests:
         return asked.pop() if asked else None
 
     def take_records(self, records: Sequence[SourceRecord], *, are_copies: bool) -> list[tuple[int, Ending]]:
-        """Behind which of these records what is to happen, in their order; each asked once.
+        """After which of these records the transaction ends, and how, in order; each is given once.
 
-        `are_copies`: the task does not know these objects, as they were made of its batch; equal ones are meant.
-        Errors: ConnectError when both was asked of a record.
+        `are_copies`: the task has never seen these objects (they were made from its batch), so they match by equality.
+        Errors: ConnectError when the task asked for both on one record.
         """
         with self._lock:
             found = {index: self._records.pop(id(record)) for index, record in enumerate(records) if self._has(record)}
@@ -199,7 +199,7 @@ def _only(record: SourceRecord, asked: set[Ending]) -> Ending:
 
 
 def _is_equal(asked: SourceRecord, polled: SourceRecord) -> bool:
-    """Offsets first: they differ between nearly all records, and are quick to compare."""
+    """Compares offsets first: they are cheap to compare and nearly always differ."""
     return (
         asked.source_offset == polled.source_offset
         and asked.source_partition == polled.source_partition
@@ -208,7 +208,7 @@ def _is_equal(asked: SourceRecord, polled: SourceRecord) -> bool:
 
 
 def boundary_of(kind: TransactionBoundary, interval_s: float, requests: TransactionRequests | None) -> Boundary:
-    """The rules of a setting. `requests` is wanted for CONNECTOR. Errors: ValueError without it."""
+    """The rules for a setting. CONNECTOR requires `requests`. Errors: ValueError without it."""
     if kind is TransactionBoundary.POLL:
         return PollBoundary()
     if kind is TransactionBoundary.INTERVAL:

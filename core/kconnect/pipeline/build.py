@@ -1,4 +1,4 @@
-"""Configs and plugins -> a loop that is ready to start."""
+"""Builds a task's loop, ready to start, from its configs and plugins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _COLUMNAR_FETCH = 5_000
 
 
 def build_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop | SinkLoop:
-    """The loop of a task, not started. Errors: ConfigError, NotFoundError of what its configs name."""
+    """The loop of a task, not started. Errors: ConfigError, NotFoundError for what its configs name."""
     if control.spec.type is ConnectorType.SOURCE:
         return _source_loop(control, ports)
     if control.spec.type is ConnectorType.SINK:
@@ -117,7 +117,7 @@ def _plain_producer(control: TaskControl, task: SourceTask) -> RestingProducer:
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
-    """Who makes topics of a source, if it says how. Source: Worker.SourceTaskBuilder (Kafka 4.3)."""
+    """Creates a source's topics, if its config says how. Source: Worker.SourceTaskBuilder (Kafka 4.3)."""
     spec = control.spec
     if not worker_value(spec.worker_config, "topic.creation.enable"):
         if any(key.startswith("topic.creation.") for key in spec.connector_config):
@@ -194,7 +194,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
 def _count_errors(
     tolerance: Tolerance, health: TaskHealth, dead_letters: DeadLetterQueue | None, counters: TaskCounters
 ) -> None:
-    """What the failure policy, the retried calls and the dead letter queue counted themselves."""
+    """Copies what the failure policy, retried calls and the dead letter queue counted."""
     counts = tolerance.counts
     counters.failures, counters.errors = counts.failures + health.failed_calls, counts.errors
     counters.skipped, counters.retries = counts.skipped, counts.retries + health.failed_calls
@@ -235,7 +235,7 @@ def _log_reporter(
 def _dead_letters(
     control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, raw_records: RawRecords
 ) -> DeadLetterQueue | None:
-    """The queue the connector names, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
+    """The connector's dead letter queue, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
     if not config.dlq_topic_name:
         return None
     spec = control.spec
@@ -261,7 +261,7 @@ def _dead_letters(
 
 
 def _stop_budget_s(worker: Mapping[str, str]) -> float:
-    """How long the end of a task may take: its host's patience less the time to stop the plugin and the clients."""
+    """How long a task's last commit may take: the host's timeout less time to stop the plugin and clients."""
     return min(seconds(worker, "offset.flush.timeout.ms"), seconds(worker, "task.shutdown.graceful.timeout.ms") * 0.6)
 
 

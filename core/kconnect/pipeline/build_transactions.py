@@ -1,4 +1,4 @@
-"""Configs -> what an exactly-once source loop has beside the parts of every source loop."""
+"""Builds what an exactly-once source loop needs beyond the parts of every source loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHORTEST_LOOK_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SourceTransactions:
-    """The transactional producer of a task, and by which rules its transactions end."""
+    """A task's transactional producer and the rules by which its transactions end."""
 
     control: TaskControl
     producer: TransactionalProducer
@@ -86,6 +86,6 @@ def seconds(worker: Mapping[str, str], name: str) -> float:
 
 
 def warn(warnings: list[str]) -> None:
-    """Log what was found while settings were translated."""
+    """Log warnings from translating settings."""
     for warning in warnings:
         log.warning("%s", warning)

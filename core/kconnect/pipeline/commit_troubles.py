@@ -1,4 +1,4 @@
-"""CommitTroubles: how commits of a task's offsets that fail are told, counted, and told to be over."""
+"""CommitTroubles: logs and counts a task's failed offset commits, and logs when they succeed again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kconnect.repeats import RepeatedMessages
 
 
 class CommitTroubles:
-    """Threads: whoever commits, one at a time. The caller has set the log's context."""
+    """Threads: the committer's, one at a time. The caller has set the log's context."""
 
     def __init__(self, control: TaskControl, logger: logging.Logger) -> None:
         self._control = control

@@ -118,7 +118,7 @@ class Converters:
         self._policy: FailurePolicy = policy or RaiseAlways()
 
     def unguarded(self) -> Converters:
-        """The same converters without a policy: what one raises comes out as it is, in a StageError."""
+        """The same converters without a policy: whatever one raises is wrapped in a StageError, with no retry."""
         return Converters(self._key, self._value, self._header)
 
     # --- to Kafka (source connectors) ---

@@ -52,10 +52,10 @@ class DeadLetterSettings:
 class DeadLetterQueue:
     """Writes failed records, with key, value, timestamp and headers as they were. Implements ErrorReporter.
 
-    Lifecycle: constructed -> start() makes the topic when it is missing -> report()s -> settle() before each commit of
-    offsets -> close(). Threads: report() any; the rest the task's. Acknowledgements are taken in by a thread that
+    Lifecycle: constructed -> start() creates a missing topic -> report()s -> settle() before each commit of
+    offsets -> close(). Threads: report() any; the rest the task's. Acknowledgements are handled by a thread that
     begins with the first report, so that a task may wait for a report inside its put().
-    Errors: what the broker refuses for good, or does not acknowledge in time, is raised by settle().
+    Errors: settle() raises what the broker rejects for good or does not acknowledge in time.
     Source: o.a.k.connect.runtime.errors.DeadLetterQueueReporter (Kafka 4.3).
     Differs: Java logs a dead letter that could not be written and commits past it; here offsets are committed only
     when it is written, and a refusal fails the task.
@@ -84,7 +84,7 @@ class DeadLetterQueue:
         self._is_closing = threading.Event()
 
     def start(self) -> None:
-        """Make sure of the topic. Errors: ConnectError when it is neither there nor can be created."""
+        """Make sure the topic exists. Errors: ConnectError when it does not exist and cannot be created."""
         self._control.when_cancelled(self._producer.abandon)
         with self._open_admin() as admin:
             ensure_topic(admin, self._settings, lambda: self._control.is_stopping)
@@ -122,7 +122,7 @@ class DeadLetterQueue:
             )
 
     def close(self) -> None:
-        """End the client and its thread. Idempotent; what is not acknowledged is dropped."""
+        """Close the client and its thread. Idempotent; anything unacknowledged is dropped."""
         self._is_closing.set()
         if self._server is not None:
             self._server.join(_SERVE_S * 10)
@@ -204,7 +204,7 @@ def context_headers(
 
 
 def ensure_topic(admin: KafkaAdmin, settings: DeadLetterSettings, is_stopping: Callable[[], bool]) -> None:
-    """Create the topic, of one partition, unless it is there. A broker that is away is waited for as Java does, 60 s.
+    """Create the topic, with one partition, unless it exists. Waits 60 s for an unreachable broker, as Java does.
 
     Errors: ConnectError in Java's words, with the cause.
     """

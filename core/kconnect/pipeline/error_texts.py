@@ -33,12 +33,12 @@ _SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 
 
 def class_name(failure: StageError, java_name: Callable[[type], str]) -> str:
-    """The class at work: Java's name for what we ship; for put() the one name Java gives to all tasks."""
+    """The class that failed: Java's name for classes we ship; for put() the one name Java uses for all tasks."""
     return _SINK_TASK if failure.stage is Stage.TASK_PUT else java_name(failure.plugin)
 
 
 def exception_name(error: BaseException) -> str:
-    """Java's name for an error of ours that stands for one of Java's, else Python's with its module."""
+    """Java's name for an error that mirrors one of Java's, else Python's qualified name."""
     kind = type(error)
     if kind in _JAVA_ERRORS:
         return _JAVA_ERRORS[kind]
@@ -67,7 +67,7 @@ def log_text(
 
 
 def _record_text(record: Any) -> str:
-    """Where a consumed record is, without what is in it; a source record as a whole."""
+    """The coordinates of a consumed record, without its contents; a source record as a whole."""
     if isinstance(record, FetchedRecord):
         topic, partition, offset = record.topic, record.kafka_partition, record.kafka_offset
     elif isinstance(record, SinkRecord):
@@ -82,13 +82,13 @@ def _record_text(record: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text in one line, shortened."""
+    """A text as one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} .."
 
 
 def cause_of(error: BaseException) -> str:
-    """An error in one line: its type, its message, and the root cause where the message does not have it."""
+    """An error as one line: type, message, and the root cause unless the message has it already."""
     text = f"{type(error).__name__}: {error}"
     root = error
     while (earlier := root.__cause__) is not None:

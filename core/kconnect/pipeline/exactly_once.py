@@ -37,7 +37,7 @@ _EXPIRED_ADVICE = (
 
 
 class Transactions(UnitProducer, Protocol):
-    """What is asked of a producer whose records count in transactions; TransactionalProducer is one."""
+    """What the guarantee asks of a transactional producer; implemented by TransactionalProducer."""
 
     @property
     def timeout_s(self) -> float: ...
@@ -55,7 +55,7 @@ class Transactions(UnitProducer, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactlyOnceParts:
-    """What delivery exactly once is made of."""
+    """The parts of exactly-once delivery."""
 
     producer: Transactions
     """The same as that of the source loop."""
@@ -75,7 +75,7 @@ class ExactlyOnceParts:
 class ExactlyOnce:
     """Implements DeliveryGuarantee. What is not committed when the loop ends with an error is aborted.
 
-    Threads: the task's, but for commits of an interval that ends while poll() waits: those run on the house-keeping
+    Threads: the task's, but for commits of an interval that ends while poll() waits: those run on the housekeeping
     thread. `_turn` keeps the two apart: the task's thread has it all the time except inside of poll().
     Source: o.a.k.connect.runtime.ExactlyOnceWorkerSourceTask (Kafka 4.3).
     Differs: offsets of records that transformations filtered out are committed, in a transaction of offsets alone if
@@ -101,7 +101,7 @@ class ExactlyOnce:
         self._written: WrittenRecords = deque()
         self._committed: WrittenRecords = deque()  # their hooks are due
         self._is_hook_due = False
-        self._broken: ConnectError | None = None  # what a commit on the house-keeping thread ended with
+        self._broken: ConnectError | None = None  # what a commit on the housekeeping thread ended with
         self._lock = threading.Lock()  # guards the two below, which deliveries change from any thread
         self._acked = 0  # records of the open transaction that were acknowledged
         self._refused: ConnectError | None = None
@@ -111,7 +111,7 @@ class ExactlyOnce:
         return self._refused is not None
 
     def claim(self) -> bool:
-        """Fence off the task's former run before the plugin reads offsets, so that none is committed after that."""
+        """Fence off the task's previous run before the plugin reads offsets, so that it commits nothing more."""
         if not self._producer.claim(self._producer.timeout_s, lambda: self._control.is_stopping):
             return False
         self._parts.verify()
@@ -150,7 +150,7 @@ class ExactlyOnce:
             self._turn.acquire()
 
     def parts(self, polled: Polled | None) -> Iterable[Polled]:
-        """Taken apart where a transaction ends: it does so when the next part is asked for."""
+        """Splits a poll where a transaction ends; the transaction ends when the next part is asked for."""
         if polled:
             self._raise_if_refused()
             for part, ending in self._boundary.parts(polled):
@@ -165,7 +165,7 @@ class ExactlyOnce:
         return self._half_sent
 
     def _finish(self) -> None:
-        """Commit what the task may commit at its end; not when fenced off, nor in the middle of a unit."""
+        """Commit what may be committed at the task's end; not when fenced off, nor in the middle of a unit."""
         if not self._control.is_cancelled and self._half_sent is None:
             self._end(self._boundary.at_end(time.monotonic()))
             self._call_due_hooks()
@@ -173,7 +173,7 @@ class ExactlyOnce:
     # --- transactions ---
 
     def _end(self, ending: Ending | None) -> None:
-        """End the transaction: commit it, or throw its records away and commit what is left, their offsets."""
+        """End the transaction: commit it, or discard its records and commit only their offsets."""
         if ending is Ending.ABORT:
             self._abort()
         if ending is not None and not self._control.is_cancelled:
@@ -248,7 +248,7 @@ class ExactlyOnce:
             self._acked += records
 
     def _note_refused(self, failure: DeliveryFailure) -> bool:
-        """Never tolerated: the producer cannot commit without it."""
+        """Never tolerated: the transaction cannot commit without the record."""
         with self._lock:
             if self._refused is None:
                 self._refused = failure.error
@@ -283,10 +283,10 @@ class ExactlyOnce:
             self._hooks.call_commit_record(self._committed)
             self._hooks.call_commit()
 
-    # --- the house-keeping thread ---
+    # --- the housekeeping thread ---
 
     def _look(self) -> None:
-        """Commit if the time has come while poll() sits and waits. Never raises: the loop does, once poll is over."""
+        """Commit if it is time while poll() blocks. Never raises: the loop does, once poll has returned."""
         if not self._turn.acquire(blocking=False):
             return
         try:

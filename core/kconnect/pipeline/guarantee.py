@@ -1,6 +1,6 @@
-"""What at least once and exactly once differ in: when the source offsets of what was polled count.
+"""How at-least-once and exactly-once delivery differ: when source offsets may be committed.
 
-`at_least_once` and `exactly_once` implement it; `source` is the loop that asks, `sending` tells what became of a unit.
+`at_least_once` and `exactly_once` implement it; `source` is the loop that calls it, `sending` reports each unit.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ Polled = list[SourceRecord] | RecordBatch
 
 
 class SourceUnit(Protocol):
-    """Records that count together: what one poll gave, or a single record of a task that wants commit_record()."""
+    """Records that are committed together: one poll's, or a single record of a task that overrides commit_record()."""
 
     def handed_over(self) -> None:
-        """All of it is with the producer. Threads: the task's."""
+        """The producer has taken all of it. Threads: the task's."""
         ...
 
     def acknowledged(self) -> None:
-        """All of it was handed over, and Kafka has it. Threads: any."""
+        """All of it was handed over and acknowledged by Kafka. Threads: any."""
         ...
 
     def refused(self, failure: DeliveryFailure) -> bool:
-        """A record of it was refused for good; says whether that is tolerated. Threads: any."""
+        """Kafka rejected one of its records for good; returns whether that is tolerated. Threads: any."""
         ...
 
     def written(self, record: SourceRecord, place: WrittenRecord | None) -> None:
-        """What became of one record, of a task that wants to know: None when it was refused. Threads: any."""
+        """Where one record was written, for a task that overrides commit_record(); None when rejected. Threads: any."""
         ...
 
     def filtered(self, record: SourceRecord) -> None:
-        """A transformation left this record out, of a task that wants to know. Threads: the task's."""
+        """A transformation dropped this record, for a task that overrides commit_record(). Threads: the task's."""
         ...
 
 
 class DeliveryGuarantee(Protocol):
-    """Asked along the way of a source loop, in the order of the methods here. Threads: the task's."""
+    """What a source loop calls, in the order of the methods here. Threads: the task's."""
 
     sends_before_failure: bool
-    """Whether the records before the one that fails the task are still to be sent, so that a restart begins there."""
+    """Whether records before the one that fails the task are still sent, so that a restart begins at that record."""
 
     @property
     def has_refused(self) -> bool:
-        """A record was refused for good, and the next settle() raises: nobody needs to wait. Threads: any."""
+        """A record was rejected for good, so the next settle() raises: waiting is pointless. Threads: any."""
         ...
 
     def claim(self) -> bool:
-        """Before the plugin starts; False when the task is to stop before it may. Errors: ConnectError."""
+        """Called before the plugin starts; False when the task was stopped first. Errors: ConnectError."""
         ...
 
     def running(self) -> AbstractContextManager[None]:
-        """Around the loop. Its end makes count what may count: after an error too, unless the task is fenced off."""
+        """Wraps the loop. Its exit commits what may be committed, even after an error, unless fenced off."""
         ...
 
     def pausing(self) -> None:
@@ -64,20 +64,20 @@ class DeliveryGuarantee(Protocol):
         ...
 
     def settle(self) -> None:
-        """Take in what Kafka acknowledged or refused, and call the task's hooks that are due.
+        """Process what Kafka acknowledged or rejected, and call the task's hooks that are due.
 
-        Errors: ConnectError for the first record that was refused and is not tolerated.
+        Errors: ConnectError for the first rejected record that is not tolerated.
         """
         ...
 
     def polling(self) -> AbstractContextManager[None]:
-        """Around poll(), which may wait for as long as it likes."""
+        """Wraps poll(), which may block indefinitely."""
         ...
 
     def parts(self, polled: Polled | None) -> Iterable[Polled]:
-        """What is to be sent of a poll, in order. Ask for the next part only when one is with the producer."""
+        """The parts of a poll to send, in order. Ask for the next part only once the producer has the previous one."""
         ...
 
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> SourceUnit:
-        """So many records are about to be sent; `positions` is where their source partitions stand after them."""
+        """`records` records are about to be sent; `positions` are their source partitions' offsets after them."""
         ...

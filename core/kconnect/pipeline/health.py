@@ -1,4 +1,4 @@
-"""TaskHealth: from what happens in a task's loop to its condition. Pure: time comes with each event."""
+"""TaskHealth: turns events of a task's loop into its condition. Pure: each event carries its time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthSettings:
-    """When a task is stuck, lagging, late. Zero: never."""
+    """When a task counts as stuck, lagging or late. Zero: never."""
 
     stuck_after_s: float = 60.0
     """kconnect.task.stuck.after.ms"""
@@ -32,20 +32,20 @@ class HealthSettings:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that failed and is tried again."""
+    """Something that failed and is being retried."""
 
     since_s: float
     count: int
     """Failures since then."""
     cause: str
     well_since_s: float | None = None
-    """It has not failed since, but has not moved anything either."""
+    """It has not failed since, but has not moved any records either."""
 
 
 class TaskHealth:
-    """What a task has met, and what condition that makes. Times are seconds of one steady clock.
+    """What has happened to a task, and its resulting condition. Times are seconds of a monotonic clock.
 
-    The worst that holds is told: stuck, retrying, not committing, lagging, healthy.
+    The worst condition wins: stuck, retrying, not committing, lagging, healthy.
     Threads: each field is written by one thread, as said beside it, so no lock is needed: reading one as it was a
     moment ago does no harm. A call costs two attribute writes, for each batch: 0.1 us.
     """
@@ -57,13 +57,13 @@ class TaskHealth:
         # The task's thread:
         self.call: Call | None = None
         self.behind = 0
-        """Sink: records between where it reads and the ends of its partitions."""
+        """Sink: records between its position and the ends of its partitions."""
         self.waiting_since_s: float | None = None
-        """Source: it waits for room in its producer."""
+        """Source: since when it has been waiting for space in its producer."""
         self.waited_s = 0.0
-        """Source: all such waits that are over, together."""
+        """Source: the total of all such waits that have ended."""
         self.failed_calls = 0
-        """Calls that failed and were made again, since the task began."""
+        """Calls that failed and were retried since the task started."""
         self._retry: Trouble | None = None
         # Whoever commits:
         self._commit: Trouble | None = None
@@ -78,12 +78,12 @@ class TaskHealth:
     # --- events of the loop ---
 
     def failed(self, cause: str, now_s: float, *, is_call: bool = True) -> None:
-        """A call failed and will be made again. `is_call`: of the task itself, which nobody else counts."""
+        """A call failed and will be retried. `is_call`: a call of the task itself, which nobody else counts."""
         self.failed_calls += is_call
         self._retry = _failed(self._retry, cause, now_s)
 
     def went_well(self, now_s: float, *, moved: bool) -> Trouble | None:
-        """The call that had failed did not; gives what is over by that. `moved`: records were moved."""
+        """The call that had failed succeeded; returns the trouble this ends. `moved`: records were moved."""
         trouble = self._retry
         if trouble is None:
             return None
@@ -112,14 +112,14 @@ class TaskHealth:
         self._commit = _failed(self._commit, cause, now_s)
 
     def commit_done(self) -> Trouble | None:
-        """Offsets are stored, or there were none; gives what is over by that."""
+        """Offsets are stored, or there were none; returns the trouble this ends."""
         trouble, self._commit, self._commit_began_s = self._commit, None, None
         return trouble
 
     # --- who looks ---
 
     def overdue(self, now_s: float) -> Call | None:
-        """The call that has not returned for too long, if there is one."""
+        """The call that is overdue, if there is one."""
         call, after_s = self.call, self.settings.stuck_after_s
         return call if call is not None and after_s and now_s - call[1] >= after_s else None
 
@@ -128,7 +128,7 @@ class TaskHealth:
         self._stuck = (call, cause, stack)
 
     def look(self, now_s: float) -> TaskCondition:
-        """The condition at this moment. To be asked again and again: some conditions are made by time alone."""
+        """The condition right now. Call it repeatedly: some conditions arise from time alone."""
         found = self._stuck_now() or self._retrying() or self._not_committing(now_s) or self._lagging(now_s)
         if found is not None:
             self._worst = found.condition

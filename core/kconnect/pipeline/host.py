@@ -1,4 +1,4 @@
-"""Many tasks in one process: a thread each, and one house-keeping thread for all their timers."""
+"""Many tasks in one process: one thread per task, and one housekeeping thread for all timers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TaskHost:
     """Runs tasks, each on its own thread. Every method is safe from any thread.
 
     Used by a slot and by the thread launcher of the tests. Lifecycle: constructed (no thread yet) -> start()s and
-    stop()s -> close(). A task left behind after a stop is fenced off and counted in `leftovers()`.
+    stop()s -> close(). A task that outlives its stop is fenced off and counted in `leftovers()`.
     Source: the task half of o.a.k.connect.runtime.Worker (Kafka 4.3).
     """
 
@@ -60,9 +60,9 @@ class TaskHost:
         self._closed = False
 
     def start(self, spec: TaskSpec) -> None:
-        """Start a task. An earlier run of the same task that still goes on is cancelled first.
+        """Start a task. An earlier run of the same task that is still alive is cancelled first.
 
-        Errors: ConnectError when the host is closed. What goes wrong in the task itself is reported as FAILED.
+        Errors: ConnectError when the host is closed. Failures of the task itself are reported as FAILED.
         """
         with self._lock:
             if self._closed:
@@ -76,7 +76,7 @@ class TaskHost:
         task.start()
 
     def stop(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
-        """Stop tasks gracefully, all within one common deadline. Gives those that did not end: they are fenced off."""
+        """Stop tasks gracefully, within one shared deadline. Returns those that did not end; they are fenced off."""
         deadline = self._clock.monotonic() + timeout_s
         with self._lock:
             tasks = [self._tasks.pop(task_id) for task_id in ids if task_id in self._tasks]
@@ -86,8 +86,8 @@ class TaskHost:
         for task in left:
             task.cancel()
             with log_context(task.id.connector, task.id.task):
-                told = "Task %s did not stop within %.1f s and was abandoned: %s"
-                log.warning(told, task.id, timeout_s, task.where())
+                message = "Task %s did not stop within %.1f s and was abandoned: %s"
+                log.warning(message, task.id, timeout_s, task.where())
         with self._lock:
             self._left = [task for task in self._left if not task.join(0)] + left
         return {task.id for task in left}
@@ -116,14 +116,14 @@ class TaskHost:
                 task.request_stop()
 
     def forget_topics(self, connector: str) -> None:
-        """Have the tasks of a connector report again each topic they use from now on."""
+        """Make a connector's tasks report each topic they use from now on again."""
         with self._lock:
             tasks = [task for task_id, task in self._tasks.items() if task_id.connector == connector]
         for task in tasks:
             task.forget_topics()
 
     def states(self) -> Mapping[TaskId, tuple[int, RunState]]:
-        """Run and state of every task that was started and not stopped."""
+        """Run and state of every task that has been started and not stopped."""
         with self._lock:
             return {task.id: (task.spec.run, task.state) for task in self._tasks.values()}
 
@@ -138,7 +138,7 @@ class TaskHost:
             return {(task.id, task.spec.run): task.counted() for task in self._tasks.values()}
 
     def conditions(self) -> Mapping[tuple[TaskId, int], TaskCondition]:
-        """How each task that has not ended fares, with its run. A call that does not return is named in the log.
+        """The condition of each task that has not ended, by task and run. Calls that hang are named in the log.
 
         Threads: one at a time. Costs 2 us for each task; call it about once a second.
         """
@@ -148,13 +148,13 @@ class TaskHost:
         return {key: condition for key, condition in looks if condition is not None}
 
     def leftovers(self) -> int:
-        """How many threads of stopped tasks still run."""
+        """How many threads of stopped tasks are still alive."""
         with self._lock:
             self._left = [task for task in self._left if not task.join(0)]
             return len(self._left)
 
     def close(self, timeout_s: float) -> set[TaskId]:
-        """Stop every task and the house-keeping. Gives the ids left behind. Idempotent."""
+        """Stop every task and the housekeeping. Returns the ids of tasks that did not end. Idempotent."""
         with self._lock:
             self._closed = True
             ids = list(self._tasks)
@@ -166,7 +166,7 @@ class TaskHost:
 class HousekeepingThread:
     """Timers of many tasks on one thread; implements Housekeeping.
 
-    A tick that is slow delays the others, as in Java, where one thread commits the offsets of all source tasks.
+    A slow tick delays the others, as in Java, where one thread commits the offsets of all source tasks.
     Source: o.a.k.connect.runtime.SourceTaskOffsetCommitter.
     """
 
@@ -179,7 +179,7 @@ class HousekeepingThread:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, if not begun. Idempotent."""
+        """Start the thread unless it runs. Idempotent."""
         with self._changed:
             if self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)

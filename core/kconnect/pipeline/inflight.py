@@ -1,4 +1,4 @@
-"""Which source offsets may be committed: those with nothing unacknowledged before them in their source partition."""
+"""Which source offsets may be committed: those with nothing unacknowledged before them in their partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SourcePosition = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 
 class Unit:
-    """What one poll gave, on its way to Kafka. `ack()` from any thread says that all of it is settled."""
+    """What one poll returned, on its way to Kafka. `ack()`, from any thread, settles all of it."""
 
     __slots__ = ("is_acked",)
 
@@ -47,7 +47,7 @@ class InFlight:
     """Units between poll() and the broker's acknowledgement, by source partition.
 
     A unit is settled as a whole; an offset is committable when its unit and all earlier ones of its partition are.
-    A unit that a transformation emptied is submitted and acked at once, so that its offset moves on in turn.
+    A unit emptied by a transformation is submitted and acked at once, so that its offset advances in order.
     Threads: submit() from the task thread, ack() of a unit from any, committable() from the committer's.
     Source: o.a.k.connect.runtime.SubmittedRecords (Kafka 4.3).
     Differs: Java tracks each record; here the list or batch of one poll is the unit. After a crash a few more records
@@ -75,7 +75,7 @@ class InFlight:
         return unit
 
     def committable(self) -> list[ConnectorOffset]:
-        """Offsets that may be committed now and were not given before; one for each partition with progress."""
+        """Offsets that have become committable since the last call; one for each partition with progress."""
         found = []
         with self._lock:
             for key, lane in list(self._lanes.items()):
@@ -88,7 +88,7 @@ class InFlight:
         return found
 
     def waiting_units(self) -> int:
-        """How many units are not settled, counted once for each source partition they touch."""
+        """The number of unsettled units, counted once for each source partition they touch."""
         with self._lock:
             return sum(not unit.is_acked for lane in self._lanes.values() for unit, _ in lane.waiting)
 

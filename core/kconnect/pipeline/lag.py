@@ -1,4 +1,4 @@
-"""When a task that moves records does not keep up: a sink that falls behind, a source that Kafka holds up. Pure."""
+"""When a task cannot keep up: a sink that falls behind, a source held up by Kafka. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GrowthWatch:
         self._is_lagging = False
 
     def look(self, now_s: float, behind: int) -> float | None:
-        """Since when it lags (s), None when it does not."""
+        """Since when it has been lagging (s); None when it is not."""
         if self._low is None or behind <= self._low[1]:
             self._low, self._high, self._is_lagging = (now_s, behind), (now_s, behind), False
             return None
@@ -40,7 +40,7 @@ class GrowthWatch:
 
 
 class WaitWatch:
-    """Whether a source is held up: it waited for room in its producer for half of the last `after_s`. Zero: never."""
+    """Whether a source is held up: it waited for producer space for half of the last `after_s`. Zero: never."""
 
     def __init__(self, after_s: float, now_s: float) -> None:
         self._after_s = after_s
@@ -49,7 +49,7 @@ class WaitWatch:
         self._share = 0.0
 
     def look(self, now_s: float, waited_s: float, waiting_since_s: float | None) -> tuple[float, float] | None:
-        """Since when it is held up (s), and which part of the last window it was; None when it is not."""
+        """Since when it has been held up (s), and for what share of the last window; None when it is not."""
         began_s, before_s = self._window
         passed_s = now_s - began_s
         if self._after_s and passed_s >= self._after_s:

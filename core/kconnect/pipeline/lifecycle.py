@@ -1,4 +1,4 @@
-"""One task and the thread it owns: builds the loop, runs it, tells how it ended."""
+"""One task and its thread: builds the loop, runs it, reports how it ended."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class TaskLoop(Protocol):
     """The data path of one task. All three are called on the task's own thread."""
 
     def start(self) -> None:
-        """Hand the plugin its context and config. After this, close() calls the plugin's stop()."""
+        """Give the plugin its context and config. From then on close() calls the plugin's stop()."""
         ...
 
     def run(self) -> None:
-        """Move records until the control says stop; commits what was done before it returns or raises."""
+        """Move records until told to stop; commits completed work before it returns or raises."""
         ...
 
     def close(self) -> None:
@@ -47,8 +47,8 @@ class TaskThread:
     """A Connect task on its own thread.
 
     Lifecycle: constructed (no effect) -> start() -> RUNNING | PAUSED -> STOPPED | FAILED. A task that starts PAUSED
-    builds nothing until it is resumed. A task left behind (join said False, then cancel()) is fenced off: its thread
-    may go on, but reports, produces and commits nothing.
+    builds nothing until it is resumed. An abandoned task (join() was False, then cancel()) is fenced off: its thread
+    may keep running, but reports, produces and commits nothing.
     Errors: whatever the plugin raises ends this task as FAILED with its trace, and nothing else.
     Source: o.a.k.connect.runtime.WorkerTask (Kafka 4.3).
     Differs: Java only logs an error raised in the task's stop(); here it is FAILED with its trace.
@@ -78,15 +78,15 @@ class TaskThread:
         return self._control.state
 
     def counted(self) -> TaskCounters:
-        """A copy of what it has moved so far."""
+        """A copy of its counters so far."""
         return self._control.counted()
 
     def look(self) -> TaskCondition | None:
-        """How it fares now; None once it has ended. Threads: one at a time, not the task's own."""
+        """Its condition now; None once it has ended. Threads: one at a time, not the task's own."""
         return self._watch.look()
 
     def where(self) -> str:
-        """What its thread is doing, in a sentence for who gives up waiting for it."""
+        """What its thread is doing, as a sentence for logging when a wait for it is given up."""
         return self._watch.where()
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class TaskThread:
         self._control.set_target(TargetState.STARTED)
 
     def forget_topics(self) -> None:
-        """Report again each topic that is used from now on."""
+        """Report each topic used from now on again."""
         self._control.forget_topics()
 
     def join(self, timeout_s: float) -> bool:
@@ -114,7 +114,7 @@ class TaskThread:
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """Fence the task off: it may end whenever it likes, nobody hears of it."""
+        """Fence the task off: whenever it ends, nothing is reported."""
         self._control.cancel()
 
     def _run(self) -> None:
@@ -156,7 +156,7 @@ class TaskThread:
 
 
 def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
-    """The same task with plain configs; from now on this process hides their secrets in logs and traces.
+    """The same task with references resolved; from now on this process hides their secrets in logs and traces.
 
     Source: Worker.startTask, ClusterConfigState.taskConfig (Kafka 4.3), which resolve just before a task starts.
     Errors: ConfigError that names the reference, the connector or worker, and what to do.
@@ -182,9 +182,9 @@ def resolved_spec(spec: TaskSpec, plugins: PluginRegistry) -> TaskSpec:
 
 
 def failure_text(task_id: TaskId, failure: BaseException) -> str:
-    """The trace REST shows: one line with what, where, the root cause and what to do, then Python's traceback.
+    """The trace shown by REST: one line with what failed, where, the root cause and a hint, then the traceback.
 
-    Of a record that failed the line leads with the root cause and the record's place.
+    For a failed record the line leads with the root cause and the record's coordinates.
     """
     head = f"Task {task_id} failed: {what_failed(failure)}"
     if isinstance(failure, ConnectError) and failure.hint:
@@ -194,7 +194,7 @@ def failure_text(task_id: TaskId, failure: BaseException) -> str:
 
 
 def what_failed(failure: BaseException) -> str:
-    """What failed, where, and the root cause, in one line."""
+    """What failed, where, and the root cause, as one line."""
     root = failure
     while (earlier := root.__cause__ or (None if root.__suppress_context__ else root.__context__)) is not None:
         root = earlier

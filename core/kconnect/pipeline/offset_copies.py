@@ -1,4 +1,4 @@
-"""Copies of committed offsets in the worker's topic, of a connector that has an offsets topic of its own."""
+"""Copies committed offsets to the worker's topic, for a connector with its own offsets topic."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 
 
 class OffsetCopies:
-    """Takes offsets to the worker, outside of any transaction, on a timer and at the end. Threads: any.
+    """Sends offsets to the worker, outside any transaction, on a timer and at the end. Threads: any.
 
-    They matter only once the connector's own topic is gone or not asked any more, so that a failure is a warning.
+    They matter only if the connector's own topic is deleted or no longer used, so a failure is only a warning.
     Source: ConnectorOffsetBackingStore (Kafka 4.3). Differs: Java copies after each transaction.
     """
 
@@ -35,12 +35,12 @@ class OffsetCopies:
         self._ticket = self._ports.housekeeping.every(interval_s, self.tick, name)
 
     def note(self, offsets: Mapping[PartitionKey, ConnectorOffset]) -> None:
-        """These were committed."""
+        """These offsets were committed; copy them in time."""
         with self._lock:
             self._waiting.update({key: item for key, item in offsets.items() if item.offset is not None})
 
     def remove(self, offsets: Sequence[ConnectorOffset]) -> None:
-        """Remove the copies of offsets that are to be removed, before they are. Errors: ConnectError."""
+        """Remove the copies of offsets that are about to be removed. Errors: ConnectError."""
         if not offsets:
             return
         with self._one:
@@ -50,7 +50,7 @@ class OffsetCopies:
             self._ports.offsets.commit(self._control.spec.id.connector, offsets)
 
     def tick(self) -> None:
-        """Copy what waits. Never raises."""
+        """Copy what is pending. Never raises."""
         self._copy(0)
 
     def finish(self, wait_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Names the plugin call that failed, so that a trace begins with what and where."""
+"""Names the plugin call that failed, so that a trace starts with what failed and where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kconnect.pipeline.health import TaskHealth
 def plugin_call(plugin: object, method: str, health: TaskHealth | None = None) -> Iterator[None]:
     """Wrap what a plugin raises into a ConnectError that names the class and method; a RetriableError stays one.
 
-    With `health` the call is known there while it lasts, so that one that does not return can be named.
+    With `health` the call is registered there while it runs, so that a hanging call can be named.
     """
     if health is not None:
         health.call = (f"{_name(plugin)}.{method}()", time.monotonic())
@@ -39,7 +39,7 @@ class PluginCallError(ConnectError):
 
 
 def call_error(name: str, method: str, error: Exception) -> PluginCallError:
-    """What to raise for an error of a plugin's method; raise it `from` that error."""
+    """The error to raise when a plugin's method raised; raise it `from` the original."""
     hint = error.hint if isinstance(error, ConnectError) else None
     failure = PluginCallError(f"{name}.{method}() raised {type(error).__name__}: {error}", hint=hint)
     failure.method = method

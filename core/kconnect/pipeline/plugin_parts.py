@@ -1,4 +1,4 @@
-"""The plugins of one task, made and configured from its configs: the task, its transformations, its converters.
+"""Creates and configures the plugins of one task: the task itself, its transformations, its converters.
 
 Who calls it: build.py, and `kconnect.testing`, which runs the same plugins without Kafka.
 """
@@ -24,7 +24,7 @@ P = TypeVar("P")
 
 
 def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P]) -> P:
-    """A new task of the connector's class. Errors: ConfigError when it is of the other kind, or version."""
+    """A new task of the connector's class. Errors: ConfigError when it has the wrong kind or version."""
     name = config.get("connector.class", "")
     connector_class = plugins.connector_class(name)
     with plugin_call(connector_class, "task_class"):
@@ -40,9 +40,9 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P])
 
 
 def make_steps(config: ConnectorConfig, plugins: PluginRegistry) -> list[TransformStep]:
-    """The transformations of a connector in order, configured, with the predicates that guard them.
+    """The configured transformations of a connector, in order, with their predicates.
 
-    Errors: ConfigError for one that is not here, or not in the version that is wanted.
+    Errors: ConfigError for one that is not installed, or not in the requested version.
     """
     return [_step(spec, plugins) for spec in config.transforms]
 
@@ -60,7 +60,7 @@ def _step(spec: TransformSpec, plugins: PluginRegistry) -> TransformStep:
 def make_converters(
     config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry, policy: FailurePolicy
 ) -> Converters:
-    """The connector's converters; where it names none, the worker's with the worker's settings, as in Java."""
+    """The connector's converters, or the worker's with the worker's settings where it names none, as in Java."""
 
     def converter(key: str, named: str | None, *, is_key: bool) -> Converter:
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
@@ -84,7 +84,7 @@ def make_converters(
 
 
 def _made(plugins: PluginRegistry, plugin_class: type[P], settings: Mapping[str, str]) -> P:
-    """A new plugin, not configured yet. Errors: ConfigError when it has another version than its settings want."""
+    """A new, unconfigured plugin. Errors: ConfigError when its version is not the one its settings request."""
     with plugin_call(plugin_class, "__init__"):
         plugin = plugin_class()
     plugins.require_version(plugin, settings.get("plugin.version"))

@@ -1,4 +1,4 @@
-"""What a task needs of the world round it: the ports its host hands over, and its own control switch."""
+"""What a task needs from its surroundings: the ports its host provides, and its own control."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class OffsetPort(Protocol):
-    """Where source offsets live, seen from a task. Threads: any; every call blocks and has a deadline."""
+    """Where a task reads and commits source offsets. Threads: any; every call blocks and has a deadline."""
 
     def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
         """Committed offsets, one for each partition asked for, None where there is none."""
         ...
 
     def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        """Make offsets durable: returns when they are, raises ConnectError when they are not (or not in time)."""
+        """Make offsets durable; returns once they are. Errors: ConnectError when they are not, or not in time."""
         ...
 
 
@@ -42,7 +42,7 @@ class Ticket(Protocol):
     """A registered timer."""
 
     def cancel(self) -> None:
-        """No call begins after this returns. Idempotent, never waits for a call that runs."""
+        """No call starts after this returns. Idempotent; never waits for a running call."""
         ...
 
 
@@ -50,16 +50,16 @@ class Housekeeping(Protocol):
     """Timers of many tasks on one thread."""
 
     def every(self, interval_s: float, tick: Callable[[], None], name: str) -> Ticket:
-        """Call `tick` each `interval_s` from the house-keeping thread. An exception is logged, the timer goes on."""
+        """Call `tick` each `interval_s` on the housekeeping thread. An exception is logged and the timer continues."""
         ...
 
 
 def tell_nobody(task_id: TaskId, topic: str) -> None:
-    """For hosts that track no topics."""
+    """Ignores used topics, for hosts that do not track them."""
 
 
 def let_all_run(task_id: TaskId, run: int) -> None:
-    """For hosts whose tasks nobody else can run."""
+    """Lets every task run, for hosts whose tasks cannot run elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +73,21 @@ class TaskPorts:
     """
     offsets: OffsetPort
     reconfigure: Callable[[str], None]
-    """The connector of this name wants to give out its task configs anew."""
+    """The connector of this name requests task reconfiguration."""
     housekeeping: Housekeeping
     plugins: PluginRegistry
     topic_used: Callable[[TaskId, str], None] = tell_nobody
-    """A task has written to a topic, or read from it; told once. Threads: any; must be quick and must not raise."""
+    """A task has written to a topic, or read from it; called once each. Threads: any; must be quick and not raise."""
     may_run: Callable[[TaskId, int], None] = let_all_run
-    """Whether this run of an exactly-once task is still wanted, asked once it could write; blocks, has a deadline.
+    """Whether this run of an exactly-once task is still current, called once it could write; blocks, has a deadline.
 
-    Errors: ConnectError when it is not, or nobody can tell.
+    Errors: ConnectError when it is not, or that cannot be determined.
     """
     clock: Clock = field(default_factory=SystemClock)
 
 
 class TaskControl:
-    """The switch of one task: what is wished of it, and its reports. Safe from any thread.
+    """Controls one task: its target state and its reports. Safe from any thread.
 
     Once cancelled the task is fenced off: it reports nothing more, and its loop produces and commits nothing more.
     Source: the state fields of o.a.k.connect.runtime.WorkerTask.
@@ -111,10 +111,10 @@ class TaskControl:
         self._cancel_hooks: list[Callable[[], None]] = []
         tracking = spec.worker_config.get("topic.tracking.enable") or "true"
         self._tracks_topics = tracking.strip().lower() != "false"
-        self._told_topics: set[str] = set()  # no lock: a topic told twice does no harm
+        self._reported_topics: set[str] = set()  # no lock: a topic reported twice does no harm
 
     def count_with(self, count: Callable[[TaskCounters], None]) -> None:
-        """Have `count` complete the counters before each look at them; called on other threads, must be quick."""
+        """Register `count` to complete the counters before each read; called on other threads, must be quick."""
         self._counts.append(count)
 
     def counted(self) -> TaskCounters:
@@ -142,7 +142,7 @@ class TaskControl:
 
     @property
     def should_pause(self) -> bool:
-        """What is wished now; from here on a wait ends when something else is. Threads: the task's."""
+        """Whether the task should be paused now; from here on a wait ends when that changes. Threads: the task's."""
         self._seen = self._target
         return self._seen is TargetState.PAUSED
 
@@ -161,12 +161,12 @@ class TaskControl:
             hook()
 
     def when_cancelled(self, hook: Callable[[], None]) -> None:
-        """Have `hook` called when the task is fenced off, from the host's thread; it must be quick and not raise."""
+        """Call `hook` when the task is fenced off, on the host's thread; it must be quick and must not raise."""
         with self._changed:
             self._cancel_hooks.append(hook)
 
     def set_target(self, target: TargetState) -> None:
-        """Wish for another state; STOPPED is the same as stop(). Ignored once stopping."""
+        """Set the target state; STOPPED is the same as stop(). Ignored once stopping."""
         with self._changed:
             if self._stopping.is_set():
                 return
@@ -176,9 +176,9 @@ class TaskControl:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the stop, or for another wish (a pause); says whether the task must stop.
+        """Wait for a stop or another target state (a pause); returns whether the task must stop.
 
-        A wish that came since the loop last looked (`should_pause`) ends the wait at once; each ends one wait, so that
+        A change since the loop last checked `should_pause` ends the wait at once; each change ends one wait, so that
         a loop which waits several times before it looks again does not spin.
         """
         with self._changed:
@@ -187,7 +187,7 @@ class TaskControl:
             return self._stopping.is_set()
 
     def wait_for_work(self, timeout_s: float) -> bool:
-        """As `wait`, and `wake` ends it too, also one that came since the last time."""
+        """Like `wait`, but `wake` ends it too, even one that came before this call."""
         with self._changed:
             self._changed.wait_for(lambda: self._woken or self._is_wished_anew(), timeout_s)
             self._woken = False
@@ -204,7 +204,7 @@ class TaskControl:
             self._changed.notify_all()
 
     def await_resume(self) -> bool:
-        """Block while paused. False when the task must stop instead of going on."""
+        """Block while paused. False when the task must stop instead of resuming."""
         with self._changed:
             while self._target is TargetState.PAUSED and not self._stopping.is_set():
                 self._changed.wait(timeout=60)  # a lost notification costs a minute at most
@@ -212,20 +212,20 @@ class TaskControl:
             return not self._stopping.is_set()
 
     def used_topics(self, topics: Iterable[str]) -> None:
-        """Tell the host of topics with acknowledged or converted records; each once until `forget_topics`."""
+        """Report topics with acknowledged or converted records to the host; each once until `forget_topics`."""
         if not self._tracks_topics:
             return
         for topic in topics:
-            if topic not in self._told_topics and not self._cancelled:
-                self._told_topics.add(topic)
+            if topic not in self._reported_topics and not self._cancelled:
+                self._reported_topics.add(topic)
                 self._ports.topic_used(self.spec.id, topic)
 
     def forget_topics(self) -> None:
-        """Tell every topic again that is used from now on."""
-        self._told_topics = set()
+        """Report every topic used from now on again."""
+        self._reported_topics = set()
 
     def in_stage(self, stage: str | None) -> AbstractContextManager[None]:
-        """A block whose log lines name a stage of this task: for errors, never for each record."""
+        """A block whose log lines name a stage of this task. For errors only, never per record."""
         return log_context(self.spec.id.connector, self.spec.id.task, stage)
 
     def report_paused(self) -> None:
@@ -235,7 +235,7 @@ class TaskControl:
         self.report(RunState.RUNNING)
 
     def report(self, state: RunState, trace: str | None = None) -> None:
-        """Tell the host a state; the same state twice is told once; nothing is told once cancelled. Hides secrets."""
+        """Report a state to the host, once per change and never once cancelled. Hides secrets."""
         with self._changed:
             if self._cancelled or (state is self._state and trace is None):
                 return
@@ -246,7 +246,7 @@ class TaskControl:
 def health_settings(spec: TaskSpec) -> HealthSettings:
     """When the task counts as stuck, as lagging, as late with a commit.
 
-    A value of the connector that is no number is told and left out: a task does not fail over how it is watched.
+    An invalid value in the connector config is logged and ignored: monitoring settings must not fail a task.
     """
     return HealthSettings(
         stuck_after_s=_seconds(spec, "kconnect.task.stuck.after.ms"),

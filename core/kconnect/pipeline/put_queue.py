@@ -1,4 +1,4 @@
-"""PutQueue: what a sink fetched and put() has not taken yet. Pure."""
+"""PutQueue: batches that a sink has fetched and put() has not taken yet. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kconnect.wording import counted
 
 @dataclass(slots=True)
 class PutBatch:
-    """What one put() takes, and where its partitions stand afterwards."""
+    """What one put() takes, and the offsets of its partitions afterwards."""
 
     payload: RecordBatch | list[SinkRecord]
     first: dict[TopicPartition, int]
     after: dict[TopicPartition, int]
-    """The offset behind its last record, by partition; records that were dropped on the way count too."""
+    """The offset after its last record, by partition, counting records dropped on the way."""
     fetched: list[FetchedBatch] = field(default_factory=list)
-    """What it was made of, while failures are reported somewhere."""
+    """The raw records it was made from; only kept while failures are reported."""
 
     def __str__(self) -> str:
         spans = [f"{place} {self.first[place]} to {after - 1}" for place, after in self.after.items()]
@@ -30,9 +30,9 @@ class PutBatch:
 
 
 class PutQueue:
-    """Batches in the order they were fetched; the first one stays until put() took it or its partitions are gone.
+    """Batches in fetch order; the head stays until put() takes it or its partitions are gone.
 
-    Times are seconds of one steady clock.
+    Times are seconds of a monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -44,23 +44,23 @@ class PutQueue:
 
     @property
     def head(self) -> PutBatch:
-        """What put() is given next; an empty batch when nothing waits, so that a task can act on time."""
+        """What put() is given next; an empty batch when nothing is queued, so that a task can do timed work."""
         return self._batches[0] if self._batches else PutBatch([], {}, {})
 
     @property
     def is_retrying(self) -> bool:
-        """The last put() failed in a way that may pass, and what it was given still waits."""
+        """The last put() raised RetriableError and has not been repeated yet."""
         return self._retry_at_s is not None
 
     def wait_s(self, now_s: float) -> float:
-        """How long the next put() has to wait; 0 unless it is a retry."""
+        """How long the next put() must wait; 0 unless it is a retry."""
         return 0.0 if self._retry_at_s is None else max(self._retry_at_s - now_s, 0.0)
 
     def records(self) -> int:
         return sum(len(batch.payload) for batch in self._batches)
 
     def add(self, batches: Iterable[PutBatch]) -> None:
-        """What one fetch gave."""
+        """Append what one fetch returned."""
         self._batches.extend(_joined(batches))
 
     def taken(self) -> None:
@@ -70,11 +70,11 @@ class PutQueue:
             self._batches.popleft()
 
     def retry_at(self, at_s: float) -> None:
-        """put() did not take the head; it is to be called again at this time."""
+        """put() did not take the head; call it again at this time."""
         self._retry_at_s = at_s
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are no longer read from here: nothing of them is put."""
+        """Remove everything of these partitions."""
         if not self._batches:
             return
         self._batches = _without(self._batches, set(partitions))

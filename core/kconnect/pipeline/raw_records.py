@@ -1,4 +1,4 @@
-"""RawRecords: what a sink's records looked like when they were read, found by the records themselves."""
+"""RawRecords: finds the bytes that a sink's records were read as."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kconnect.pipeline.conversion import FetchedBatch, FetchedRecord
 class RawRecords:
     """Finds the bytes of a record that failed, for the dead letter queue and the error log.
 
-    Once the task has asked for the reporter, records that go to `put` hold on to what they came from, so that it may
-    report one long after its put. All others are found while they are converted or put. Nothing is kept when nobody
-    reports (`is_wanted`).
+    Once the task has asked for the reporter, records given to `put` keep a reference to what they came from, so that
+    one can be reported long after its put. All others are found while they are converted or put. Nothing is kept when
+    nobody reports (`is_wanted`).
     Threads: `of` any, the rest the task's. Source: ProcessingContext and InternalSinkRecord.
     """
 
@@ -24,18 +24,18 @@ class RawRecords:
         self.is_for_task = False
         """Whether the task itself may report records."""
         self.at_hand: Sequence[FetchedBatch] = ()
-        """What is being converted or put just now."""
+        """What is being converted or put right now."""
         self._in_put: Sequence[SinkRecord] = ()
 
     def put(self, records: Sequence[SinkRecord], fetched: Sequence[FetchedBatch]) -> None:
-        """These records are put next; they were made of these batches."""
+        """These records are put next; they were made from these batches."""
         self._in_put = records
         self.at_hand = fetched
         if self.is_for_task:
             self._attach()
 
     def expect_reports(self) -> None:
-        """The task has asked for the reporter: from now on records must know where they came from."""
+        """The task asked for the reporter: from now on records must know where they came from."""
         if not self.is_for_task:
             self.is_for_task = True
             self._attach()
@@ -54,7 +54,7 @@ class RawRecords:
             self.at_hand = ()  # a record that holds on to nothing is the task's own
 
     def of(self, record: Any) -> FetchedRecord | None:
-        """The record as it was read; None for one that the task itself made, or a copy of one."""
+        """The record as it was read; None for one that the task created or copied."""
         if isinstance(record, FetchedRecord):
             return record
         if not isinstance(record, SinkRecord):

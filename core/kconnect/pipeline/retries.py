@@ -1,4 +1,4 @@
-"""Retries: what happens when a plugin's call fails in a way that may pass. The loops of sources and sinks share it."""
+"""Retries: how a plugin call that failed with a RetriableError is retried. Shared by the source and sink loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_DOUBLINGS: Final = 30
 
 
 class Retries:
-    """Counts, tells and paces the failures of one call of a task, such as poll(). Threads: the task's.
+    """Counts, logs and paces the failures of one call of a task, such as poll(). Threads: the task's.
 
     Source: AbstractWorkerSourceTask.poll, WorkerSinkTask.deliverMessages (Kafka 4.3).
     Differs: Java calls poll() again at once, with a warning each time, and put() at the next commit.
@@ -40,19 +40,19 @@ class Retries:
         """The last call failed, or too few since then went well to be sure."""
 
     def failed(self, error: RetriableError, asked_s: float | None = None) -> float:
-        """The call failed; gives how long to wait before the next. `asked_s`: what the plugin wants instead."""
+        """The call failed; returns how long to wait before the next. `asked_s`: the wait that the plugin asked for."""
         wait_s = self._backoff.next_s()
         if asked_s is None:
             asked_s = error.retry_after_s
         self.is_on = True
         self._control.health.failed(f"{self._call} raised {cause_of(error)}", time.monotonic())
         with self._control.in_stage(self._stage):
-            told = "%s failed and will be retried%s: %s"
-            self._messages.log(logging.WARNING, told, self._call, self._pace(asked_s), error)
+            message = "%s failed and will be retried%s: %s"
+            self._messages.log(logging.WARNING, message, self._call, self._pace(asked_s), error)
         return wait_s if asked_s is None else asked_s
 
     def went_well(self, *, moved: bool) -> bool:
-        """The call returned; says whether the trouble is over. `moved`: it gave or took records."""
+        """The call succeeded; returns whether that ends the trouble. `moved`: it returned or took records."""
         over = self._control.health.went_well(time.monotonic(), moved=moved)
         if over is None and not moved:
             return False
@@ -68,7 +68,7 @@ class Retries:
         return True
 
     def forget(self) -> None:
-        """Nothing is retried any more."""
+        """Stop retrying."""
         self.is_on = False
         self._backoff.reset()
 

@@ -1,4 +1,4 @@
-"""UnitSender: the way of one unit from its payloads to the producer, and of its end back to the guarantee."""
+"""UnitSender: sends a unit's payloads to the producer and reports its outcome to the guarantee."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Payloads = KafkaBatch | list[KafkaRecord | None]
 
 
 class UnitProducer(Protocol):
-    """What a source loop asks of its producer; RecordProducer is one, which says the rest."""
+    """What a source loop needs from its producer; see RecordProducer, which implements it."""
 
     def __len__(self) -> int: ...
 
@@ -55,10 +55,10 @@ class UnitProducer(Protocol):
 
 
 class SourceTopics(Protocol):
-    """Who makes missing topics, refuses some, or tells of those that are left to the broker."""
+    """Creates missing topics, rejects some, or logs those that are left to the broker."""
 
     def ensure(self, topics: Collection[str]) -> bool:
-        """Whether records may go there; False when the task is to stop before that is known. Errors: ConnectError."""
+        """Whether records may be sent there; False when the task is stopped first. Errors: ConnectError."""
         ...
 
     def close(self) -> None: ...
@@ -88,7 +88,7 @@ class UnitSender:
         self._lock = threading.Lock()  # guards the counters of what was written
 
     def send(self, positions: Sequence[SourcePosition], polled: int, payloads: Payloads) -> bool:
-        """A unit of `polled` records. False when the task is to stop before all of it was taken."""
+        """Send a unit of `polled` records. False when the task is stopped before the producer took all of it."""
         topics, kept = _topics(payloads), _count(payloads)
         if self._control.is_cancelled or not self._topics.ensure(topics):
             return False
@@ -101,7 +101,7 @@ class UnitSender:
         return self._end(unit, delivery, sent)
 
     def send_one(self, record: SourceRecord, positions: Sequence[SourcePosition], payload: KafkaRecord | None) -> bool:
-        """A unit of one record, of a task that is told what became of it; None when it was dropped."""
+        """Send a unit of one record, for a task that overrides commit_record(); `payload` None: it was dropped."""
         topics = () if payload is None else (payload.topic,)
         if self._control.is_cancelled or not self._topics.ensure(topics):
             return False

@@ -43,7 +43,7 @@ _LAG_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkParts:
-    """What a sink loop is put together from."""
+    """The parts of a sink loop."""
 
     task: SinkTask
     task_config: Mapping[str, str] = field(repr=False)
@@ -53,9 +53,9 @@ class SinkParts:
     context: SinkContext
     commit_times: CommitTimes
     topics: Sequence[str]
-    """Names; or one pattern that begins with ^."""
+    """Names, or one pattern that starts with ^."""
     max_records: int
-    """At most so many records in one fetch."""
+    """The most records in one fetch."""
     retry_delay_most_s: float
     """The longest pause before put() is called again after a RetriableError: errors.retry.delay.max.ms."""
     tolerance: Tolerance
@@ -142,7 +142,7 @@ class SinkLoop:
     # --- the steps, in the order of run() ---
 
     def _follow_target(self) -> None:
-        """Pause or resume as wished; a paused task keeps its partitions and its place in the group."""
+        """Pause or resume as requested; a paused task keeps its partitions and its group membership."""
         is_wished = self._control.should_pause
         if is_wished == self._partitions.is_paused:
             return
@@ -154,7 +154,7 @@ class SinkLoop:
             self._control.report_running()
 
     def _poll(self) -> Sequence[ConsumedRun]:
-        """What the consumer has, after a little while at most. Partitions come and go in it."""
+        """What the consumer has now or shortly. Rebalances happen in here."""
         self._end_retries()
         self._partitions.hold()
         wait_s = min(_FETCH_WAIT_S, self._commits.until_due_s())
@@ -169,7 +169,7 @@ class SinkLoop:
         return runs
 
     def _convert(self, runs: Sequence[ConsumedRun]) -> list[PutBatch]:
-        """A batch for each run. Errors: StageError when a record fails the task."""
+        """One batch for each run. Errors: StageError when a record fails the task."""
         if not runs:
             return []
         batches = []
@@ -184,7 +184,7 @@ class SinkLoop:
         return batches
 
     def _put(self) -> None:
-        """Give the task what waits, batch by batch; an empty list when nothing does, so that it can act on time."""
+        """Give the task what is queued, batch by batch; or an empty list, so that it can do timed work."""
         queue = self._queue
         if self._partitions.is_paused or queue.wait_s(self._now_s()) > 0:
             return
@@ -208,7 +208,7 @@ class SinkLoop:
     # --- put ---
 
     def _give(self, batch: PutBatch) -> None:
-        """Call put() or put_batch(). Errors: RetriableError; any other leads with what the task was given."""
+        """Call put() or put_batch(). Errors: RetriableError; any other error says what the task was given."""
         began_s = time.monotonic()
         try:
             self._call_put(batch)
@@ -217,9 +217,9 @@ class SinkLoop:
         except ConnectError as error:
             if not batch.after:
                 raise
-            told = ConnectError(f"{error} (it was given {batch})", hint=error.hint)
-            told.log_stage = error.log_stage
-            raise told from error.__cause__
+            failure = ConnectError(f"{error} (it was given {batch})", hint=error.hint)
+            failure.log_stage = error.log_stage
+            raise failure from error.__cause__
         finally:
             self._parts.raw_records.put((), ())  # messages held until the next fetch would cost it the CPU's cache
         if self._parts.errant is not None:
@@ -245,7 +245,7 @@ class SinkLoop:
         self._control.counters.records_put += len(payload)
 
     def _end_retries(self) -> None:
-        """The put() that failed went well at last, or what it was given is no longer ours."""
+        """End retries once the put() succeeded or its records are no longer ours."""
         if self._retries.is_on and not self._queue.is_retrying:
             self._retries.went_well(moved=True)
 

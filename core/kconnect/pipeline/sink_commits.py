@@ -35,7 +35,7 @@ class CommitTimes:
     timeout_s: float
     """offset.flush.timeout.ms"""
     end_timeout_s: float
-    """How long the last commit, or that of partitions that are taken away, may take."""
+    """How long the last commit, or the commit of revoked partitions, may take."""
 
 
 class SinkCommits:
@@ -73,18 +73,18 @@ class SinkCommits:
         self._troubles = CommitTroubles(control, log)
 
     def count(self, counters: TaskCounters) -> None:
-        """What only this side knows. Threads: any."""
+        """Fills in the counters only this class knows. Threads: any."""
         counters.partitions = len(self._consumer.assignment)
         counters.offset_seq = self._timer.sequence
 
     def until_due_s(self) -> float:
-        """How long commit_if_due() has nothing to do."""
+        """The time until commit_if_due() has something to do."""
         return self._timer.until_due_s(self._now_s())
 
     def commit_if_due(self) -> Mapping[TopicPartition, int]:
-        """Begin a commit when it is time or the task asked for one.
+        """Start a commit when it is due or the task requested one.
 
-        Gives where the task must read on from when it could not flush, by partition; empty when it could.
+        Returns where each partition must be rewound to when the task could not flush; empty otherwise.
         """
         now_s = self._now_s()
         with log_context(*self._log_place):
@@ -97,7 +97,7 @@ class SinkCommits:
             return self._commit(now_s)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions go: flush, the task's close (whatever flush does), then commit and wait.
+        """Partitions are going away: flush, call the task's close (even if flush fails), then commit and wait.
 
         Source: WorkerSinkTask.commitOffsets with closing=true: awaitFutures, preCommit, close, commitSync.
         """
@@ -128,15 +128,15 @@ class SinkCommits:
         try:
             wanted = self._pre_commit(given)
         except RetriableError as error:
-            told = "%s could not flush; its records since the last commit will be delivered again: %s"
-            self._troubles.failed(logging.WARNING, told, self._name, error)
+            message = "%s could not flush; its records since the last commit will be delivered again: %s"
+            self._troubles.failed(logging.WARNING, message, self._name, error)
             return self._offsets.last_committed()
         if wanted and not self._control.is_cancelled:
             self._send(wanted, now_s)
         return _NOWHERE
 
     def _pre_commit(self, given: dict[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Flush; gives what of the task's answer may be committed."""
+        """Flush; returns the task's offsets that may be committed."""
         with plugin_call(self._task, "pre_commit", self._control.health):
             wanted = self._task.pre_commit(dict(given)) or {}
         found, refused = self._offsets.committable(given, wanted)
@@ -145,7 +145,7 @@ class SinkCommits:
         return found
 
     def _send(self, offsets: Mapping[TopicPartition, int], now_s: float) -> None:
-        """Commit in the background; the answer comes from within a later fetch."""
+        """Commit in the background; the answer arrives during a later fetch."""
         number = self._timer.sent(now_s)
         self._offsets.sent(offsets)
         try:
@@ -168,7 +168,7 @@ class SinkCommits:
         began_s = self._now_s()
         try:
             self._consumer.commit(offsets, self._times.end_timeout_s)
-        except ConnectError as error:  # as in Java: the records are put again by whoever reads on
+        except ConnectError as error:  # as in Java: the next owner puts the records again
             self._troubles.failed(logging.ERROR, "The last offsets of %s were not committed: %s", self._name, error)
         else:
             self._offsets.committed(offsets)

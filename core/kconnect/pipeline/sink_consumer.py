@@ -1,4 +1,4 @@
-"""SinkConsumer: what a sink loop asks of its consumer. `kafka.RecordConsumer` is one, which says the rest."""
+"""SinkConsumer: what a sink loop needs from its consumer; see `kafka.RecordConsumer`, which implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SinkContext: what a sink task may ask of its loop, kept until the loop takes it up."""
+"""SinkContext: a sink task's requests to its loop, kept until the loop handles them."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class SinkContext:
     # --- for the loop ---
 
     def take_offsets(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offsets asked for, of these partitions; each is given once."""
+        """Requested offsets for these partitions; each is returned once."""
         if not self._offsets:
             return {}
         return {partition: self._offsets.pop(partition) for partition in partitions & self._offsets.keys()}
 
     def drop_offsets(self) -> None:
-        """Forget offsets asked for of partitions that are not ours: whoever has them would not hear of it."""
+        """Discard requested offsets for partitions that are not ours: their owner would never see the request."""
         for partition, offset in self._offsets.items():
             log.warning("Cannot rewind %s to offset %d: the partition is not assigned to this task", partition, offset)
         self._offsets.clear()
@@ -95,7 +95,7 @@ class SinkContext:
         return taken
 
     def take_timeout_s(self) -> float | None:
-        """How long to wait before the next try; None when the task did not say. Given once."""
+        """The wait before the next attempt; None unless the task set one. Returned once."""
         timeout_ms, self._timeout_ms = self._timeout_ms, None
         return None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
 
@@ -141,7 +141,7 @@ class ErrantRecords:
         return done
 
     def expect_reports(self) -> None:
-        """The task has asked for the reporter: its records must know where they came from."""
+        """The task asked for the reporter: from now on its records must know where they came from."""
         self._raw_records.expect_reports()
 
     def raise_unhandled(self) -> None:
@@ -150,7 +150,7 @@ class ErrantRecords:
             raise self._raised
 
     def _made_anew(self, record: SinkRecord) -> FetchedRecord:
-        """The bytes of a record that the task changed or made: its own, as the converters write them."""
+        """Bytes for a record that the task changed or created, as its converters write them."""
         made = self._to_kafka(record)
         assert made is not None, "converters without a policy drop nothing"
         return FetchedRecord(

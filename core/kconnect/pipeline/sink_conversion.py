@@ -1,4 +1,4 @@
-"""SinkConversion: from what a sink's consumer fetched, through converters and transforms, to a batch for put()."""
+"""SinkConversion: turns what a sink's consumer fetched into a batch for put(), by converters and transforms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SinkConversion:
         self._control = control
 
     def batch_of(self, run: ConsumedRun) -> PutBatch:
-        """The run as put takes it. Errors: StageError when the policy does not tolerate a failing record."""
+        """The fetched records as put() takes them. Errors: StageError for a failing record that is not tolerated."""
         fetched = _fetched(run)
         place = TopicPartition(run.topic, run.partition)
         made = PutBatch([], {place: run.first_offset}, {place: run.next_offset})

@@ -8,12 +8,12 @@ from kconnect.model import TopicPartition
 
 
 class SinkOffsets:
-    """Where each partition of a sink task stands: how far put() took it, how far it is committed.
+    """How far each partition of a sink task has been put, and how far it is committed.
 
-    Offsets are those of the next record, as in Kafka. Nothing beyond what put() took is ever given for a commit.
+    Offsets are those of the next record, as in Kafka. Nothing beyond what put() took is ever committed.
     Source: currentOffsets and lastCommittedOffsets of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
-    Differs: the answer to a commit says nothing of partitions that went away or were rewound since it was sent; in
-    Java a later rewind to the last commit may then pass over records.
+    Differs: the answer to a commit is ignored for partitions that were revoked or rewound after it was sent; in
+    Java a later rewind to the last commit can then skip records.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class SinkOffsets:
         self._in_commit: dict[TopicPartition, int] = {}
 
     def fetched(self, partition: TopicPartition, offset: int) -> None:
-        """Records from `offset` on were fetched; with the first ones of a partition, that is what it goes back to."""
+        """Records from `offset` on were fetched; for a new partition this is where a rewind returns to."""
         self._committed.setdefault(partition, offset)
         self._taken.setdefault(partition, offset)
 
@@ -31,7 +31,7 @@ class SinkOffsets:
         self._taken.update(after)
 
     def moved_to(self, places: Mapping[TopicPartition, int]) -> None:
-        """These partitions are read from here now, as the task asked."""
+        """These partitions are now read from these offsets."""
         self.forget(places)
         self._committed.update(places)
         self._taken.update(places)
@@ -54,9 +54,9 @@ class SinkOffsets:
     def committable(
         self, given: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, int], list[str]]:
-        """What may be committed of the offsets that pre_commit() wants, and a sentence for each that may not.
+        """The offsets from pre_commit() that may be committed, and a sentence for each that may not.
 
-        That is what is new, of the partitions it was given, and nothing beyond what it was given of them.
+        Only partitions it was given, only offsets up to those it was given, and only news.
         """
         found, refused = {}, []
         for partition, offset in wanted.items():
@@ -69,30 +69,30 @@ class SinkOffsets:
         return found, refused
 
     def sent(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """A commit of these offsets is on its way."""
+        """A commit of these offsets has been sent."""
         self._in_commit = dict(offsets)
 
     def answered(self, *, is_committed: bool) -> None:
-        """The commit that was on its way is over."""
+        """The commit that was sent has been answered."""
         if is_committed:
             self._committed.update(self._in_commit)
         self._in_commit = {}
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These offsets were committed while somebody waited."""
+        """These offsets were committed synchronously."""
         self._committed.update(offsets)
 
     def last_committed(self) -> dict[TopicPartition, int]:
-        """Where all partitions go back to when the task could not keep what it was given."""
+        """Where all partitions rewind to when the task could not flush."""
         return dict(self._committed)
 
     def active(self) -> int:
-        """Records that were put and are not committed yet, by their offsets."""
+        """The number of records put and not committed yet, counted by offsets."""
         return sum(taken - self._committed.get(place, taken) for place, taken in self._taken.items())
 
 
 class CommitTimer:
-    """When the next timed commit is due, and whether one is on its way. Times are seconds of one steady clock."""
+    """When the next timed commit is due, and whether one is pending. Times are seconds of a monotonic clock."""
 
     def __init__(self, now_s: float, interval_s: float, timeout_s: float) -> None:
         self._interval_s = interval_s
@@ -100,15 +100,15 @@ class CommitTimer:
         self._due_at_s = now_s + interval_s
         self._sent_at_s: float | None = None
         self.sequence = 0
-        """The number of the commit that was sent last."""
+        """The number of the last commit sent."""
 
     @property
     def is_waiting(self) -> bool:
-        """A commit is on its way and has no answer."""
+        """A commit has been sent and not answered."""
         return self._sent_at_s is not None
 
     def until_due_s(self, now_s: float) -> float:
-        """How long there is nothing to do for whoever commits."""
+        """The time until a commit is due, or until the pending one times out."""
         if self._sent_at_s is not None:
             return max(self._sent_at_s + self._timeout_s - now_s, 0.0)
         return max(self._due_at_s - now_s, 0.0)
@@ -117,24 +117,24 @@ class CommitTimer:
         return now_s >= self._due_at_s
 
     def restart(self, now_s: float) -> None:
-        """A commit is tried now; the next one is due an interval later."""
+        """A commit is attempted now; the next one is due an interval later."""
         self._due_at_s = now_s + self._interval_s
 
     def sent(self, now_s: float) -> int:
-        """A commit is on its way; gives its number."""
+        """A commit has been sent; returns its number."""
         self._sent_at_s = now_s
         self.sequence += 1
         return self.sequence
 
     def gives_up(self, now_s: float) -> bool:
-        """Whether the commit on its way had its time; it is not waited for any more. Told once."""
+        """Whether the pending commit has timed out; it is no longer waited for. True once."""
         if self._sent_at_s is None or now_s - self._sent_at_s < self._timeout_s:
             return False
         self._sent_at_s = None
         return True
 
     def answered(self, number: int) -> bool:
-        """The commit of this number has an answer; False when a newer one was sent meanwhile."""
+        """The commit with this number was answered; False when a newer one has been sent since."""
         if number != self.sequence:
             return False
         self._sent_at_s = None

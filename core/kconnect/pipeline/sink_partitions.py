@@ -1,4 +1,4 @@
-"""SinkPartitions: what happens when partitions of a sink come, go or are to be read elsewhere; HeldPartitions."""
+"""SinkPartitions: rebalances, rewinds and pauses of a sink's partitions; HeldPartitions: which are paused."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ log = logging.getLogger(__name__)
 
 
 class HeldPartitions:
-    """Which partitions are not to be fetched now: those the task paused, and all when `hold_all` is asked for. Pure."""
+    """Which partitions must not be fetched now: those the task paused, or all with `hold_all`. Pure."""
 
     def __init__(self) -> None:
         self._by_task: set[TopicPartition] = set()
         self._held: set[TopicPartition] = set()
-        """What the consumer knows."""
+        """Paused at the consumer."""
 
     def ask(self, requests: Iterable[tuple[bool, Collection[TopicPartition]]]) -> None:
-        """The task's requests in their order: to pause (True) or to resume partitions."""
+        """The task's requests, in order: to pause (True) or to resume partitions."""
         for is_pause, partitions in requests:
             if is_pause:
                 self._by_task.update(partitions)
@@ -39,13 +39,13 @@ class HeldPartitions:
     def changes(
         self, assigned: set[TopicPartition], *, hold_all: bool
     ) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """Partitions that the consumer has to pause, and to resume, now."""
+        """The partitions that the consumer must pause, and resume, now."""
         wanted = set(assigned) if hold_all else self._by_task & assigned
         before, self._held = self._held & assigned, wanted
         return wanted - before, before - wanted
 
     def came(self, partitions: Collection[TopicPartition], *, hold_all: bool) -> list[TopicPartition]:
-        """Which of the partitions that came the consumer has to pause at once."""
+        """Which of the newly assigned partitions the consumer must pause at once."""
         held = [partition for partition in partitions if hold_all or partition in self._by_task]
         self._held = (self._held - set(partitions)) | set(held)
         return held
@@ -56,7 +56,7 @@ class HeldPartitions:
 
 
 class SinkPartitions:
-    """Tells the task, and keeps offsets, queue and consumer in step. Implements RebalanceListener.
+    """Informs the task and keeps offsets, queue and consumer in step. Implements RebalanceListener.
 
     Threads: the task's; rebalances come from within a fetch.
     Source: HandleRebalance, closePartitions and rewind of o.a.k.connect.runtime.WorkerSinkTask (Kafka 4.3).
@@ -81,14 +81,14 @@ class SinkPartitions:
         self._commits = commits
         self._holds = HeldPartitions()
         self.is_paused = False
-        """The user paused the task: it keeps its partitions and fetches none."""
+        """The user paused the task: it keeps its partitions but fetches nothing."""
         self._is_closing = False
 
     # --- for the loop ---
 
     @contextmanager
     def closed_at_end(self) -> Iterator[None]:
-        """A block behind which what is still ours is flushed, committed and closed: after an error too."""
+        """A block after which the assigned partitions are flushed, closed and committed: also after an error."""
         try:
             yield
         except BaseException:
@@ -101,21 +101,21 @@ class SinkPartitions:
         self._close()
 
     def go_where_asked(self) -> None:
-        """Read on where the task asked to."""
+        """Rewind to the offsets that the task asked for."""
         assigned = self._consumer.assignment
         self.go_to(self._context.take_offsets(assigned))
         if assigned:
             self._context.drop_offsets()
 
     def go_to(self, places: Mapping[TopicPartition, int]) -> None:
-        """Read on from here; what was fetched of these partitions and not put is dropped."""
+        """Read these partitions from these offsets on; what was fetched and not put is dropped."""
         for partition, offset in places.items():
             self._queue.drop({partition})
             self._consumer.seek(partition, offset)
             self._offsets.moved_to({partition: offset})
 
     def hold(self) -> None:
-        """Pause and resume partitions at the consumer, before it fetches."""
+        """Pause and resume partitions at the consumer; call before it fetches."""
         self._holds.ask(self._context.take_pauses())
         pause, resume = self._holds.changes(self._consumer.assignment, hold_all=self._holds_all)
         if pause:
@@ -128,7 +128,7 @@ class SinkPartitions:
         return self.is_paused or self._queue.is_retrying
 
     def _close(self) -> None:
-        """Nothing is committed once fenced off."""
+        """Flush, close and commit what is assigned; nothing once fenced off."""
         self._is_closing = True  # a rebalance while the commit is awaited tells the task nothing new
         partitions = self._consumer.assignment
         if partitions and not self._control.is_cancelled:

@@ -35,7 +35,7 @@ _RETRY_FIRST_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceParts:
-    """What a source loop is put together from."""
+    """The parts of a source loop."""
 
     task: SourceTask
     task_config: Mapping[str, str] = field(repr=False)
@@ -47,11 +47,11 @@ class SourceParts:
     retry_delay_most_s: float
     """The longest pause before poll() is called again after a RetriableError: errors.retry.delay.max.ms."""
     stop_budget_s: float
-    """How long the end may take: flush of the producer, then the last commit."""
+    """How long the shutdown may take: flushing the producer, then the last commit."""
 
 
 class SourceLoop:
-    """The data path of a source task. When offsets count is up to the guarantee. All methods run on the task's thread.
+    """The data path of a source task; its guarantee decides when offsets are committed. Threads: the task's.
 
     Errors: what the plugin, a stage, the producer or the guarantee raises ends the loop.
     Source: o.a.k.connect.runtime.AbstractWorkerSourceTask (Kafka 4.3).
@@ -118,7 +118,7 @@ class SourceLoop:
             self._control.report_running()
 
     def _poll(self) -> Polled | None:
-        """What the task gives, None when there is nothing; waits a little for one that does not wait itself."""
+        """What the task returns, None for nothing; waits briefly after an empty poll that did not block."""
         began = time.monotonic()
         polled = self._call_poll(began)
         if polled is not None and (isinstance(polled, str) or not isinstance(polled, Sequence | RecordBatch)):
@@ -154,7 +154,7 @@ class SourceLoop:
             return polled
 
     def _deliver(self, polled: Polled) -> bool:
-        """Take records to the producer; False when the task is to stop before all of them are there."""
+        """Convert and send records; False when the task is stopped before the producer has all of them."""
         try:
             if self._wants_each:
                 return all(self._deliver_one(record) for record in records_of(polled))
@@ -167,7 +167,7 @@ class SourceLoop:
             raise no_records_error(self._task, odd[:1]) from None
 
     def _deliver_one(self, record: SourceRecord) -> bool:
-        """The path of tasks that want commit_record(): one record at a time, as Java's."""
+        """The path of tasks that override commit_record(): one record at a time, as in Java."""
         kept = self._parts.transforms.apply_record(record)
         payload = None if kept is None else self._parts.converters.to_kafka_record(kept)
         return self._sender.send_one(record, positions_of([record]), payload)
@@ -175,7 +175,7 @@ class SourceLoop:
     # --- transforms, converters ---
 
     def _convert(self, polled: Polled) -> Payloads:
-        """What is left of the records, as bytes. Errors: StageError when a record fails the task."""
+        """The records that remain, as bytes. Errors: StageError when a record fails the task."""
         self._health.call = (CONVERSION, time.monotonic())
         try:
             given = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
@@ -194,7 +194,7 @@ class SourceLoop:
             self._health.call = None
 
     def _send_before(self, polled: Polled, failure: StageError) -> None:
-        """Deliver what came before the record that fails the task, so that a restart begins at that record."""
+        """Send what came before the record that fails the task, so that a restart begins at that record."""
         records = records_of(polled)
         before = records[: index_of(records, failure.record)]
         done: Payloads = []

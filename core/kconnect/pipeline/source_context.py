@@ -1,4 +1,4 @@
-"""What a source task may ask of its runtime: its configs, committed offsets, and waits that a stop ends."""
+"""What a source task may ask of its runtime: configs, committed offsets, and waits that end with a stop."""
 
 from __future__ import annotations
 

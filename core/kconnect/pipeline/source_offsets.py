@@ -1,4 +1,4 @@
-"""Commits the offsets of one source task: from the house-keeping thread on a timer, and once at the end."""
+"""Commits the offsets of one source task: on a timer on the housekeeping thread, and once at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 class SourceOffsetCommitter:
-    """Takes what is committable to the offset store, each offset once, a failed commit again with the next.
+    """Commits what is committable to the offset store, each offset once; a failed commit is repeated with the next.
 
-    Threads: `tick` on the house-keeping thread, the rest on the task's; the lock keeps them apart, so the task's thread
+    Threads: `tick` on the housekeeping thread, the rest on the task's; the lock keeps them apart, so the task's thread
     waits for a running commit only at its end.
     Source: o.a.k.connect.runtime.SourceTaskOffsetCommitter, WorkerSourceTask.commitOffsets (Kafka 4.3).
     """
@@ -39,11 +39,11 @@ class SourceOffsetCommitter:
         self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
 
     def begin(self, interval_s: float) -> None:
-        """Commit each `interval_s` from now on."""
+        """Commit every `interval_s` from now on."""
         self._ticket = self._ports.housekeeping.every(interval_s, self.tick, f"commit of {self._control.spec.id}")
 
     def tick(self) -> None:
-        """One commit, if there is something to commit. Never raises: a failure is logged and tried again next time."""
+        """One commit, if there is something to commit. Never raises: a failure is logged and retried next time."""
         with log_context(*self._log_place):
             self._commit(0, is_last=False)
 
@@ -55,13 +55,13 @@ class SourceOffsetCommitter:
         return False
 
     def abandon(self) -> None:
-        """No timed commit begins after this, and none touches the producer again."""
+        """No timed commit starts after this, and none uses the producer again."""
         self._is_over = True
         if self._ticket is not None:
             self._ticket.cancel()
 
     def finish(self, wait_s: float) -> None:
-        """The last commit, after waiting that long for one that runs. Nothing is committed once cancelled."""
+        """The last commit, after waiting up to `wait_s` for a running one. Nothing is committed once cancelled."""
         self.abandon()
         with log_context(*self._log_place):
             if not self._commit(max(wait_s, 0), is_last=True):
@@ -88,8 +88,8 @@ class SourceOffsetCommitter:
             self._committed.set()
             return True
         except ConnectError as error:
-            told = "Offsets of %s could not be committed; the next commit includes them: %s"
-            self._troubles.failed(logging.ERROR, told, str(self._control.spec.id), error)
+            message = "Offsets of %s could not be committed; the next commit includes them: %s"
+            self._troubles.failed(logging.ERROR, message, str(self._control.spec.id), error)
             return True
         finally:
             self._lock.release()

@@ -59,7 +59,7 @@ class StageError(ConnectError):
 
 
 class Dropped(Enum):
-    """The one value that says: this record is to be left out, somebody has taken care of it."""
+    """The marker for a record that is dropped because its failure has been handled."""
 
     DROPPED = 0
 
@@ -80,7 +80,7 @@ class FailurePolicy(Protocol):
 
 
 class RaiseAlways:
-    """The policy without retries and without tolerance."""
+    """The policy with no retries and no tolerance."""
 
     def on_failure(self, failure: StageError, retry: Callable[[], Any]) -> Any:
         raise failure
@@ -88,7 +88,7 @@ class RaiseAlways:
 
 @dataclass(frozen=True, slots=True)
 class TransformStep:
-    """A transformation, and the predicate that guards it. Source: TransformationStage."""
+    """A transformation and its predicate. Source: TransformationStage."""
 
     transformation: Transformation
     predicate: Predicate | None = None
@@ -107,7 +107,7 @@ class TransformStep:
         return after
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:
-        """The batch after this step, None when nothing is left, NotImplemented when only records will do."""
+        """The batch after this step, None when nothing remains, NotImplemented when the step needs records."""
         selected: Any = True  # bool | pa.BooleanArray | NotImplemented
         if self.predicate is not None:
             selected = self.predicate.test_batch(batch)
@@ -145,7 +145,7 @@ class TransformChain:
 
     @property
     def is_columnar(self) -> bool:
-        """Whether every step takes batches."""
+        """Whether every step accepts batches."""
         return all(step.is_columnar for step in self._steps)
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | list[ConnectRecord] | None:
@@ -191,7 +191,7 @@ class TransformChain:
         return batch
 
     def _detour(self, records: Sequence[ConnectRecord], index: int) -> RecordBatch | list[ConnectRecord] | None:
-        """Take one step by records; go on columnar when a later step can, else by records to the end."""
+        """Run one step by records; continue in columns if a later step can, else by records to the end."""
         later = self._steps[index + 1 :]
         if not any(step.is_columnar for step in later):
             return self._run_records(records, self._steps[index:]) or None
@@ -241,7 +241,7 @@ def _no_answer(transformation: Transformation, method: str, given: Any, wanted: 
 
 
 def _as_bool_or_mask(selected: bool | pa.BooleanArray) -> bool | pa.BooleanArray:
-    """A mask that says the same for each row becomes a bool."""
+    """Reduces a mask with one value for all rows to a bool."""
     if isinstance(selected, bool):
         return selected
     trues = selected.true_count
@@ -266,7 +266,7 @@ def _bytes_given(stage: Stage, record: Any) -> str:
 
 
 def _said_by(error: BaseException) -> str:
-    """What an error says. Some of Java's sentences, which ours repeat, end before their reason, "..error: "."""
+    """The text of an error, with its cause for Java's sentences that end in a colon."""
     text = str(error).strip()
     if not text:
         return type(error).__name__

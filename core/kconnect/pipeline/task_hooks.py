@@ -1,4 +1,4 @@
-"""The hooks of a source task, commit() and commit_record(): what they raise is logged, and the task goes on."""
+"""The hooks of a source task, commit() and commit_record(): errors are logged and the task continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TaskHooks:
         self._task = task
 
     def call_commit_record(self, written: WrittenRecords) -> None:
-        """commit_record() for each of these, which are taken out."""
+        """Call commit_record() for each of these and remove it."""
         while written:
             record, place = written.popleft()
             metadata = None
@@ -52,5 +52,5 @@ class TaskHooks:
 
 
 def wants_each_record(task_class: type[SourceTask]) -> bool:
-    """Whether the class has a commit_record() of its own, which costs it the batches."""
+    """Whether the class overrides commit_record(), which rules out batches."""
     return task_class.commit_record is not SourceTask.commit_record

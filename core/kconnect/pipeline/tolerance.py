@@ -1,4 +1,4 @@
-"""What happens to a record that a transform or converter could not take: retries, tolerance, reports."""
+"""What happens to a record that failed in a transform or converter: retries, tolerance, reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ToleranceSettings:
 
     tolerate_all: bool = False
     retry_timeout_ms: int = 0
-    """How long to retry; -1 without end."""
+    """How long to retry; -1 means forever."""
     retry_delay_max_ms: int = 60_000
     log_enable: bool = False
     log_include_messages: bool = False
@@ -58,33 +58,33 @@ class ErrorReporter(Protocol):
     """
 
     def report(self, failure: StageError, attempts: int) -> Future[None] | None:
-        """Report one failure; the future ends when the report is in safe hands, None says that it is."""
+        """Report one failure; the future completes once the report is stored, None if it is already."""
         ...
 
 
 @runtime_checkable
 class ReportQueue(ErrorReporter, Protocol):
-    """A reporter whose reports take their time. Threads: the task's, but for report()."""
+    """A reporter that works asynchronously. Threads: the task's, except for report()."""
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until all reports so far are in safe hands. Errors: TimedOutError, ConnectError when one is lost."""
+        """Wait until all reports so far are stored. Errors: TimedOutError; ConnectError when one is lost."""
         ...
 
     def close(self) -> None: ...
 
 
 class StoppedInRetryError(ConnectError):
-    """The task was asked to stop while a record was tried again: the record is neither done nor given up."""
+    """The task was stopped while a record was being retried: the record is neither done nor given up."""
 
 
 class Tolerance:
-    """The failure policy of one task; never called while all goes well.
+    """The failure policy of one task; only called when something fails.
 
-    A RetriableError is tried again with growing waits for errors.retry.timeout; what still fails is reported, then
+    A RetriableError is retried with growing waits for errors.retry.timeout; what still fails is reported, then
     dropped with errors.tolerance=all or raised. Threads: give_up() any, the rest the task's; `wait` is woken by the
     stop. Source: o.a.k.connect.runtime.errors.RetryWithToleranceOperator (Kafka 4.3).
-    Differs: with errors.tolerance=none Java drops a record in silence when its retries run out; here the task fails.
-    A stop in the midst of retries leaves the record for the next start, Java gives it up.
+    Differs: with errors.tolerance=none Java silently drops a record when its retries run out; here the task fails.
+    A stop during retries leaves the record for the next start; Java gives it up.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Tolerance:
         settle_timeout_s: float = 5.0,
         health: TaskHealth | None = None,
     ) -> None:
-        """`health` is told of records that are tried again."""
+        """`health` is informed of records being retried."""
         self.settings = settings
         self.counts = ErrorCounts()
         self._wait = wait
@@ -107,7 +107,7 @@ class Tolerance:
         self._health = health
 
     def report_to(self, reporters: Sequence[ErrorReporter]) -> None:
-        """Who hears of failures; for reporters that need what is made after the tolerance."""
+        """Set the reporters; for those that depend on parts built after the tolerance."""
         self._reporters = tuple(reporters)
         self._queues = tuple(reporter for reporter in reporters if isinstance(reporter, ReportQueue))
 
@@ -137,12 +137,12 @@ class Tolerance:
         return DROPPED
 
     def _is_over(self) -> None:
-        """A record is not tried again any more, or never was."""
+        """The record is no longer being retried."""
         if self._health is not None:
             self._health.went_well(time.monotonic(), moved=True)
 
     def give_up(self, failure: StageError, attempts: int = 1) -> list[Future[None]]:
-        """Report a failure; gives the reports on their way when it is tolerated, raises it when not."""
+        """Report a failure; returns the pending reports when it is tolerated, else raises it."""
         self.counts.errors += 1
         self.counts.last_error_ms = self._clock.time_ms()
         answers = [reporter.report(failure, attempts) for reporter in self._reporters]
@@ -156,7 +156,7 @@ class Tolerance:
         return [answer for answer in answers if answer is not None]
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until all reports are in safe hands: before offsets are committed past what they tell of.
+        """Wait until all reports are stored; call before committing offsets past the reported records.
 
         Errors: TimedOutError; ConnectError when a report is lost for good.
         """

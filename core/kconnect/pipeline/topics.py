@@ -1,9 +1,9 @@
-"""TopicCreation: makes the topics of a source, as its topic.creation.* groups say, before their first records.
+"""TopicCreation: creates a source's topics from its topic.creation.* groups, before their first records.
 
-MissingTopics, for sources without such groups, only tells of those that the broker is to make.
+MissingTopics, for sources without such groups, only logs those that the broker has to create.
 
 Source: AbstractWorkerSourceTask.maybeCreateTopic, TopicCreation, TopicAdmin (Kafka 4.3, KIP-158).
-Differs: a creation that times out is tried again, as the look for the topic is; in Java it fails the task.
+Differs: a creation that times out is retried, as the check for the topic is; in Java it fails the task.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _RETRY_S = 0.1
 
 
 class TopicAdmin(Protocol):
-    """What is asked of the cluster; KafkaAdmin is one."""
+    """What is needed from the cluster; implemented by KafkaAdmin."""
 
     def describe_topics(self, names: Collection[str], timeout_s: float) -> dict[str, TopicInfo]:
-        """Those of the named topics that exist."""
+        """The named topics that exist."""
         ...
 
     def create_topic(self, topic: TopicInfo, timeout_s: float) -> None:
@@ -42,9 +42,9 @@ class TopicAdmin(Protocol):
 
 
 class TopicCreation:
-    """The topics one task writes to, made where they are missing; each is asked for once. Threads: the task's.
+    """Creates the missing topics that one task writes to; each is checked once. Threads: the task's.
 
-    The admin client is opened with the first topic and kept: sources with a topic for each key ask often.
+    The admin client is opened for the first topic and kept: sources with a topic per key need it often.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class TopicCreation:
         self._known: set[str] = set()
 
     def ensure(self, topics: Collection[str]) -> bool:
-        """Whether all these topics are there now; False when the task is to stop before the broker answered.
+        """Whether all these topics exist now; False when the task is stopped before the broker answers.
 
-        Errors: ConnectError when one is missing and cannot be made.
+        Errors: ConnectError when one is missing and cannot be created.
         """
         return all(topic in self._known or self._ensure(topic) for topic in topics)
 
@@ -68,17 +68,17 @@ class TopicCreation:
             self._admin.close()
 
     def _ensure(self, topic: str) -> bool:
-        """Make sure of one topic. A broker that does not answer is asked again until the task is to stop."""
+        """Make sure that one topic exists. A broker that does not answer is asked again until the task is stopped."""
         log.info("The task will send records to topic '%s' for the first time. Checking whether topic exists", topic)
-        is_told = False
+        is_logged = False
         while not self._control.is_stopping:
             try:
                 self._find_or_create(topic)
             except (TimedOutError, UnreachableError, RetriableError) as error:
-                if not is_told:
+                if not is_logged:
                     with self._control.in_stage("topics"):
                         log.warning("Cannot check yet whether topic '%s' exists; will be retried: %s", topic, error)
-                is_told = True
+                is_logged = True
                 self._control.wait(_RETRY_S)
             else:
                 self._known.add(topic)
@@ -123,10 +123,10 @@ _ADVICE = (
 
 
 class MissingTopics:
-    """Tells of topics one task writes to where nobody but the broker makes them. Threads: the task's.
+    """Logs missing topics of a task when only the broker can create them. Threads: the task's.
 
-    `names` gives all topics of the cluster, within a time: asked with the first topic, and again for one not among
-    them. Each is looked for once, and told of when it is missing. `may_be_made`: settings of the connector could.
+    `names` returns all topics of the cluster within a timeout: called for the first topic, and again for one not among
+    them. Each is checked once, and logged when missing. `may_be_made`: connector settings could create it.
     Source: NetworkClient.DefaultMetadataUpdater, whose producers warn of UNKNOWN_TOPIC_OR_PARTITION with each answer.
     """
 
@@ -138,7 +138,7 @@ class MissingTopics:
         self._known: set[str] = set()
 
     def ensure(self, topics: Collection[str]) -> bool:
-        """Always True: what is to become of a missing topic is the broker's affair."""
+        """Always True: the broker decides what happens with a missing topic."""
         for topic in topics:
             if topic not in self._known:
                 self._known.add(topic)
@@ -147,12 +147,12 @@ class MissingTopics:
         return True
 
     def close(self) -> None:
-        """There is nothing to close: the producer is asked."""
+        """Nothing to close: the producer answers."""
 
     def _look_for(self, topic: str) -> None:
         try:
             self._there = self._names(_LOOK_S)
-        except ConnectError as error:  # a broker that is away is told of by the producer
+        except ConnectError as error:  # the producer logs an unreachable broker
             log.debug("Whether topic '%s' exists is not known: %s", topic, error)
             return
         if topic not in self._there:
@@ -166,5 +166,5 @@ class MissingTopics:
 
 
 def new_topic(topic: str, group: TopicGroup) -> TopicInfo:
-    """The topic as its group wants it."""
+    """The topic as its group defines it."""
     return TopicInfo(topic, group.partitions, group.replication_factor, group.configs)

@@ -1,4 +1,4 @@
-"""TaskWatch: looks at a task from outside, names the call that does not return, and gives the task's condition."""
+"""TaskWatch: observes a task from outside, names calls that hang, and gives the task's condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDED = frozenset({RunState.FAILED, RunState.STOPPED})
 
 
 class TaskWatch:
-    """Threads: one at a time, never the task's own: that one may be held up."""
+    """Threads: one at a time, never the task's own, which may be blocked."""
 
     def __init__(self, control: TaskControl, thread: threading.Thread) -> None:
         self._control = control
@@ -27,7 +27,7 @@ class TaskWatch:
         self._named: Call | None = None
 
     def look(self) -> TaskCondition | None:
-        """The condition now; None once the task has ended. A call that is overdue is told once, and when it is back."""
+        """The condition now; None once the task has ended. Logs an overdue call once, and again when it returns."""
         if self._control.state in _ENDED or self._control.is_cancelled:
             return None
         now_s, health = time.monotonic(), self._control.health
@@ -41,7 +41,7 @@ class TaskWatch:
         return found if found.cause is None else replace(found, cause=redact(found.cause))
 
     def where(self) -> str:
-        """Where the task's thread is, in a sentence for who gives up waiting for it."""
+        """Where the task's thread is, as a sentence for logging when a wait for it is given up."""
         call, place = self._control.health.call, place_of_thread(self._thread.ident)
         if place is None:
             return "its thread has since ended"
