@@ -17,7 +17,7 @@ ConnectError                      the root; catch this to catch all of ours
 ├── TimedOutError                 a deadline passed: names the setting that sets it
 ├── UnreachableError              nobody answers at an address (broker, worker)
 ├── LinkError                     the control link between worker and slot broke
-│   └── LinkRefusedError          slot and worker do not go together: another try is no use
+│   └── LinkRefusedError          slot and worker do not match; retrying will not help
 ├── EnvironmentProblemError       this machine lacks something: Java, a free port, a writable folder
 └── IllegalWorkerParametersError  the settings of one connector do not fit this worker
 """

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """How a value is to be read."""
+    """How to read a value."""
 
     GAUGE = "gauge"
     COUNTER = "counter"

@@ -84,10 +84,10 @@ class LastFailure:
         self.last = failure
 
     def settle(self, timeout_s: float) -> None:
-        """Nothing is under way."""
+        """Nothing is pending."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class ConnectorRun:
@@ -113,7 +113,7 @@ class ConnectorRun:
         self.failure: BaseException | None = None
         self.calls = PluginCalls()
         self.warn_misspelt: Callable[[str, str], None] | None = None
-        """Is told of each setting that is misspelt, and what was meant, before anything is refused."""
+        """Called with each misspelt setting and its likely correction, before anything is rejected."""
         self.connector: Any = None  # SourceConnector or SinkConnector; None before start
 
     @property

@@ -34,7 +34,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             sink.put({"id": 1}, {"id": 2})
             assert sink.commit() == {TopicPartition("t", 0): 2}
             sink.crash()
-            sink.start()      # what was put since the last commit comes again
+            sink.start()      # what was put since the last commit is re-sent
 
     Records live in `log`; tasks read them from the committed offsets, so that a restart, a crash or a rewind delivers
     again what Connect would. All plugin calls happen on the caller's thread; errors of plugins come to the caller as
@@ -155,7 +155,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         return self.log.append(place.topic, value, key=key, partition=partition, timestamp=stamp, headers=headers)
 
     def deliver(self) -> int:
-        """Put everything that the tasks have not read; gives the number of records. With nothing there: put([]).
+        """Put everything that the tasks have not read; gives the number of records. With no records: put([]).
 
         Errors: what put() raises. RetriableError is tried again `put_retries` times, after the wait that the task or
         the worker asks for. After an error the records are still there: `deliver` puts them again.
@@ -185,11 +185,11 @@ class SinkHarness(Harness[SinkTaskRun]):
         return done
 
     def flush(self) -> dict[TopicPartition, int]:
-        """The same as `commit`: in Connect a flush is the first half of it."""
+        """The same as `commit`: in Connect, a flush is its first half."""
         return self.commit()
 
     def rebalance(self, partitions: Collection[TopicPartition]) -> None:
-        """Deal these partitions to the tasks; those that go are flushed, committed and closed, new ones are opened."""
+        """Assign these partitions to the tasks; revoked ones are flushed, committed and closed, new ones opened."""
         self._partitions = sorted(partitions)
         self._deal()
 
@@ -203,7 +203,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         """Have a coming step raise: "put", "flush", "commit". `after` calls go well first, then `times` calls raise."""
         self._failures.plan(step, error, times=times, after=after)
 
-    # --- what there is to see ---
+    # --- results ---
 
     @property
     def errant(self) -> list[ErrantRecord]:
@@ -303,7 +303,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         return commit
 
     def _deal(self) -> None:
-        """Give up what goes, then open what comes, task by task."""
+        """Revoke partitions, then open new ones, task by task."""
         shares: list[set[TopicPartition]] = [set() for _ in self._tasks]
         for index, partition in enumerate(self._partitions):
             if shares:

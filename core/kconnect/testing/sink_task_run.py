@@ -76,7 +76,7 @@ class SinkTaskRun:
         commit(wanted)
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Close without a commit."""
+        """Close without committing."""
         if not partitions:
             return
         with self._calls.calling(self.task, "close"):
@@ -86,7 +86,7 @@ class SinkTaskRun:
             self._paused.discard(partition)
 
     def fetch(self) -> tuple[list[Payload], dict[TopicPartition, int]]:
-        """What is to be put, and the positions after it. Errors: StageError."""
+        """The next records to put, and the positions after them. Errors: StageError."""
         self._rewind()
         payloads: list[Payload] = []
         after: dict[TopicPartition, int] = {}
@@ -115,7 +115,7 @@ class SinkTaskRun:
         self._rewind()
 
     def go_back(self, committed: Mapping[TopicPartition, int]) -> None:
-        """Read again what was not committed."""
+        """Go back to the committed offsets."""
         for partition in self._positions:
             self._positions[partition] = committed.get(partition, 0)
 

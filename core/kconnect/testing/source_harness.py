@@ -158,7 +158,7 @@ class SourceHarness(Harness[SourceTaskRun]):
         return due
 
     def reconfigure(self) -> None:
-        """Ask the connector for task configs anew; where they differ, the tasks are replaced."""
+        """Ask the connector for new task configs; replace the tasks if they differ."""
         self._run.is_reconfiguration_wanted = False
         configs = self._run.task_configs()
         if configs == [task.config for task in self._tasks]:
@@ -174,7 +174,7 @@ class SourceHarness(Harness[SourceTaskRun]):
         """
         self._failures.plan(step, error, times=times, after=after)
 
-    # --- what there is to see ---
+    # --- results ---
 
     @property
     def offsets(self) -> list[ConnectorOffset]:
@@ -304,7 +304,7 @@ class _TaskContext:
         return self._harness._run.wait(timeout_s)
 
     def wake(self) -> None:
-        """Nothing to cut short: the harness polls again as soon as a wait on its clock is over."""
+        """Nothing to interrupt: the harness polls again as soon as a wait on its clock ends."""
 
 
 class _OffsetReader:

@@ -108,9 +108,9 @@ class InputRecord:
 
 
 Passage = Callable[[TriedRecord], None]
-"""Hears of each record when its way is over."""
+"""Called with each record once it is finished."""
 Misspelt = Callable[[str, str], None]
-"""Hears of each setting that is misspelt, and what was probably meant, before anything runs."""
+"""Called with each misspelt setting and its likely correction, before anything runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Trial:
     retries: int = 0
     last_retriable: PluginFailure | None = None
     late_poll: str | None = None
-    """Set when poll() gave records and then had not returned at the end of the time: where it is."""
+    """Where poll() is, when it gave records earlier and had not returned at the timeout."""
 
 
 def is_source(config: Mapping[str, str], plugin_path: str | None) -> bool:
@@ -208,14 +208,14 @@ def _to_the_end(harness: _TracedSource | _TracedSink, steps: Callable[[], None])
             raise
         harness.crash()
     except BaseException as error:
-        told = explained(harness.calls, error)
-        if told is error:
+        explanation = explained(harness.calls, error)
+        if explanation is error:
             raise
-        raise told from error
+        raise explanation from error
 
 
 def _only_retried(times: int, last: PluginFailure) -> PluginFailure:
-    """Nothing came of it: how often poll() raised RetriableError, and the last one."""
+    """No records: how often poll() raised RetriableError, and the last one."""
     often = counted(times, "time")
     failure = PluginFailure(
         f"No records: poll() raised RetriableError {often}. {last}",
@@ -272,7 +272,7 @@ class _TracedSource(SourceHarness):
         tried.outcome = "written"
 
     def _check_offset(self, task: SourceTaskRun, record: SourceRecord, tried: TriedRecord) -> None:
-        """A record whose offset cannot be stored comes again after each restart: it counts as failed."""
+        """A record whose offset cannot be stored is re-sent after each restart: it counts as failed."""
         if tried.failure is not None and not tried.failure.tolerated:
             return
         try:
@@ -287,16 +287,16 @@ class _TracedSource(SourceHarness):
 
 
 def _unstorable(record: SourceRecord, error: Exception) -> DataError:
-    told = DataError(
+    failure = DataError(
         f"its offset cannot be stored: {str(error) or type(error).__name__} "
         f"(source partition {record.source_partition!r}, source offset {record.source_offset!r})"
     )
-    told.__cause__ = error
-    return told
+    failure.__cause__ = error
+    return failure
 
 
 class _TracedSink(SinkHarness):
-    """The harness, with puts that are tried again as long as the worker's pauses and the time allow."""
+    """The harness, with puts retried with the worker's pauses until the timeout."""
 
     def __init__(
         self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float, warn: Misspelt | None
@@ -312,7 +312,7 @@ class _TracedSink(SinkHarness):
         self._timeout_s = timeout_s
 
     def put_one(self, task: SinkTaskRun, record: Any) -> None:
-        """Put until it is taken. Errors: the last RetriableError when the time is over; any other at once."""
+        """Put until the task accepts it. Errors: the last RetriableError at the timeout; any other at once."""
         deadline = time.monotonic() + self._timeout_s
         for attempt in itertools.count(1):
             self.attempts = attempt

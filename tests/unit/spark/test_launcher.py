@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType, TargetState, TaskId, TaskSpec
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
-from kconnect.spark.messages import Heartbeat
+from kconnect.spark.messages import Heartbeat, TaskMetrics
 from kconnect.spark.settings import SparkSettings
 from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
 from kit.waiting import eventually
@@ -237,3 +238,20 @@ def test_a_pause_of_a_task_whose_slot_is_gone_holds_when_it_starts_again() -> No
         again = world.up(0)
 
         assert again.tasks[TaskId("a", 0)].target_state is TargetState.PAUSED
+
+
+def test_counters_of_a_stopped_task_and_of_another_slots_task_are_dropped() -> None:
+    with launched(MemorySpark()) as world:
+        world.settle()
+        first, second = world.up(0), world.up(1)
+        world.launcher.start_tasks([spec("a")])
+        world.settle()
+        count = TaskMetrics(((TaskId("a", 0), 1, TaskCounters(records_polled=7)),))
+        second.say(count)
+        world.settle()
+        assert all(counters.records_polled == 0 for counters in world.launcher.task_counters().values())
+
+        world.launcher.stop_tasks([TaskId("a", 0)], 5.0)
+        first.say(count)
+        world.settle()
+        assert world.launcher.task_counters() == {}
