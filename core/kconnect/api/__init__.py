@@ -1,7 +1,7 @@
-"""What a plugin author imports: connectors, tasks, records, schemas, transforms, converters, settings, errors.
+"""The plugin API: connectors, tasks, records, schemas, transforms, converters, settings, errors.
 
 `from kconnect.api import SourceTask, SourceRecord, Schema`. Java's connect-api in Python's spelling, plus the columnar
-RecordBatch. Imports neither pyspark nor a Kafka client nor pyarrow; names whose modules cost time come when first used.
+RecordBatch. Imports neither pyspark nor a Kafka client nor pyarrow; names from slow modules are loaded on first use.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class RecordBatch:
         return type(self)(**{**self._parts(), **changes}, length=self._length)
 
     def slice(self, start: int, length: int | None = None) -> Self:
-        """Rows from `start`, at most `length` of them (all that follow when None), without copying columns."""
+        """Rows from `start`, at most `length` of them (all if None), without copying columns."""
         start = min(start, self._length)
         rows = self._length - start if length is None else max(0, min(length, self._length - start))
         return self._map_columns(
@@ -161,7 +161,7 @@ class RecordBatch:
         )
 
     def filter(self, mask: pa.BooleanArray) -> Self:
-        """The rows where the mask is true, in order. What is dropped takes its offsets along."""
+        """The rows where the mask is true, in order. Offsets of dropped rows are dropped too."""
         kept = [index for index, keep in enumerate(mask.to_pylist()) if keep] if self.headers is not None else []
         return self._map_columns(
             lambda column: column.filter(mask),
@@ -182,7 +182,7 @@ class RecordBatch:
     def to_records(self) -> list[SourceRecord] | list[SinkRecord]:
         """The same rows as records: SinkRecord when there are Kafka offsets, else SourceRecord.
 
-        Errors: DataError when a column does not fit its schema.
+        Errors: DataError if a column does not fit its schema.
         """
         from kconnect.api.columns import values_of
 
@@ -197,10 +197,10 @@ class RecordBatch:
 
     @classmethod
     def from_records(cls, records: Sequence[ConnectRecord]) -> RecordBatch | None:
-        """The records as one batch; None when they cannot be: topic, partition or schemas differ, values are
-        schemaless, or do not fit their schema exactly.
+        """The records as one batch; None if they cannot form one: topic, partition or schemas differ, or values are
+        schemaless or do not fit their schema exactly.
 
-        What comes back from `to_records` equals what went in. Shape: order is kept; no records give None.
+        `to_records` gives equal records back. Shape: order is kept; no records give None.
         """
         from kconnect.api.batch_parts import batch_parts
 
@@ -266,7 +266,7 @@ class RecordBatch:
         ]
 
     def _parts(self) -> dict[str, Any]:
-        """The arguments that would make this batch again, lazy columns as they are."""
+        """The arguments that recreate this batch, with lazy columns still lazy."""
         return {
             "topic": self.topic,
             "kafka_partition": self.kafka_partition,
@@ -289,7 +289,7 @@ class RecordBatch:
         change_headers: Callable[[Sequence[Headers]], Sequence[Headers]],
         length: int,
     ) -> Self:
-        """The batch with each column changed, lazily where it is lazy."""
+        """The batch with each column changed, lazily if it is lazy."""
         parts = self._parts()
         for name in self._columns:
             parts[name] = _changed(parts[name], change)
@@ -323,7 +323,7 @@ class RecordBatch:
 
 
 def _read(store: dict[str, Any], name: str) -> Any:
-    """A column, called into being if it is lazy, and kept."""
+    """A column; evaluated and stored if it is lazy."""
     column = store[name]
     if callable(column):
         column = store[name] = column()
@@ -331,7 +331,7 @@ def _read(store: dict[str, Any], name: str) -> Any:
 
 
 def _share(store: dict[str, Any], name: str) -> Any:
-    """A column as another batch may hold it: if lazy, a function that goes through this store, so it runs once."""
+    """A column to share with another batch: if lazy, a function that evaluates it in this store, once."""
     column = store[name]
     return (lambda: _read(store, name)) if callable(column) else column
 

@@ -1,4 +1,4 @@
-"""Records to the columns and shared parts of a RecordBatch: what `RecordBatch.from_records` stands on."""
+"""Converts records to the columns and shared parts of a RecordBatch, for `RecordBatch.from_records`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def batch_parts(records: Sequence[ConnectRecord]) -> dict[str, Any] | None:
-    """The arguments of a RecordBatch with these records; None when they cannot be one batch."""
+    """The arguments for a RecordBatch with these records; None if they cannot form one batch."""
     if not records:
         return None
     first = records[0]

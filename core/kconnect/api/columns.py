@@ -1,4 +1,4 @@
-"""Connect values to Arrow columns and back, by schema."""
+"""Converts Connect values to Arrow columns and back, by schema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def values_of(schema: Schema | None, column: pa.Array | None, length: int) -> li
     """The column as a list of Connect values; a missing column gives nulls.
 
     Shape: without a schema, plain Python values. A logical column may also hold the plain type (int, binary).
-    Errors: DataError when the column cannot be read with the schema.
+    Errors: DataError if the column does not match the schema.
     """
     if column is None:
         return [None] * length
@@ -68,7 +68,7 @@ def values_of(schema: Schema | None, column: pa.Array | None, length: int) -> li
 
 
 def column_of(schema: Schema, values: Sequence[Any]) -> pa.Array:
-    """The values as a column. Errors: DataError when one of them does not fit the schema exactly."""
+    """The values as a column. Errors: DataError if a value does not fit the schema exactly."""
     import pyarrow as pa
 
     try:
@@ -78,7 +78,7 @@ def column_of(schema: Schema, values: Sequence[Any]) -> pa.Array:
 
 
 def _build(schema: Schema, values: Sequence[Any]) -> pa.Array:
-    """A column of values that must have the very Python type of the schema: Arrow alone would bend some to fit."""
+    """A column of values that must have exactly the schema's Python type: Arrow would coerce some."""
     import pyarrow as pa
 
     if schema.name in _LOGICAL:
@@ -119,7 +119,7 @@ def _build_struct(schema: Schema, values: Sequence[Struct | None]) -> pa.Array:
 
 
 def _flatten(values: Sequence[Any], parts: Callable[[Any], Any]) -> tuple[pa.Array, list[Any]]:
-    """Arrow's way to hold lists: where each begins (a null at its place for a null), and all elements in one row."""
+    """Arrow's layout of lists: the offset of each (null for a null list), and all elements in one array."""
     import pyarrow as pa
 
     starts: list[int | None] = []

@@ -1,4 +1,4 @@
-"""What a table of settings is made of: its rows (ConfigKey), and what validation finds for them (ConfigValue)."""
+"""The parts of a settings table: its rows (ConfigKey), and their validation results (ConfigValue)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["NO_DEFAULT", "Config", "ConfigKey", "ConfigValue", "Importance", "No
 
 
 class Importance(Enum):
-    """How much a setting matters to most users."""
+    """How important a setting is to most users."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -22,7 +22,7 @@ class Importance(Enum):
 
 
 class Width(Enum):
-    """How wide a form should draw the field of a setting."""
+    """The width of a setting's field in a form."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -31,7 +31,7 @@ class Width(Enum):
 
 
 class NoDefault(Enum):
-    """The type of NO_DEFAULT: a setting without a default must be given."""
+    """The type of NO_DEFAULT: a setting without a default is required."""
 
     NO_DEFAULT = "NO_DEFAULT"
 
@@ -47,11 +47,11 @@ class Recommender(Protocol):
     """
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[Any]:
-        """Values to offer, given what the other settings are; may raise ConfigError."""
+        """Suggested values, given the other settings; may raise ConfigError."""
         ...
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the setting has a meaning, given what the other settings are."""
+        """Whether the setting applies, given the other settings."""
         ...
 
 
@@ -61,7 +61,7 @@ class ConfigKey:
 
     name: str
     type: ConfigType
-    default: Any  # parsed; NO_DEFAULT when the setting must be given
+    default: Any  # parsed; NO_DEFAULT if the setting is required
     validator: Validator | None
     importance: Importance
     doc: str
@@ -75,18 +75,18 @@ class ConfigKey:
 
     @property
     def has_default(self) -> bool:
-        """Whether it may be left out."""
+        """Whether it is optional."""
         return self.default is not NO_DEFAULT
 
     @property
     def default_string(self) -> str | None:
-        """The default as REST shows it; None when there is none."""
+        """The default as REST shows it; None if there is none."""
         return convert_to_string(self.default, self.type) if self.has_default else None
 
 
 @dataclass(slots=True)
 class ConfigValue:
-    """What validation found for one setting. Mutable, so that a connector's `validate` can add to it."""
+    """The validation result of one setting. Mutable, so that a connector's `validate` can add to it."""
 
     name: str
     value: Any = None
@@ -95,12 +95,12 @@ class ConfigValue:
     visible: bool = True
 
     def add_error_message(self, message: str) -> None:
-        """Add a sentence about what is wrong; the user reads it beside the setting's name."""
+        """Add an error message; the user sees it beside the setting's name."""
         self.error_messages.append(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All values of one validated config, which `Connector.validate` returns."""
+    """All values of a validated config, as `Connector.validate` returns them."""
 
     config_values: list[ConfigValue]

@@ -1,4 +1,4 @@
-"""Text to typed values and back, by Java's rules: what `ConfigDef` does with one value."""
+"""Converts text to typed values and back by Java's rules, for `ConfigDef`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WANTED = {
 
 
 class ConfigType(Enum):
-    """What a setting's text is parsed to: bool, str, int, float, list[str], class name (str), Password."""
+    """The type a setting is parsed to: bool, str, int, float, list[str], class name (str), Password."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -49,7 +49,7 @@ class ConfigType(Enum):
 
 
 class Password:
-    """A secret that never shows itself: `str()` and `repr()` give `[hidden]`, `.value` the text. Source: Password."""
+    """A secret that is never displayed: `str()` and `repr()` give `[hidden]`, `.value` the text. Source: Password."""
 
     __slots__ = ("value",)
 
@@ -67,9 +67,9 @@ class Password:
 
 
 def parse_type(name: str, value: Any, type: ConfigType, find_class: Callable[[str], object] | None = None) -> Any:
-    """The typed value of one setting; None stays None. Errors: ConfigError in Java's words.
+    """The typed value of one setting; None stays None. Errors: ConfigError with Java's message.
 
-    Shape: text is trimmed; LIST gives list[str]; CLASS gives the name, looked up first when `find_class` is given.
+    Shape: text is trimmed; LIST gives list[str]; CLASS gives the name, looked up first if `find_class` is given.
     Source: ConfigDef.parseType.
     """
     if value is None:

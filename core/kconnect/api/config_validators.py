@@ -1,4 +1,4 @@
-"""Validators of ConfigDef. `str(validator)` is the text of Java's, which documentation and REST show."""
+"""Validators of ConfigDef. `str(validator)` is Java's text, shown in documentation and REST."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ __all__ = [
 
 
 class Validator(Protocol):
-    """Checks one parsed value. `str()` of it is a short text of what is allowed.
+    """Checks one parsed value. Its `str()` briefly says what is allowed.
 
     Called by `ConfigDef.define` for the default, by `parse` and `validate` for each value, on the caller's thread. Must
-    not block, and keeps no state: one object serves all.
+    not block, and must be stateless: one object serves all.
     """
 
     def ensure_valid(self, name: str, value: Any) -> None:
-        """Raise ConfigError when the value is not allowed. The value is None when it could not be parsed."""
+        """Raise ConfigError if the value is not allowed. The value is None if it could not be parsed."""
         ...
 
 
 class Range:
-    """A number between bounds, both included."""
+    """A number between bounds, inclusive."""
 
     def __init__(self, minimum: float | None, maximum: float | None) -> None:
         self._minimum, self._maximum = minimum, maximum
 
     @classmethod
     def at_least(cls, minimum: float) -> Range:
-        """No less than this."""
+        """At least this."""
         return cls(minimum, None)
 
     @classmethod
@@ -66,14 +66,14 @@ class Range:
 
 
 class ValidString:
-    """One of a few texts."""
+    """One of some strings."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = allowed
 
     @classmethod
     def in_(cls, *allowed: str) -> ValidString:
-        """One of these, written just so."""
+        """One of these, case-sensitive."""
         return cls(*allowed)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -85,14 +85,14 @@ class ValidString:
 
 
 class CaseInsensitiveValidString:
-    """One of a few texts, in any case. Differs: lists them in the order given, Java in the order of its hash set."""
+    """One of some strings, case-insensitive. Differs: lists them in the given order, Java in hash order."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = tuple(text.upper() for text in allowed)
 
     @classmethod
     def in_(cls, *allowed: str) -> CaseInsensitiveValidString:
-        """One of these, in upper or lower case."""
+        """One of these, case-insensitive."""
         return cls(*allowed)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -105,21 +105,21 @@ class CaseInsensitiveValidString:
 
 
 class ValidList:
-    """A list without duplicates and without empty items. `ConfigDef.parse` takes duplicates out before it is asked."""
+    """A list without duplicates or empty items. `ConfigDef.parse` removes duplicates before it is called."""
 
     def __init__(self, allowed: tuple[str, ...], *, allow_empty: bool, allow_null: bool) -> None:
         self._allowed, self._allow_empty, self._allow_null = allowed, allow_empty, allow_null
 
     @classmethod
     def in_(cls, *allowed: str, allow_empty: bool = True) -> ValidList:
-        """Any selection of these texts."""
+        """Any selection of these strings."""
         if not allowed and not allow_empty:
             raise ValueError("At least one valid string must be provided when empty values are not allowed")
         return cls(allowed, allow_empty=allow_empty, allow_null=False)
 
     @classmethod
     def any_non_duplicate_values(cls, allow_empty: bool, allow_null: bool) -> ValidList:
-        """Any list whose entries differ."""
+        """Any list of distinct entries."""
         return cls((), allow_empty=allow_empty, allow_null=allow_null)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -143,7 +143,7 @@ class ValidList:
 
 
 class NonNull:
-    """Must be given. Source: NonNullValidator."""
+    """Required. Source: NonNullValidator."""
 
     def ensure_valid(self, name: str, value: Any) -> None:
         if value is None:
@@ -154,7 +154,7 @@ class NonNull:
 
 
 class NonEmptyString:
-    """A text that is not empty; absence is fine."""
+    """A non-empty string; may be absent."""
 
     def ensure_valid(self, name: str, value: Any) -> None:
         if value == "":
@@ -165,7 +165,7 @@ class NonEmptyString:
 
 
 class NonEmptyStringWithoutControlChars:
-    """A text that is not empty and has no control characters; absence is fine. Names of connectors are checked so."""
+    """A non-empty string without control characters; may be absent. Used for connector names."""
 
     def ensure_valid(self, name: str, value: Any) -> None:
         if value is None:
@@ -182,14 +182,14 @@ class NonEmptyStringWithoutControlChars:
 
 
 class LambdaValidator:
-    """A validator made of a function and the text that describes it."""
+    """A validator from a function and its description."""
 
     def __init__(self, check: Callable[[str, Any], None], text: str | Callable[[], str]) -> None:
         self._check, self._text = check, text
 
     @classmethod
     def with_(cls, check: Callable[[str, Any], None], text: str | Callable[[], str]) -> LambdaValidator:
-        """What `check(name, value)` does not raise ConfigError for; `text` says what that is."""
+        """Allows values for which `check(name, value)` does not raise ConfigError; `text` describes them."""
         return cls(check, text)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -207,7 +207,7 @@ class CompositeValidator:
 
     @classmethod
     def of(cls, *validators: Validator) -> CompositeValidator:
-        """What all of these allow."""
+        """Allows what all of these allow."""
         return cls(*validators)
 
     def ensure_valid(self, name: str, value: Any) -> None:
@@ -219,14 +219,14 @@ class CompositeValidator:
 
 
 class ListSize:
-    """A list of so many items at most."""
+    """A list with a maximum size."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
 
     @classmethod
     def at_most_of_size(cls, max_items: int) -> ListSize:
-        """A list of no more entries than that."""
+        """A list with at most this many entries."""
         return cls(max_items)
 
     def ensure_valid(self, name: str, value: Any) -> None:

@@ -1,7 +1,7 @@
 """ConfigDef: a table of settings that parses text, checks it, gives defaults, and describes itself to REST.
 
-One table is the truth of a connector, transformation, converter or worker: the parser, the defaults, the answer of
-`PUT /connector-plugins/X/config/validate` and the documentation are all made from it.
+One table defines the settings of a connector, transformation, converter or worker: parsing, defaults, the response
+of `PUT /connector-plugins/X/config/validate` and the documentation are all derived from it.
 
     CONFIG = (
         ConfigDef()
@@ -72,8 +72,8 @@ _Width: TypeAlias = Width
 class ConfigDef:
     """A table of settings. Source: o.a.k.common.config.ConfigDef (Kafka 4.3).
 
-    Differs: CLASS values stay names (strings), because classes are found by the plugin registry; give `find_class` to
-    `validate` or `parse` to have them looked up. `validate` answers in the order of definition, Java in hash order.
+    Differs: CLASS values stay names (strings), because the plugin registry finds classes; pass `find_class` to
+    `validate` or `parse` to look them up. `validate` keeps the order of definition, Java uses hash order.
     """
 
     Type = ConfigType
@@ -110,7 +110,7 @@ class ConfigDef:
         return frozenset(self._keys)
 
     def default_values(self) -> dict[str, Any]:
-        """The parsed defaults of the rows that have one."""
+        """The parsed defaults of rows that have one."""
         return {key.name: key.default for key in self._keys.values() if key.has_default}
 
     def define(
@@ -130,7 +130,7 @@ class ConfigDef:
         recommender: Recommender | None = None,
         internal: bool = False,
     ) -> ConfigDef:
-        """Add a row and return the table, so that calls chain. A setting without a default must be given."""
+        """Add a row and return the table, so that calls chain. A setting without a default is required."""
         parsed = default
         if default is not NO_DEFAULT:
             parsed = parse_type(name, default, type)
@@ -163,11 +163,11 @@ class ConfigDef:
         importance: _Importance,
         doc: str = "",
     ) -> ConfigDef:
-        """Add a row that documentation leaves out."""
+        """Add a row that documentation omits."""
         return self.define(name, type, default, validator, importance, doc, group="", internal=True)
 
     def define_key(self, key: ConfigKey) -> ConfigDef:
-        """Add a ready-made row. Errors: ConfigError when the name is taken."""
+        """Add an existing row. Errors: ConfigError if the name is taken."""
         if key.name in self._keys:
             raise ConfigError(f"Configuration {key.name} is defined twice.")
         if key.group is not None and key.group not in self._groups:
@@ -176,7 +176,7 @@ class ConfigDef:
         return self
 
     def embed(self, key_prefix: str, group_prefix: str, starting_order: int, child: ConfigDef) -> None:
-        """Take over the rows of another table under a prefix, as `transforms.X.` does with a transformation's own."""
+        """Add the rows of another table under a prefix, such as a transformation's under `transforms.X.`."""
         order = starting_order
         for key in child.sorted_keys():
             self.define_key(
@@ -208,7 +208,7 @@ class ConfigDef:
         )
 
     def parse(self, props: Mapping[str, Any], find_class: Callable[[str], object] | None = None) -> dict[str, Any]:
-        """Typed values of every row. Errors: ConfigError at the first row that is missing or wrong, as Java does."""
+        """The typed values of all rows. Errors: ConfigError at the first missing or invalid one, as in Java."""
         undefined = self._undefined_dependents()
         if undefined:
             joined = ",".join(undefined)
@@ -221,13 +221,13 @@ class ConfigDef:
     def validate(
         self, props: Mapping[str, str | None], find_class: Callable[[str], object] | None = None
     ) -> list[ConfigValue]:
-        """Every row with its value, its errors and what to offer instead; never raises for a wrong setting."""
+        """Every row with its value, errors and suggested values; never raises for an invalid setting."""
         return list(self.validate_all(props, find_class).values())
 
     def validate_all(
         self, props: Mapping[str, str | None], find_class: Callable[[str], object] | None = None
     ) -> dict[str, ConfigValue]:
-        """As `validate`, by name."""
+        """Like `validate`, by name."""
         values = {name: ConfigValue(name) for name in self._keys}
         for name in self._undefined_dependents():
             message = f"{name} is referred in the dependents, but not defined."

@@ -1,4 +1,4 @@
-"""Connectors: the class a user names in `connector.class`; it checks settings and cuts the work into tasks."""
+"""Connectors: the class named in `connector.class`, which checks settings and splits the work into tasks."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class ConnectorContext(Protocol):
     """What the runtime offers a connector, as `self.context`. Safe from any thread. Source: ConnectorContext."""
 
     def request_task_reconfiguration(self) -> None:
-        """Ask that `task_configs` be called again, because the work has changed (a table more). Does not block.
+        """Request that `task_configs` be called again because the work has changed (a new table). Does not block.
 
-        Tasks whose configs come out the same go on untouched.
+        Tasks whose configs stay the same keep running.
         """
         ...
 
@@ -59,7 +59,7 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     """What the runtime offers a source connector. Source: SourceConnectorContext."""
 
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """Where to ask for this connector's committed offsets. It blocks on the offset store."""
+        """A reader for this connector's committed offsets. It blocks on the offset store."""
         ...
 
 
@@ -70,11 +70,11 @@ class SinkConnectorContext(ConnectorContext, Protocol):
 class Connector(ABC):
     """What source and sink connectors share. Extend `SourceConnector` or `SinkConnector`, not this.
 
-    A connector moves no data: it lives in the worker, checks settings, and says how the work is split; its tasks move
-    the data, elsewhere. The runtime makes it with no arguments, then: initialize, start, task_configs (again after each
-    request_task_reconfiguration), stop. A pause stops it and a resume starts the same object again: start makes anew
-    what stop let go of. For `validate` and `config` an object is made that is never started.
-    Threads: one call at a time, on a thread of the connector's own. Source: o.a.k.connect.connector.Connector.
+    A connector moves no data: it lives in the worker, checks settings and decides how to split the work; its tasks move
+    the data, elsewhere. The runtime creates it without arguments, then calls initialize, start, task_configs (again
+    after each request_task_reconfiguration), stop. A pause stops it and a resume starts the same object again, so start
+    must recreate what stop released. `validate` and `config` are called on an object that is never started.
+    Threads: one call at a time, on the connector's own thread. Source: o.a.k.connect.connector.Connector.
     """
 
     context: ConnectorContext
@@ -82,7 +82,7 @@ class Connector(ABC):
     def initialize(self, context: ConnectorContext, task_configs: Sequence[Mapping[str, str]] | None = None) -> None:
         """Keep the context. Called once, on the connector's thread, before the first start.
 
-        `task_configs` are those of an earlier run, when there are any.
+        `task_configs` are those of an earlier run, if any.
 
         Rarely overridden; call super if so. Must not block. NOT called on objects that only validate.
         """
@@ -90,7 +90,7 @@ class Connector(ABC):
 
     @abstractmethod
     def start(self, props: Mapping[str, str]) -> None:
-        """Begin: keep the settings, start what watches the source for changes.
+        """Keep the settings and start monitoring the source for changes.
 
         Called on the connector's thread, after initialize and again on the same object after each pause; `props` were
         validated. It may block, but the connector is not RUNNING before it returns, and FAILED if it does not within
@@ -99,9 +99,9 @@ class Connector(ABC):
         """
 
     def reconfigure(self, props: Mapping[str, str]) -> None:
-        """Take new settings while running; by default stop, then start with them.
+        """Apply new settings while running; by default stop, then start with them.
 
-        NOT called by this runtime: a connector with changed settings is made anew.
+        NOT called by this runtime, which creates a new connector when settings change.
         """
         self.stop()
         self.start(props)
@@ -110,35 +110,35 @@ class Connector(ABC):
     def task_class(self) -> type[Task]:
         """The class of this connector's tasks. Called before each task_configs, on its thread. Must not block.
 
-        Tasks are made in other processes: the class must be importable there, so none that a function made.
+        Tasks are created in other processes: the class must be importable there, so not local to a function.
         """
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The settings for each task: between none and `max_tasks` dicts of str to str.
+        """The settings of each task: zero to `max_tasks` dicts of str to str.
 
         Called on the connector's thread after each start and each request_task_reconfiguration; NOT while it is paused,
-        stopped or FAILED. May block a little to look at the source. RetriableError: it is asked again later, and the
-        tasks go on as they are. Any other error fails the connector, as more configs than max_tasks do
+        stopped or FAILED. May block briefly to inspect the source. After a RetriableError it is called again later, and
+        the tasks keep running. Any other error fails the connector, as do more configs than max_tasks
         (`tasks.max.enforce`).
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Let go of everything: threads, connections.
+        """Release all resources: threads, connections.
 
-        Called on the connector's thread once for each start, also a failed one: for a pause, a stop, a change of
-        settings, the end of the worker; before or after tasks were told to stop. Should return soon: a stop that blocks
-        is left behind after `task.shutdown.graceful.timeout.ms`. NOT called when the process dies.
+        Called on the connector's thread once for each start, even a failed one: for a pause, a stop, a change of
+        settings or the end of the worker, before or after the tasks are asked to stop. Should return soon: a stop that
+        blocks is abandoned after `task.shutdown.graceful.timeout.ms`. NOT called if the process dies.
         """
 
     def validate(self, configs: Mapping[str, str]) -> Config:
         """Check settings; by default with `config()`. Override it for checks across settings, and call super first.
 
         Called on an object that is never initialized nor started, on a thread of its own, for each create, change and
-        validate request, before anything is stored. May block a little (to try a connection): it holds up the request,
-        for `kconnect.connector.start.timeout.ms` at most. `configs` have `${..}` resolved: keep them out of logs. Put
-        what is wrong into the ConfigValues' error_messages; an exception is shown as a server error.
+        validate request, before anything is stored. May block briefly (to try a connection), which delays the request,
+        for `kconnect.connector.start.timeout.ms` at most. `configs` have `${..}` resolved: keep them out of logs. Add
+        problems to the error_messages of the ConfigValues; an exception becomes a server error.
         """
         from kconnect.api.configdef import Config
 
@@ -152,9 +152,9 @@ class Connector(ABC):
 
     @abstractmethod
     def config(self) -> ConfigDef:
-        """The settings this connector takes, beside those every connector has.
+        """The settings of this connector, besides those that every connector has.
 
-        Called any time, on any thread, also on objects that are never started: it depends on no state. Must not block.
+        Called at any time, on any thread, even on objects that are never started: must not depend on state or block.
         """
 
     def version(self) -> str:
@@ -170,9 +170,9 @@ class SourceConnector(Connector):
         """The class of this connector's tasks, a SourceTask. See `Connector.task_class`."""
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether records arrive exactly once with these settings; None: the connector does not say.
+        """Whether records arrive exactly once with these settings; None if the connector does not say.
 
-        Called on an object that only validates, by workers that have exactly-once support on: NOT by a standalone
+        Called on an object that only validates, by workers with exactly-once support enabled: NOT by a standalone
         worker. With `exactly.once.support=required` anything but SUPPORTED is refused. Must not block for long.
         """
         return None
@@ -188,10 +188,10 @@ class SourceConnector(Connector):
 
         Called on an object that was neither initialized nor started, on a thread of its own, once for each request to
         alter or reset, and only while the connector is STOPPED. `offsets` are pairs of source partition and new offset,
-        None to reset. Give True when the offsets were checked or applied, and
-        raise DataError to refuse them: the user reads its message with status 400. Any other error is a failure of the
-        connector (500), and the offsets stay as they are as well. False means "nobody looked", and the user is told so.
-        It must be safe to call twice with the same offsets. May block a little.
+        None to reset. Return True if the offsets were checked or applied, and
+        raise DataError to refuse them: the user gets its message with status 400. Any other error is a failure of the
+        connector (500), and the offsets also stay unchanged. False means "not checked", and the user is told so.
+        It must be safe to call twice with the same offsets. May block briefly.
         Differs: pairs in a list, where Java has a map from map to map.
         """
         return False
@@ -210,7 +210,7 @@ class SinkConnector(Connector):
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
         """Hook: a user alters the consumer offsets; check them, and change positions that are kept outside Kafka.
 
-        Called as `SourceConnector.alter_offsets` is, and its answer means the same. `offsets` hold the next offset to
+        Called like `SourceConnector.alter_offsets`, and its result means the same. `offsets` hold the next offset to
         read by partition, None to reset.
         """
         return False

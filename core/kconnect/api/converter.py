@@ -1,6 +1,6 @@
 """Converters: between Connect data and the bytes in Kafka."""
 
-# ruff: noqa: B027 - hooks are optional: an empty body is what they mean
+# ruff: noqa: B027 - hooks are optional: an empty body is intended
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ __all__ = ["Converter", "HeaderConverter"]
 class Converter(ABC):
     """Turns keys or values into bytes for Kafka and back: `key.converter`, `value.converter`.
 
-    The runtime makes one object for keys and one for values of each task, with no arguments, then: configure, the
+    The runtime creates one object for keys and one for values per task, without arguments, then calls configure, the
     conversions, close. All on the task's thread. Source: o.a.k.connect.storage.Converter.
     """
 
@@ -39,9 +39,9 @@ class Converter(ABC):
     ) -> bytes | None:
         """The bytes to produce; None is a null in Kafka (a tombstone).
 
-        Called for each source record after its transforms, and for sink records never. Schema None: schemaless
-        value. `headers` are the record's (it may add to them), None when it has none.
-        Must not block, save for a look-up that is remembered.
+        Called for each source record after its transforms, never for sink records. A schema of None means a schemaless
+        value. `headers` are the record's (the converter may add some), None if it has none.
+        Must not block, except for cached look-ups.
         Errors: DataError (and others) are tolerated or fail the task as `errors.tolerance` says.
         """
 
@@ -50,17 +50,17 @@ class Converter(ABC):
         """The schema and value of bytes that were consumed.
 
         Called for each sink record before its transforms, with None for a null. Equal schemas should be the same
-        object, as steps behind remember them. Must not block, save for a look-up that is remembered.
+        object, as later steps cache by it. Must not block, except for cached look-ups.
         Errors: as for from_connect_data.
         """
 
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
-        """The columnar form of `from_connect_data`, byte for byte the same; NotImplemented: convert record by record.
+        """The columnar form of `from_connect_data`, byte for byte; or NotImplemented.
 
-        Called in place of it when the records came as a batch without headers. A raise makes the runtime convert that
-        batch record by record, so that the error falls on the record that caused it. Column types: see `RecordBatch`.
+        Called instead of it if the records came as a batch without headers. If it raises, the runtime converts that
+        batch record by record, so that the error names the record that caused it. Column types: see `RecordBatch`.
         """
         return NotImplemented
 
@@ -69,7 +69,7 @@ class Converter(ABC):
     ) -> tuple[Schema | None, pa.Array] | NotImplementedType:
         """The columnar form of `to_connect_data`: one schema for all rows, and the column; or NotImplemented.
 
-        Called in place of it when the task or the transforms behind can take batches. A raise: record by record.
+        Called instead of it if the task or later transforms accept batches. If it raises: record by record.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 
@@ -78,7 +78,7 @@ class Converter(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once, on the task's thread, after the task's stop. Default: nothing to do."""
+        """Release resources. Called once, on the task's thread, after the task's stop. Default: nothing."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""
@@ -108,7 +108,7 @@ class HeaderConverter(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything; called once, on the task's thread, after the task's stop. Default: nothing to do."""
+        """Release resources. Called once, on the task's thread, after the task's stop. Default: nothing."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""

@@ -31,14 +31,14 @@ __all__ = [
 class Task(ABC):
     """What source and sink tasks share. Extend `SourceTask` or `SinkTask`, not this.
 
-    The runtime makes a task with no arguments, then calls initialize, start, the data methods, stop; a task object is
-    never started twice. Each task has a thread of its own, shared with nobody. Source: o.a.k.connect.connector.Task.
+    The runtime creates a task without arguments, then calls initialize, start, the data methods, stop; a task object is
+    never started twice. Each task has its own thread. Source: o.a.k.connect.connector.Task.
     """
 
     def version(self) -> str:
         """The version shown in the task's status; normally the connector's.
 
-        Called in the worker, on an object made for this alone: it depends on no state. Must not block.
+        Called in the worker, on an object created only for this: must not depend on state or block.
         """
         return "undefined"
 
@@ -46,29 +46,29 @@ class Task(ABC):
     def start(self, props: Mapping[str, str]) -> None:
         """Read the settings and open what the task needs: files, connections, sessions.
 
-        Called once, on the task's thread, after initialize and before any data method. May block; but while it does the
-        task is not RUNNING, and a stop must wait for it. An error raised here fails the task, and stop is called still.
+        Called once, on the task's thread, after initialize and before any data method. May block, but until it
+        returns the task is not RUNNING and a stop must wait. An error here fails the task, and stop is still called.
         `props` is one of the dicts that the connector's task_configs gave, plus `connector.class` and the like.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Let go of everything. Called once; also after a failed start. See the subclasses for the thread."""
+        """Release all resources. Called once, even after a failed start. See the subclasses for the thread."""
 
 
 class OffsetStorageReader(Protocol):
     """Reads the source offsets committed for this connector. The runtime implements it. Source: OffsetStorageReader.
 
-    Threads: call it on the task's thread (or in the connector's start). Both methods block on the offset store, under a
-    deadline; Errors: ConnectError when the store does not answer.
+    Threads: call it on the task's thread (or in the connector's start). Both methods block on the offset store, with
+    a deadline. Errors: ConnectError if the store does not answer.
     """
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The offset last committed for this source partition, or None when there is none."""
+        """The last committed offset of this source partition, None if there is none."""
         ...
 
     def offsets(self, partitions: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        """The offsets for many partitions in one read, in their order, None where there is none.
+        """The offsets of several partitions in one read, in their order, None where there is none.
 
         Differs: a list in the order asked for, where Java gives a map: a Python dict cannot be a dict key.
         """
@@ -89,16 +89,16 @@ class TransactionBoundary(Enum):
 class TransactionContext(Protocol):
     """Lets a source task end its own transactions, with `transaction.boundary=connector`. Source: TransactionContext.
 
-    Threads: the task's thread. With a record: the transaction ends behind that record, which must come from the next
-    poll; without: behind the last record of the next poll. None of them blocks.
+    Threads: the task's thread. With a record, the transaction ends after that record, which must come from the next
+    poll; without, after the last record of the next poll. No method blocks.
     """
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
-        """Ask that the transaction be committed."""
+        """Request a commit of the transaction."""
         ...
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """Ask that the transaction be aborted: its records are thrown away, their offsets are committed apart."""
+        """Request an abort of the transaction: its records are discarded, their offsets are committed separately."""
         ...
 
 
@@ -113,35 +113,35 @@ class SourceTaskContext(Protocol):
         ...
 
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """Where to ask for committed offsets, normally in `start`."""
+        """A reader for committed offsets, normally used in `start`."""
         ...
 
     def transaction_context(self) -> TransactionContext | None:
-        """To end transactions by hand; None unless `transaction.boundary=connector` and exactly-once is on."""
+        """For ending transactions explicitly; None unless `transaction.boundary=connector` and exactly-once is on."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait that long, or until the task must stop or pause; True when it must stop.
+        """Wait that long, or until the task must stop or pause; return True if it must stop.
 
         For an idle poll: `if self.context.wait(0.1): return None`. Call it on the task's thread. `wake` ends it early.
         """
         ...
 
     def wake(self) -> None:
-        """There is something to poll: end the `wait` that runs now or comes next. From any thread; never blocks.
+        """Signal new data: end the current or next `wait`. From any thread; never blocks.
 
-        For sources that hear of news on a thread of their own, such as a listener's.
+        For sources that are notified on their own thread, such as a listener's.
         """
         ...
 
 
 class RecordMetadata(NamedTuple):
-    """Where Kafka put a record. Source: o.a.k.clients.producer.RecordMetadata."""
+    """The position of a record in Kafka. Source: o.a.k.clients.producer.RecordMetadata."""
 
     topic: str
     partition: int
     offset: int
-    timestamp: int | None = None  # ms, None when the broker gives none
+    timestamp: int | None = None  # ms, None if the broker gives none
 
 
 class SourceTask(Task):
@@ -158,61 +158,60 @@ class SourceTask(Task):
 
     @abstractmethod
     def start(self, props: Mapping[str, str]) -> None:
-        """Read the settings, open the source, and seek to the offset committed last.
+        """Read the settings, open the source and seek to the last committed offset.
 
         Called once, on the task's thread. May block. See `Task.start`.
         """
 
     @abstractmethod
     def poll(self) -> list[SourceRecord] | RecordBatch | None:
-        """The next records, or None (or an empty list) when there are none just now.
+        """The next records, or None (or an empty list) if there are none right now.
 
-        Called over and over on the task's thread, as soon as the records before were handed to the producer; never
-        while the task is paused, nor after stop was asked for, nor at once when the producer cannot keep up. It may
-        block for a while when the source is idle, best in `self.context.wait(..)`, which wakes for a stop or a pause;
-        a poll that ignores them is left behind after `task.shutdown.graceful.timeout.ms`.
-        A RecordBatch holds columns instead of records and is many times faster. RetriableError: poll is called again
-        later; any other error fails the task.
+        Called repeatedly on the task's thread, once the previous records were handed to the producer; not while the
+        task is paused, nor after a stop was requested, and later if the producer cannot keep up. It may block for a
+        while if the source is idle, ideally in `self.context.wait(..)`, which wakes up for a stop or a pause; a poll
+        that ignores them is abandoned after `task.shutdown.graceful.timeout.ms`.
+        A RecordBatch holds columns instead of records and is many times faster. After a RetriableError poll is called
+        again later; any other error fails the task.
         """
 
     def commit(self) -> None:
-        """Hook: offsets were just committed. For sources that keep positions of their own (acknowledge a queue).
+        """Hook: offsets were just committed. For sources that keep their own positions (acknowledge a queue).
 
-        Called about every `offset.flush.interval.ms`, on the task's thread, also once at the end. The offsets
-        committed may be behind what poll gave. NOT called while poll runs, nor for a commit that failed or had nothing
-        to write.
-        An error is logged and does no more. Should not block for long.
+        Called about every `offset.flush.interval.ms`, on the task's thread, and once at the end. The committed offsets
+        may lag behind what poll returned. NOT called while poll runs, nor for a commit that failed or was empty.
+        An error is only logged. Should not block for long.
         """
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        """Hook: Kafka has this record; or it was dropped, by a transform or a tolerated error, and metadata is None.
+        """Hook: Kafka has this record, or a transform or a tolerated error dropped it, and metadata is None.
 
         Called once a record, in the order of acknowledgements, on the task's thread. Must not block. An error is
-        logged and does no more. `record` is as poll gave it, before transforms. NOT called at all unless the class
-        overrides it: then batches from poll are taken apart into records, which costs speed.
+        only logged. `record` is as poll returned it, before transforms. NOT called unless the class overrides it:
+        then batches from poll are split into records, which is slower.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Ask a poll that runs to come back, and let go of the source.
+        """Close the source.
 
-        Called once, after the last poll, on the task's thread; also after a failed start.
+        Called once, after the last poll, on the task's thread; even after a failed start.
         Differs: Java calls it from another thread while poll may run. Here a poll is woken through `context.wait`,
-        and stop follows when it is over, so that it may close what poll uses. A poll that blocks elsewhere for more
-        than the shutdown time is left behind and stop may never be called.
+        and stop is called after it has returned, so it may close what poll uses. A poll that blocks elsewhere for
+        longer than the shutdown timeout is abandoned, and stop may never be called.
         """
 
 
 class ErrantRecordReporter(Protocol):
     """Takes records that a sink task cannot write. Source: o.a.k.connect.sink.ErrantRecordReporter.
 
-    Threads: any. What was reported is in the dead letter queue before offsets are committed past it.
+    Threads: any. Reports are in the dead letter queue before offsets are committed past them.
     """
 
     def report(self, record: SinkRecord, error: BaseException) -> Future[None]:
-        """Report one record with its error; does not block. The future ends when the report is written.
+        """Report one record with its error; does not block. The future completes when the report is written.
 
-        Errors: ConnectError when errors are not tolerated (`errors.tolerance=none`).
+        Errors: ConnectError if errors are not tolerated (`errors.tolerance=none`).
         """
         ...
 
@@ -228,18 +227,18 @@ class SinkTaskContext(Protocol):
         ...
 
     def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
-        """Go on reading a partition from this offset, or several given as a dict; takes effect before the next put.
+        """Continue reading a partition at this offset, or several given as a dict; takes effect before the next put.
 
         For tasks that keep offsets with their data; normally called in `open`.
         """
         ...
 
     def timeout(self, timeout_ms: int) -> None:
-        """How long to wait before the put that is about to raise RetriableError is tried again; that time only."""
+        """How long to wait before the put that is about to raise RetriableError is retried; for that retry only."""
         ...
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions this task reads now."""
+        """The partitions assigned to this task."""
         ...
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -247,15 +246,15 @@ class SinkTaskContext(Protocol):
         ...
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Read paused partitions again."""
+        """Resume paused partitions."""
         ...
 
     def request_commit(self) -> None:
-        """Ask that offsets be committed soon; a hint without promise of when."""
+        """Request an offset commit soon; only a hint."""
         ...
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """Where to report records that cannot be written; None when the connector has no error reporting set."""
+        """For reporting records that cannot be written; None if the connector has no error reporting configured."""
         ...
 
 
@@ -284,59 +283,59 @@ class SinkTask(Task):
 
     @abstractmethod
     def put(self, records: list[SinkRecord]) -> None:
-        """Write, or take for writing, these records.
+        """Write or buffer these records.
 
-        Called over and over on the task's thread, between open and close, with what one consumer poll gave after
-        converters and transforms; also with an empty list when there is nothing, so that a task can act on time. NOT
-        called while paused. Records of one partition come in order. It may block, but under `max.poll.interval.ms`
-        (5 minutes) together with flush, or the group takes the partitions away.
-        Errors: RetriableError - the same records come again after a back-off; any other error fails the task.
+        Called repeatedly on the task's thread, between open and close, with the records of one consumer poll after
+        converters and transforms; with an empty list if there are none, so that a task can act on time. NOT
+        called while paused. Records of one partition are in order. It may block, but together with flush for less than
+        `max.poll.interval.ms` (5 minutes), or the group revokes the partitions.
+        Errors: RetriableError: the same records are passed again after a back-off; any other error fails the task.
         """
 
     def put_batch(self, batch: RecordBatch) -> None:
         """Write one batch of columns: records of one topic partition that share their schemas.
 
-        Called in place of `put` when `supports_batches` is True and the records could stay columnar; otherwise, and
-        when a batch must be replayed record by record after an error, put is called: write both. Thread, blocking and
+        Called instead of `put` if `supports_batches` is True and the records could stay columnar; otherwise, and if a
+        batch must be replayed record by record after an error, put is called: implement both. Thread, blocking and
         errors as for put.
         """
         raise NotImplementedError(f"{type(self).__name__} sets supports_batches but has no put_batch")
 
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
-        """Make all that was put durable; offsets are committed when it returns. Default: nothing to do.
+        """Make everything that was put durable; offsets are committed when it returns. Default: nothing.
 
         Called on the task's thread by `pre_commit`, about every `offset.flush.interval.ms` (also while paused), when
         partitions are taken away and when the task ends, even by an error in put. NOT called before anything was put,
-        nor for partitions that were lost. May block, as put may. RetriableError: offsets are not committed, and the
-        records since the last commit come again; any other error fails the task. `current_offsets` are the next
-        offsets to read, by partition.
+        nor for partitions that were lost. May block like put. After a RetriableError offsets are not committed and
+        the records since the last commit are passed again; any other error fails the task. `current_offsets` are the
+        next offsets to read, by partition.
         """
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The offsets that are safe to commit; by default all, after `flush`.
 
-        Called as flush is. Override it to commit less than was put; a partition that is left out is not committed.
+        Called like flush. Override it to commit less than was put; omitted partitions are not committed.
         Shape: offset of the next record to read, as in Kafka; values beyond the current ones are refused and logged.
         """
         self.flush(current_offsets)
         return current_offsets
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are read from now on. For one writer a partition. Default: nothing to do.
+        """These partitions are read from now on. For one writer per partition. Default: nothing.
 
-        Called on the task's thread after start and after each rebalance that gave partitions, before any put of them.
-        May block a little. An error fails the task.
+        Called on the task's thread after start and after each rebalance that assigned partitions, before any put of
+        theirs. May block briefly. An error fails the task.
         """
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are no longer read. Default: nothing to do.
+        """These partitions are no longer read. Default: nothing.
 
         Called on the task's thread before partitions are given away and before stop, after pre_commit for them; also
-        for partitions that were lost, when nothing can be committed any more. NOT called if the process dies.
+        for partitions that were lost, when nothing can be committed anymore. NOT called if the process dies.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Let go of everything. Called once, on the task's thread, after the last put and close; also after a failed
-        start. NOT called when the process dies: nothing correct may hang on it.
+        """Release all resources. Called once, on the task's thread, after the last put and close; even after a failed
+        start. NOT called if the process dies: correctness must not depend on it.
         """

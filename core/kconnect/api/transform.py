@@ -1,6 +1,6 @@
 """Single message transformations and the predicates that switch them."""
 
-# ruff: noqa: B027 - hooks are optional: an empty body is what they mean
+# ruff: noqa: B027 - hooks are optional: an empty body is intended
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -24,8 +24,8 @@ R = TypeVar("R", bound=ConnectRecord)
 class Transformation(ABC):
     """Changes or drops records between connector and converter: one step of a connector's `transforms` chain.
 
-    The runtime makes one object for each task and each place in the chain, with no arguments, then: configure, apply
-    for each record, close. All on the task's thread. Source: o.a.k.connect.transforms.Transformation.
+    The runtime creates one object per task and step, without arguments, then calls configure, apply for each record,
+    close. All on the task's thread. Source: o.a.k.connect.transforms.Transformation.
     """
 
     supports_batches: bool = False
@@ -42,18 +42,18 @@ class Transformation(ABC):
     def apply(self, record: R) -> R | None:
         """The changed record (see `ConnectRecord.new_record`), the same record, or None to drop it.
 
-        Called once a record, in order, and again for the same record when a RetriableError was raised. Must not block:
-        it holds up the task. NOT called for records that the step's predicate excludes, nor for those that a step
-        before dropped. Errors: DataError and others are tolerated or fail the task as `errors.tolerance` says.
+        Called once per record, in order, and again for the same record after a RetriableError. Must not block, which
+        would delay the task. NOT called for records that the step's predicate excludes or an earlier step
+        dropped. Errors: DataError and others are tolerated or fail the task as `errors.tolerance` says.
         """
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | NotImplementedType | None:
-        """The columnar form of `apply`: a changed batch, the same batch, None to drop it all; or NotImplemented.
+        """The columnar form of `apply`: a changed batch, the same batch, None to drop it; or NotImplemented.
 
-        Called in place of apply, on whole batches, when `supports_batches` is True. Must give the very records that
-        apply would. NotImplemented: this batch goes through apply. So does a batch for which it raises, so that the
-        error falls on the record that caused it: keep nothing that a second call for the same rows would upset. May
-        give fewer rows, but in their order. Must not block.
+        Called instead of apply, on whole batches, if `supports_batches` is True. Must give the same records as apply.
+        On NotImplemented this batch goes through apply. So does a batch for which it raises, so that the error is
+        attributed to the right record: a second call for the same rows must be harmless. May return fewer rows, but in
+        order. Must not block.
         """
         return NotImplemented  # type: ignore[no-any-return]  # mypy has it as Any
 
@@ -62,9 +62,9 @@ class Transformation(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything. Default: nothing to do.
+        """Release resources. Default: nothing.
 
-        Called once, on the task's thread, after the task's stop, also when configure failed. NOT when the process dies.
+        Called once, on the task's thread, after the task's stop, even if configure failed. NOT if the process dies.
         """
 
     def version(self) -> str:
@@ -84,13 +84,13 @@ class Predicate(ABC):
 
     @abstractmethod
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record fulfils it (`negate` is applied by the runtime). Called once a record; must not block."""
+        """Whether the record matches (the runtime applies `negate`). Called once a record; must not block."""
 
     def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | NotImplementedType:
         """The columnar form of `test`: one bool for all rows, or a column of them; or NotImplemented, the default.
 
-        Called in place of test, once a batch, when records came as one. Must say what test would, row by row. When it
-        raises or gives NotImplemented the batch goes through test. Must not block.
+        Called instead of test, once per batch. Must agree with test for each row. If it raises or returns
+        NotImplemented, the batch goes through test. Must not block.
         """
         return NotImplemented
 
@@ -99,7 +99,7 @@ class Predicate(ABC):
         """The settings it takes. Called any time, also on objects that are never configured; must not block."""
 
     def close(self) -> None:
-        """Let go of everything. Called as `Transformation.close` is. Default: nothing to do."""
+        """Release resources. Called like `Transformation.close`. Default: nothing."""
 
     def version(self) -> str:
         """The version of this plugin, shown in plugin lists. Called any time; must not block."""
