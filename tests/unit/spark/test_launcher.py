@@ -255,3 +255,15 @@ def test_counters_of_a_stopped_task_and_of_another_slots_task_are_dropped() -> N
         first.say(count)
         world.settle()
         assert world.launcher.task_counters() == {}
+
+
+def test_a_job_that_waits_to_be_submitted_again_is_not_once_the_stop_has_begun() -> None:
+    spark = MemorySpark()
+    with launched(spark) as world:
+        world.settle()
+        hung, lost = world.up(0), world.up(1)
+        hung.is_hung = True  # the stop waits for it
+        spark.end_process(lost, "exit 1")
+        world.settle()
+        submitted = list(spark.submitted)
+    assert spark.submitted == submitted
