@@ -60,13 +60,13 @@ CONFIG = (
     )
 )
 
-# First and longest wait of a poll that found nothing. 2 ms keeps the latency of a file in use low. An idle poll itself
-# costs 4 us of CPU (measured), so at 100 ms what counts is the wake-up of the thread.
+# First and longest wait of a poll that found nothing. 2 ms keeps the latency of an active file low. An idle poll costs
+# 4 us of CPU (measured), so at 100 ms the wake-up of the thread dominates.
 IDLE_FIRST_S = 0.002
 IDLE_LAST_S = 0.1
-# The longest wait where the system tells of changes, but not of those that other machines make over a network.
+# The longest wait if the system reports changes, but not those made by other machines over a network.
 IDLE_WATCHED_S = 0.5
-# The longest where it tells of all: looks that find nothing are most of what an idle source costs.
+# The longest if it reports all: fruitless reads are most of the cost of an idle source.
 IDLE_LOCAL_S = 5.0
 
 
@@ -84,11 +84,11 @@ class FileStreamSourceConnector(SourceConnector):
         return FileStreamSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config whatever `max_tasks` says: a file is one stream."""
+        """One config regardless of `max_tasks`: a file is one stream."""
         return [dict(self._props)]
 
     def stop(self) -> None:
-        """Nothing runs beside the task."""
+        """Nothing runs besides the task."""
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -105,7 +105,7 @@ class FileStreamSourceConnector(SourceConnector):
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
-        """Refuse offsets that no file can have; resets (None) always pass, so that garbage can be cleaned up."""
+        """Refuse impossible offsets; resets (None) are always valid, so that garbage can be cleaned up."""
         if not CONFIG.parse(config)[FILE_CONFIG]:
             raise ConfigError(
                 f"Offsets cannot be modified if the '{FILE_CONFIG}' configuration is unspecified. "
@@ -138,8 +138,8 @@ class FileStreamSourceTask(SourceTask):
     its end, bytes that are no UTF-8 become U+FFFD, the offset is {"position": bytes} of the partition {"filename": text
     of the setting}.
     Differs: Java counts characters where it stores a position, so that after a restart it reads the wrong place of a
-    file that is not ASCII; we count bytes. Java stalls in silence after a rotation, a truncation or with an offset
-    behind the end; we go on at the start of the file with a warning. Java gives at most 2000 records a poll; we do when
+    file that is not ASCII; we count bytes. Java stalls silently after a rotation, a truncation or with an offset past
+    the end; we continue at the start of the file with a warning. Java returns at most 2000 records a poll; we do if
     `batch.size` is set, else the chunk decides: lines of 100 B to JSON cost 0.16 us each in chunks of 1 MiB, 0.21 us in
     batches of 2000, 0.48 us in batches of 500 (tests/bench/micro_stages.py).
     """
@@ -165,9 +165,9 @@ class FileStreamSourceTask(SourceTask):
         self._tail = StreamTail(self._stdin_fd) if self._file is None else None
 
     def poll(self) -> RecordBatch | None:
-        """The next lines, or None after a wait while there are none.
+        """The next lines, or None after waiting if there are none.
 
-        The wait ends when the file changes; where the system does not tell of that, it grows from 2 to 100 ms.
+        The wait ends when the file changes; if the system does not report that, it grows from 2 to 100 ms.
         """
         batch = self._ready or self._read()
         if batch is None:
@@ -193,7 +193,7 @@ class FileStreamSourceTask(SourceTask):
         if self._watch is None and self._file is not None:
             self._watch = watch_file(self._file, self.context.wake)
             if self._watch is not None:
-                return  # what came since the last look is not told any more: look once again
+                return  # changes since the last read are not reported anymore: read once more
         self.context.wait(self._idle_s)
         self._idle_s = min(self._idle_s * 2, self._longest_wait_s())
 

@@ -1,7 +1,7 @@
-"""Tells when files may have changed, by inotify: one thread and one descriptor for all tasks of a process.
+"""Watches files for changes with inotify: one thread and one descriptor for all tasks of a process.
 
-Three calls of libc, made here: of the libraries watchfiles cannot take new paths while it runs, watchdog holds events
-back for half a second, and inotify_simple is these same three calls.
+Calls three libc functions itself: watchfiles cannot add paths while running, watchdog delays events by half a
+second, and inotify_simple is just these three calls.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _MODIFY, _CREATE, _MOVED_TO, _ATTRIB = 0x2, 0x100, 0x80, 0x4
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _ONLY_FOLDERS = 0x0100_0000
 _HEADER = struct.Struct("iIII")
-# After a look at events the thread rests this long, so that a file under constant writes costs 500 looks a second,
-# 0.4 % of a core, and not one for each write.
+# The thread rests this long after reading events, so that a constantly written file costs 500 reads a second, 0.4 %
+# of a core, instead of one per write.
 _REST_S = 0.002
 
 
-# What statfs calls file systems that only this machine writes to: ext2 to ext4, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS.
+# The statfs types of local file systems: ext2 to ext4, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS.
 _LOCAL = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010})
 # struct statfs begins with its type, and is 120 bytes long on 64 bits
 _STATFS_BYTES = 512
 
 
 class FileWatch:
-    """What `watch_file` gives. `close` ends the calls; idempotent.
+    """The result of `watch_file`. `close` ends the calls; idempotent.
 
-    `hears_all`: every write to the file is told, since no other machine can write to its file system.
+    `hears_all`: every write to the file is reported, since no other machine can write to its file system.
     """
 
     def __init__(self, close: Callable[[], None], *, hears_all: bool) -> None:
@@ -47,11 +47,11 @@ class FileWatch:
 
 
 def watch_file(path: str, changed: Callable[[], None]) -> FileWatch | None:
-    """Have `changed` called, from another thread, when the file is made, written, truncated or replaced.
+    """Have `changed` called, from another thread, when the file is created, written, truncated or replaced.
 
-    `changed` must be quick and must not raise. It may be called for nothing; on network file systems, for writes of
-    other machines, it is not called at all: poll beside it, seldom.
-    None where there is no such service: no Linux, no such folder yet, or the system's limit of watches is reached.
+    `changed` must be quick and must not raise. Calls may be spurious; writes by other
+    machines to network file systems are not reported at all: poll occasionally as well.
+    None if it is unavailable: not Linux, the folder does not exist yet, or the system's watch limit is reached.
     """
     with _make_lock:
         watcher = _watcher()
@@ -66,9 +66,9 @@ def watch_file(path: str, changed: Callable[[], None]) -> FileWatch | None:
 
 
 class _Watcher:
-    """Watches folders, not files: so a file that is made or replaced is seen, and a hundred in one cost one watch.
+    """Watches folders, not files, so that it sees files created or replaced, and a hundred in one cost one watch.
 
-    Its thread begins with it and ends by `end`.
+    Its thread starts with it and ends through `end`.
     """
 
     def __init__(self, libc: ctypes.CDLL, descriptor: int) -> None:
@@ -83,7 +83,7 @@ class _Watcher:
         self._thread.start()
 
     def add(self, path: str, changed: Callable[[], None]) -> object | None:
-        """Watch the name and, if it is a link, what it leads to."""
+        """Watch the name and, if it is a link, its target."""
         key = object()
         names = {os.path.abspath(path), os.path.realpath(path)}
         with self._lock:
@@ -104,7 +104,7 @@ class _Watcher:
         return key
 
     def is_local(self, path: str) -> bool:
-        """Whether the name and what it leads to are on file systems of this machine alone."""
+        """Whether the name and its target are on local file systems."""
         return all(
             self._file_system(os.path.dirname(name)) in _LOCAL
             for name in {os.path.abspath(path), os.path.realpath(path)}
@@ -146,7 +146,7 @@ class _Watcher:
             for changed in self._called_for(os.read(self._descriptor, 65536)):
                 try:
                     changed()
-                except Exception:  # one task's trouble, such as its end meanwhile; the others are told all the same
+                except Exception:  # one task's problem, such as having ended; the others are still notified
                     log.warning(
                         "A source missed the notification that its file changed; it will check again soon",
                         exc_info=True,
@@ -176,7 +176,7 @@ _made: _Watcher | None = None
 
 
 def _watcher() -> _Watcher | None:
-    """The one of this process, under _make_lock; a process that was forked makes its own."""
+    """The watcher of this process, under _make_lock; a forked process creates its own."""
     global _made
     if _made is None or _made.pid != os.getpid():
         _made = _new_watcher()
@@ -184,7 +184,7 @@ def _watcher() -> _Watcher | None:
 
 
 def _end_with_last(watcher: _Watcher, key: object) -> None:
-    """Take a watch away, and the thread with the last one."""
+    """Remove a watch, and the thread with the last one."""
     with _make_lock:
         watcher.remove(key)
         if watcher is _made and watcher.is_idle:

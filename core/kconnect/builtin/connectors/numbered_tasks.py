@@ -1,4 +1,4 @@
-"""Tasks of the verifiable connectors: as many as are asked for, told apart by a number in their configs."""
+"""Task configs of the verifiable connectors: as many as requested, each with a number."""
 
 from __future__ import annotations
 

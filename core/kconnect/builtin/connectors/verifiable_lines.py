@@ -1,4 +1,4 @@
-"""Lines of JSON that the verifiable connectors leave behind: who looks at them can tell what was moved, and when."""
+"""JSON lines that the verifiable connectors write, from which a test can tell what was moved, and when."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kconnect.builtin.connectors.atomic_writes import write_whole
 
 
 class LineWriter:
-    """Appends to a file, or to standard output when `file` is empty. Every `write` is one call of the system.
+    """Appends to a file, or to standard output if `file` is empty. Each `write` is one system call.
 
-    So lines of several tasks do not mix. What a kill cuts off in the middle stays an unfinished line; the next writer
-    that opens the file ends it first.
+    So lines of several tasks do not interleave. A kill may leave an unfinished line; the next writer that opens the
+    file terminates it first.
     """
 
     def __init__(self, file: str | None) -> None:
@@ -47,7 +47,7 @@ class LineWriter:
 
 
 def _is_whole(fd: int) -> bool:
-    """Whether a file ends with the end of a line, or is empty, or has no end that could be looked at (a pipe)."""
+    """Whether a file ends with a line end, is empty, or has no readable end (a pipe)."""
     try:
         size = os.lseek(fd, 0, os.SEEK_END)
     except OSError:

@@ -1,4 +1,4 @@
-"""VerifiableSink: a line of JSON for each record put, and one more for each flushed, for others to count."""
+"""VerifiableSink: writes a JSON line for each record put and another when it is flushed, for tests to count."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONFIG = ConfigDef().define(
 
 
 class VerifiableSinkConnector(SinkConnector):
-    """As many tasks as are asked for. Source: o.a.k.connect.tools.VerifiableSinkConnector (Kafka 4.3)."""
+    """As many tasks as requested. Source: o.a.k.connect.tools.VerifiableSinkConnector (Kafka 4.3)."""
 
     _props: Mapping[str, str]
 
@@ -42,7 +42,7 @@ class VerifiableSinkConnector(SinkConnector):
         return numbered_configs(self._props, max_tasks)
 
     def stop(self) -> None:
-        """Nothing runs beside the tasks."""
+        """Nothing runs besides the tasks."""
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -51,16 +51,16 @@ class VerifiableSinkConnector(SinkConnector):
         return KAFKA_VERSION
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset will do: what was written stays."""
+        """Any offset is valid: written lines stay."""
         return True
 
 
 class VerifiableSinkTask(SinkTask):
-    """The lines of a put are written when it returns; a put or a flush is one write.
+    """Writes the lines of a put before it returns; each put or flush is one write.
 
-    Source: o.a.k.connect.tools.VerifiableSinkTask (Kafka 4.3): names of settings, lines and when they are written.
-    Differs: lines go to `file` where that is set; a struct is written as an object, of which Java can write none; keys
-    of a line stand in another order.
+    Source: o.a.k.connect.tools.VerifiableSinkTask (Kafka 4.3): names of settings, lines, and when they are written.
+    Differs: lines go to `file` if that is set; a struct is written as an object, which Java cannot write; the keys of a
+    line are in another order.
     """
 
     def version(self) -> str:
@@ -87,7 +87,7 @@ class VerifiableSinkTask(SinkTask):
             self._unflushed.setdefault(partition, []).append(row)
 
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
-        """Tell again, as flushed, what was put since the last flush."""
+        """Write a flushed line for each record put since the last flush."""
         now_ms = time.time_ns() // 1_000_000
         flushed = [row for partition in current_offsets for row in self._unflushed.pop(partition, ())]
         self._lines.write([{**row, "time_ms": now_ms, "flushed": True} for row in flushed])

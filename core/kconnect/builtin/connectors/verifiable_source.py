@@ -1,4 +1,4 @@
-"""VerifiableSource: numbers in sequence at a set rate, so that who reads them can tell what is missing or double."""
+"""VerifiableSource: sequence numbers at a set rate, from which a reader can tell losses and duplicates."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ _VALUE_SCHEMA = (
     .field("seqno", Schema.INT64_SCHEMA)
     .build()
 )
-# What a poll gives at most: after a long pause it would else be everything that is behind
+# The most records per poll: after a long pause a poll would otherwise return the whole backlog
 _MOST_RECORDS = 500
-# The longest wait of a poll that has nothing to give; a stop ends it
+# The longest wait of a poll without records; a stop ends it
 _IDLE_S = 0.5
 
 
 class VerifiableSourceConnector(SourceConnector):
-    """As many tasks as are asked for, each with a sequence of its own.
+    """As many tasks as requested, each with its own sequence.
 
     Source: o.a.k.connect.tools.VerifiableSourceConnector (Kafka 4.3).
-    Differs: Java declares no settings, so that what is wrong shows when tasks start; we do, and refuse it at once. Java
-    does not say whether it supports exactly-once, nor whether offsets may be altered; both may be.
+    Differs: Java declares no settings, so errors only show when tasks start; we do, and refuse them at once. Java does
+    not declare support for exactly-once or altered offsets; we support both.
     """
 
     _props: Mapping[str, str]
@@ -104,7 +104,7 @@ class VerifiableSourceConnector(SourceConnector):
         return numbered_configs(self._props, max_tasks)
 
     def stop(self) -> None:
-        """Nothing runs beside the tasks."""
+        """Nothing runs besides the tasks."""
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -118,7 +118,7 @@ class VerifiableSourceConnector(SourceConnector):
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
-        """Take any number that was or could be given; resets (None) always pass."""
+        """Accept any number that was or could be sent; resets (None) are always valid."""
         for partition, offset in offsets:
             if offset is not None:
                 _seqno_of(offset)
@@ -128,11 +128,11 @@ class VerifiableSourceConnector(SourceConnector):
 
 
 class VerifiableSourceTask(SourceTask):
-    """Gives 0, 1, 2 .. with the task's number as key; goes on behind the offset {"seqno": n} of {"id": task}.
+    """Sends 0, 1, 2 .. with the task's number as key; continues after the offset {"seqno": n} of {"id": task}.
 
     Source: o.a.k.connect.tools.VerifiableSourceTask (Kafka 4.3): names of settings, records, offsets and lines.
-    Differs: a poll gives all that is due, 500 at most, Java's one record; so a transaction of a poll is larger. Lines
-    go to `file` where that is set. Keys of a line stand in another order.
+    Differs: a poll returns all records that are due, at most 500, Java's just one; so a transaction per poll is larger.
+    Lines go to `file` if that is set. The keys of a line are in another order.
     """
 
     def version(self) -> str:
@@ -158,7 +158,7 @@ class VerifiableSourceTask(SourceTask):
         )
 
     def poll(self) -> list[SourceRecord] | None:
-        """What is due by now, or None after a wait for it."""
+        """The records that are due, or None after waiting for them."""
         due = self._due()
         if not due:
             self.context.wait(self._idle_s())
@@ -170,7 +170,7 @@ class VerifiableSourceTask(SourceTask):
         return [self._record(number, now_ms) for number in numbers]
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        """Leave a line: Kafka has it."""
+        """Write a line: Kafka has the record."""
         offset = record.source_offset or {}
         self._lines.write([{**self._row(offset["seqno"], time.time_ns() // 1_000_000), "committed": True}])
 
@@ -185,7 +185,7 @@ class VerifiableSourceTask(SourceTask):
         return int((time.monotonic() - self._began) * self._rate) - (self._next - self._first)
 
     def _idle_s(self) -> float:
-        """Until the next record is due."""
+        """Seconds until the next record is due."""
         if self._rate == 0:
             return _IDLE_S
         due_at = self._began + (self._next - self._first + 1) / self._rate

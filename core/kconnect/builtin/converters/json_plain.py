@@ -1,4 +1,4 @@
-"""Schemaless values of plain Python types to JSON in one call, where that gives the bytes that Jackson writes."""
+"""Writes schemaless plain Python values as JSON in one call, where the result equals Jackson's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOUR_BYTE_LEADS = tuple(bytes([lead]) for lead in range(0xF0, 0xF5))
 
 
 def plain_json(value: Any) -> bytes | None:
-    """The JSON text of a value; None when only JsonWriter knows how Jackson writes it, or refuses it.
+    """The JSON text of a value; None if JsonWriter must write or refuse it.
 
     Measured, a dict of four fields: 0.9 us, by JsonWriter 2.4 us.
     """
@@ -32,7 +32,7 @@ def plain_json(value: Any) -> bytes | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether all of it is of types, and floats in the range, that orjson spells as Jackson does."""
+    """Whether all types and float ranges in it are spelled by orjson as by Jackson."""
     kind = type(value)
     if kind is dict:
         for name in value:

@@ -14,7 +14,7 @@ from kconnect.api.values_text import single_precision
 from kconnect.java_compat.jackson import MISSING, node_type
 
 _TYPES = {**{kind.value: kind for kind in Type}, "float": Type.FLOAT32, "double": Type.FLOAT64}
-del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own words for these
+del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own names for these
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
@@ -176,7 +176,7 @@ def _double(node: Any) -> float:
         return 0.0
     try:
         return float(node) + 0.0  # as above
-    except OverflowError:  # an int beyond the range
+    except OverflowError:  # an int out of range
         return float("inf") if node > 0 else float("-inf")
 
 

@@ -1,4 +1,4 @@
-"""Connect data to JSON text: a writer function for each schema, put together once."""
+"""Writes Connect data as JSON text, with a writer function built once per schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JsonWriter:
 
     Source: JsonConverter.convertToJson, asJsonSchema (Kafka 4.3).
 
-    Threads: one. Functions are kept for up to `cache_size` schemas, as `schemas.cache.size` says.
+    Threads: one. Functions are cached for up to `cache_size` schemas (`schemas.cache.size`).
     """
 
     def __init__(self, *, numeric_decimals: bool, replace_null_with_default: bool, cache_size: int) -> None:
@@ -37,7 +37,7 @@ class JsonWriter:
         return _write_schemaless(value) if schema is None else self.writer(schema)(value)
 
     def schema(self, schema: Schema | None) -> str:
-        """JSON text of a schema, as it stands in the envelope."""
+        """JSON text of a schema, as in the envelope."""
         if schema is None:
             return "null"
         text = self._schema_texts.get(schema)
@@ -59,7 +59,7 @@ class JsonWriter:
         return found
 
     def null(self, schema: Schema) -> str:
-        """What stands for None. Errors: DataError when the schema allows none."""
+        """The value to write for None. Errors: DataError if the schema does not allow it."""
         if schema.default is not None and self._replace_null:
             return self.writer(schema)(schema.default)
         if schema.is_optional:
@@ -199,7 +199,7 @@ def _int(kind: Type, bits: int) -> Write:
     def write(value: Any) -> str:
         if not isinstance(value, int) or isinstance(value, bool):
             raise _misfit(kind, value)
-        if not low <= value <= high:  # a reader would wrap it round in silence; in Java there is no such value
+        if not low <= value <= high:  # a reader would silently wrap it around; in Java there is no such value
             raise DataError(
                 f"Invalid value for {kind}: a number of {value.bit_length() + 1} bits does not fit in {bits}"
             )

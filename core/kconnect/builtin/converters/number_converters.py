@@ -64,7 +64,7 @@ class _NumberConverter(BuiltinConverter):
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
-        """The very buffer of the column with its bytes turned round. Measured: 0.01 us a row, by records 0.6 us."""
+        """The column's buffer with its byte order reversed. Measured: 0.01 us a row, by records 0.6 us."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -77,7 +77,7 @@ class _NumberConverter(BuiltinConverter):
     def to_connect_batch(
         self, topic: str, column: pa.BinaryArray
     ) -> tuple[Schema | None, pa.Array] | Any:  # Any: mypy takes NotImplemented for it
-        """As above, the other way; a batch with bytes of another size goes by records, which name the one."""
+        """The reverse; a batch with values of another size goes by records, so that the error names the record."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -89,7 +89,7 @@ class _NumberConverter(BuiltinConverter):
         return self.SCHEMA, pc.if_else(fixed.is_valid(), made, pa.scalar(None, made.type)) if fixed.null_count else made
 
     def _turned(self, column: pa.Array) -> pa.Buffer:
-        """The fixed-size values of the column, each with its bytes in the other order."""
+        """The fixed-size values of the column in the other byte order."""
         import pyarrow as pa
 
         size = self._packer.size

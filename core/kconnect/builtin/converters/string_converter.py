@@ -80,7 +80,7 @@ class StringConverter(BuiltinConverter):
     def to_connect_batch(
         self, topic: str, column: pa.BinaryArray
     ) -> tuple[Schema | None, pa.Array] | Any:  # Any: mypy takes NotImplemented for it
-        """Checks UTF-8 and copies nothing; a batch with bytes that are no UTF-8 goes by records, which give U+FFFD."""
+        """Checks UTF-8 without copying; a batch with invalid UTF-8 goes by records, which give U+FFFD."""
         import pyarrow as pa
 
         if self._codec is not None:
