@@ -22,7 +22,7 @@ from kconnect.pipeline.sending import UnitProducer
 from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.stages import TransformChain, TransformStep
 from kconnect.pipeline.task_hooks import TaskHooks
 from kconnect.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer
@@ -89,7 +89,14 @@ class SourceBench:
     log: list[int] = field(default_factory=list)
     offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
 
-    def at_least_once(self, task: Numbers, *, room: int | None = None, tolerates_all: bool = False) -> Run:
+    def at_least_once(
+        self,
+        task: Numbers,
+        *,
+        room: int | None = None,
+        tolerates_all: bool = False,
+        steps: Sequence[TransformStep] = (),
+    ) -> Run:
         run = Run(self, task, room)
         inflight = InFlight()
         producer = RestingProducer("numbers-0", run.open_client, lambda: run.now_s)
@@ -105,6 +112,7 @@ class SourceBench:
                 tolerates_all=tolerates_all,
             ),
             producer,
+            steps,
         )
         return run
 
@@ -162,14 +170,16 @@ class Run:
         self.clients.append(MemoryProducer(self._room, self.producer.log if self.clients else None))
         return self.producer
 
-    def assemble(self, guarantee: DeliveryGuarantee, producer: UnitProducer) -> None:
+    def assemble(
+        self, guarantee: DeliveryGuarantee, producer: UnitProducer, steps: Sequence[TransformStep] = ()
+    ) -> None:
         converter = StringConverter()
         converter.configure({}, is_key=False)
         parts = SourceParts(
             task=self.task,
             task_config={},
             context=SourceContext(self.control, self._bench.offsets, dict),
-            transforms=TransformChain([]),
+            transforms=TransformChain(steps),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             producer=producer,
             topics=OtherTopics(_AnyTopic(), OFFSETS_TOPIC),

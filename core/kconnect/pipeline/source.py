@@ -168,8 +168,12 @@ class SourceLoop:
 
     def _deliver_one(self, record: SourceRecord) -> bool:
         """The path of tasks that override commit_record(): one record at a time, as in Java."""
-        kept = self._parts.transforms.apply_record(record)
-        payload = None if kept is None else self._parts.converters.to_kafka_record(kept)
+        self._health.call = (CONVERSION, time.monotonic())
+        try:
+            kept = self._parts.transforms.apply_record(record)
+            payload = None if kept is None else self._parts.converters.to_kafka_record(kept)
+        finally:
+            self._health.call = None
         return self._sender.send_one(record, positions_of([record]), payload)
 
     # --- transforms, converters ---

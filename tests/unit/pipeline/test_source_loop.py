@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kconnect.api import ConfigDef, ConnectRecord, Transformation
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
+from kconnect.pipeline.health import CONVERSION
+from kconnect.pipeline.stages import TransformStep
 from kit.source_bench import Numbers, ReportedNumbers, Run, SourceBench
 from kit.waiting import eventually
 
@@ -192,6 +196,35 @@ def test_a_source_that_is_idle_for_long_sends_its_next_records_with_another_clie
     script.run = run = bench.at_least_once(Numbers(script))
     assert run() is None
     assert (bench.committed, bench.log, len(run.clients)) == (5, [1, 2, 3, 4, 5], 2)
+
+
+class Looks(Transformation):
+    """Notes which call the watch would name if a transformation did not return."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.seen: list[str | None] = []
+
+    def configure(self, configs: Mapping[str, Any]) -> None: ...
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        assert self.run is not None
+        call = self.run.control.health.call
+        self.seen.append(None if call is None else call[0])
+        return record
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+
+@pytest.mark.parametrize("kind", [Numbers, ReportedNumbers], ids=["by lists", "one by one"])
+def test_a_conversion_that_hangs_has_a_name_and_one_that_is_over_has_none(kind: type[Numbers]) -> None:
+    looks = Looks()
+    script = Script([("give", 2), ("acknowledge", 2)], lambda run: None)
+    looks.run = script.run = run = SourceBench().at_least_once(kind(script), steps=[TransformStep(looks)])
+    assert run() is None
+    assert looks.seen == [CONVERSION, CONVERSION]
+    assert run.control.health.call is None
 
 
 def test_a_transaction_with_half_of_a_poll_is_never_committed() -> None:
