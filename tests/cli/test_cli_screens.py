@@ -112,8 +112,23 @@ def test_unassigned_tasks_of_a_worker_that_starts_are_explained(connect, herder)
     herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 4_100, is_starting=True)]
     for command in ("list", "status"):
         assert re.search(r"is starting: Spark is starting \(\d+ s\)\.\n", connect("connectors", command)[2])
+    table = connect("connectors", "status", "lines")[1]
+    assert re.search(r"\nlines +0 +UNASSIGNED .* starting: Spark is starting \(\d+ s\)\n", table), table
+    machine = connect("connectors", "status", "lines", "-o", "json")[1]
+    assert "Spark is starting" not in machine, "fields of -o json stay as they are"
     herder.unassigned.clear()
     assert "starting" not in connect("connectors", "list")[2]
+    assert "starting" not in connect("connectors", "status")[1]
+
+
+def test_watch_shows_why_tasks_are_unassigned_in_their_rows(terminal, herder):
+    herder.unassigned.add("lines")
+    herder.reasons = [Reason("Spark is starting", time.time_ns() // 1_000_000 - 4_000, is_starting=True)]
+    screen = terminal("connectors", "status", "lines", "--watch", "--interval", "100ms")
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", screen.until("\x1b[J"))
+    assert re.search(r"\nlines +0 +UNASSIGNED [^\n]* starting: Spark is starting \(\d+ s\)", drawn), drawn
+    screen.interrupt()
+    assert screen.wait() == 130
 
 
 def test_watch_without_a_terminal_prints_what_changed(home, url, herder):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.model import ConnectorStatus
 
-__all__ = ["has_unassigned", "start_of", "start_text", "start_told", "tell_unassigned"]
+__all__ = ["has_unassigned", "start_of", "start_text", "start_told", "tell_unassigned", "unassigned_text"]
 
 _JAVAS_WORDS = "Worker is still starting up."
 # Longer than any answer of a worker that has started; shorter than the patience of who looks at an empty screen
@@ -57,8 +57,15 @@ def start_told(session: CliSession) -> Iterator[None]:
 
 def tell_unassigned(session: CliSession, statuses: Iterable[ConnectorStatus]) -> None:
     """Say why tasks are UNASSIGNED, where their worker is starting."""
-    if has_unassigned(statuses) and session.direct is None and (text := start_text(start_of(session.client))):
+    if text := unassigned_text(session, statuses):
         session.say(f"{session.url} is {text}")
+
+
+def unassigned_text(session: CliSession, statuses: Iterable[ConnectorStatus]) -> str:
+    """As `start_text`, where tasks are UNASSIGNED because their worker is starting; else empty."""
+    if session.direct is not None or not has_unassigned(statuses):
+        return ""
+    return start_text(start_of(session.client))
 
 
 def has_unassigned(statuses: Iterable[ConnectorStatus]) -> bool:

@@ -43,7 +43,23 @@ def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
 
 def why(row: Row) -> str:
     """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
-    return root_cause(row.get("trace")) or condition_why(row.get("condition"))
+    return root_cause(row.get("trace")) or condition_why(row.get("condition")) or str(row.get("reason", ""))
+
+
+def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | None) -> list[Row]:
+    """Rows with `reason`, for tables: why what is UNASSIGNED on the worker that was asked does not run.
+
+    `worker`: host and port by which it was asked. Where the rows name one worker only it is that one, by whatever name.
+    `start`: what it waits for while it starts, else empty.
+    """
+    reason = start.rstrip(".") or ("" if outage is None else f"Kafka is away: {outage.problem}")
+    is_alone = len({row["worker_id"] for row in rows}) == 1
+    return [
+        {**row, "reason": reason}
+        if reason and row["state"] == "UNASSIGNED" and (is_alone or row["worker_id"] == worker)
+        else row
+        for row in rows
+    ]
 
 
 def as_known(rows: list[dict[str, Any]], outage: Outage | None) -> list[dict[str, Any]]:

@@ -9,19 +9,20 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
+from urllib.parse import urlsplit
 
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect_cli.admin.live_workers import say_who_lives
-from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, tell_unassigned
+from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.selection import STATES, Selection, chosen_names, select_names
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
-from kconnect_cli.screen.status_rows import as_known, root_cause, status_rows, why
+from kconnect_cli.screen.status_rows import as_known, root_cause, status_rows, why, with_reason
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ def status(
     if not watch:
         with start_told(session):
             seen = _look(session, selection)
-        write_rows(as_known(status_rows(seen), session.outage), _COLUMNS, session.output)
-        tell_unassigned(session, seen)
+        start = unassigned_text(session, seen)
+        rows = as_known(status_rows(seen), session.outage)
+        write_rows(_told_rows(session, rows, start), _COLUMNS, session.output)
+        if start:
+            session.say(f"{session.url} is {start}")
         say_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
@@ -181,10 +185,10 @@ class _Screen:
         outage = self._session.outage
         rows = status_rows(statuses)
         if self._draws:
-            self._draw(rows, note)
+            self._draw(_told_rows(self._session, rows, note), note)
         else:
             self._tell_change(outage)
-            self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage))
+            self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage), note)
             self._tell(note)
         sys.stdout.flush()
 
@@ -219,12 +223,12 @@ class _Screen:
             self._session.say(f"{time.strftime('%H:%M:%S')} Kafka answers again.")
         self._is_away = outage is not None
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, rows: Sequence[Row], note: str) -> None:
         now = {(row["name"], row["task"]): row for row in rows}
         changed = [row for key, row in now.items() if _news(self._last.get(key)) != _news(row)]
         gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
         self._last = dict(now)
-        for row in [*changed, *gone]:
+        for row in _told_rows(self._session, [*changed, *gone], note):
             if self._session.output is Format.TABLE:
                 task = "" if row["task"] is None else f" task {row['task']}"
                 word = f" {condition_name(row['condition'])}" if is_sick(row.get("condition")) else ""
@@ -238,6 +242,13 @@ class _Screen:
                 write_object([dict(row)], Format.YAML)
             else:
                 write_text(f"{row['name']}\n")
+
+
+def _told_rows(session: CliSession, rows: Sequence[Row], start: str) -> Sequence[Row]:
+    """In tables, which are for people, what is UNASSIGNED tells why as well, where it is known."""
+    if session.output is not Format.TABLE or session.direct is not None:
+        return rows
+    return with_reason(rows, urlsplit(session.url).netloc, start, session.outage)
 
 
 def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
