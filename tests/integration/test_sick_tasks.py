@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +29,14 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
 
 _PLUGINS = Path(__file__).parents[1] / "kit" / "plugins"
 SOURCE, SINK, ROWS = "moody-in", "moody-out", "rows"
-_STUCK_MS = 3_000
+# These have a transformation and a converter with moods of their own
+STAGED_SOURCE, STAGED_SINK = "staged-in", "staged-out"
+FLOODED = "flooded"
+_STUCK_MS, _LAGGING_MS = 3_000, 2_000
+# What a sink must fall behind by to be told, and what it is given at once
+_LEAST_BEHIND, _WAVE = 10_000, 4_000
+_SERIES = "kafka_connect_task_condition_metrics_condition"
+_FLOODED_LABELS = f'connector="{FLOODED}",task="0"'
 
 
 class Ward:
@@ -42,6 +53,22 @@ class Ward:
             for name, kind in ((SOURCE, "Source"), (SINK, "Sink"))
         }
         connectors[SINK]["topics"] = "moods"
+        connectors[FLOODED] = {
+            **connectors[SINK],
+            "topics": "flood",
+            "mood.file": str(folder / f"{FLOODED}.mood"),
+            "kconnect.task.lagging.after.ms": str(_LAGGING_MS),
+        }
+        for name, moody in ((STAGED_SOURCE, SOURCE), (STAGED_SINK, SINK)):
+            connectors[name] = {
+                **connectors[moody],
+                "mood.file": str(folder / f"{name}.mood"),
+                "transforms": "moody",
+                "transforms.moody.type": "moody_connectors.MoodyTransform",
+                "transforms.moody.mood.file": str(folder / f"{name}-transform.mood"),
+                "value.converter": "moody_connectors.MoodyConverter",
+                "value.converter.mood.file": str(folder / f"{name}-converter.mood"),
+            }
         connectors[ROWS] = {
             "connector.class": "SqlSink",
             "topics": "rows",
@@ -88,7 +115,7 @@ class Ward:
 @pytest.fixture(scope="module")
 def ward(broker: DevBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
     folder = tmp_path_factory.mktemp("sick")
-    for topic in ("moods", "rows"):
+    for topic in ("moods", "rows", "flood"):
         create_topic(broker.bootstrap, topic)
     with TemporaryDirectory(prefix="shop-", dir="/tmp") as data, database(Path(data)) as shop:
         ward = Ward(folder, broker.bootstrap, shop)
@@ -149,6 +176,82 @@ def test_a_call_that_hangs_is_named_with_its_line_until_it_returns(ward: Ward, n
     eventually(lambda: f"{call} has returned after " in ward.worker.log_text(), 10, "the log says that it is over")
 
 
+@pytest.mark.parametrize("name", [STAGED_SOURCE, STAGED_SINK])
+@pytest.mark.parametrize("stage", ["transform", "converter"])
+def test_a_transformation_or_converter_that_hangs_is_named_with_its_line(ward: Ward, name: str, stage: str) -> None:
+    ward.await_condition(name, Condition.HEALTHY)
+    ward.mood(f"{name}-{stage}", "hang")
+    found = ward.await_condition(name, Condition.STUCK)
+    lines = (_PLUGINS / "moody" / "moody_connectors.py").read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "the line that is to be named" in line)
+    assert f"/moody_connectors.py:{number} in suffer: time.sleep(0.02)" in found["cause"]
+    called = {
+        "transform": "in apply",
+        "converter": "in from_connect_data" if name == STAGED_SOURCE else "in to_connect_data",
+    }[stage]
+    assert called in found["stack"].splitlines()[0], "the stack begins in the plugin"
+    assert "stuck for " in ward.connect("tasks", "show", name, "0").stdout
+
+    ward.mood(f"{name}-{stage}", "")
+    ward.await_condition(name, Condition.HEALTHY)
+
+
+def test_a_sink_that_falls_behind_its_topic_is_lagging_with_the_figures_until_it_catches_up(
+    ward: Ward, broker: DevBroker
+) -> None:
+    ward.await_condition(FLOODED, Condition.HEALTHY)
+    ward.mood(FLOODED, "slow")
+    with flood(broker.bootstrap, "flood"):
+        assert_lagging_everywhere(ward)
+
+    ward.mood(FLOODED, "")
+
+    ward.await_condition(FLOODED, Condition.HEALTHY)
+    assert ward.condition(FLOODED)["count"] == 0
+    eventually(lambda: ward.metrics()[f"{_SERIES}_count{{{_FLOODED_LABELS}}}"] == 0, 10)
+    assert ward.metrics()[f'{_SERIES}{{{_FLOODED_LABELS},condition="lagging"}}'] == 0
+
+
+def assert_lagging_everywhere(ward: Ward) -> None:
+    found = ward.await_condition(FLOODED, Condition.LAGGING, 40)
+    assert found["count"] >= _LEAST_BEHIND
+    assert found["cause"].startswith(f"It is {found['count']:,} records behind the ends of its partitions")
+    assert abs(found["since_ms"] / 1000 - time.time()) < ample_s(60)
+    figure = r"It is ([0-9,]+) records behind the ends of its partitions"
+    told = ward.connect("connectors", "status", FLOODED).stdout
+    row = next(line for line in told.splitlines() if " lagging " in line)
+    assert re.search(rf"RUNNING +lagging +127\.0\.0\.1:[0-9]+ +for [0-9]+ s: {figure}", row), row
+    (task,) = json.loads(ward.connect("tasks", "list", FLOODED, "-o", "json").stdout)
+    assert (task["state"], task["condition"]["name"]) == ("RUNNING", "lagging")
+    assert task["condition"]["count"] >= _LEAST_BEHIND
+    with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=ample_s(10)) as answer:
+        (shown,) = [each for each in json.load(answer) if each["connector"] == FLOODED]
+    assert shown["condition"]["name"] == "lagging"
+    assert shown["condition"]["count"] >= _LEAST_BEHIND
+    seen = ward.metrics()
+    assert seen[f'{_SERIES}{{{_FLOODED_LABELS},condition="lagging"}}'] == 1
+    assert seen[f"{_SERIES}_count{{{_FLOODED_LABELS}}}"] >= _LEAST_BEHIND
+    assert seen[f"{_SERIES}_since_timestamp{{{_FLOODED_LABELS}}}"] == found["since_ms"]
+
+
+@contextmanager
+def flood(bootstrap: str, topic: str) -> Iterator[None]:
+    """Inside, the topic grows, wave by wave, faster than a slow sink reads."""
+    over = threading.Event()
+
+    def rise() -> None:
+        while not over.wait(0.3):
+            produce_lines(bootstrap, topic, ["drop"] * _WAVE)
+
+    thread = threading.Thread(target=rise)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_a_sink_without_its_database_is_retrying_and_writes_on_when_it_is_back(ward: Ward, broker: DevBroker) -> None:
     produce_lines(broker.bootstrap, "rows", ["one"])
     eventually(lambda: items(ward.shop) == ["one"], 30, "the first row")
@@ -189,7 +292,7 @@ def test_who_does_not_ask_sees_javas_statuses(ward: Ward) -> None:
     assert list(task) == ["id", "state", "worker_id", "version"]
     with urllib.request.urlopen(f"{ward.worker.url}/conditions", timeout=ample_s(10)) as answer:
         found = {TaskId(each["connector"], each["task"]) for each in json.load(answer)}
-    assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS)}
+    assert found == {TaskId(name, 0) for name in (SOURCE, SINK, ROWS, STAGED_SOURCE, STAGED_SINK, FLOODED)}
 
 
 def items(shop: Database) -> list[str]:

@@ -1,20 +1,30 @@
-"""A plugin folder's connectors whose mood a test writes into a file while they run: `away`, `hang`, or nothing."""
+"""A plugin folder whose plugins have a mood that a test writes into a file while they run.
+
+`away`: the call raises RetriableError; `hang`: it does not return; `slow`: it takes its time; nothing: all is well.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kconnect.api import (
     ConfigDef,
+    ConnectRecord,
+    Converter,
+    Headers,
     RetriableError,
+    Schema,
+    SchemaAndValue,
     SinkConnector,
     SinkRecord,
     SinkTask,
     SourceConnector,
     SourceRecord,
     SourceTask,
+    Transformation,
 )
 
 _STRING, _HIGH = ConfigDef.Type.STRING, ConfigDef.Importance.HIGH
@@ -34,11 +44,45 @@ class Mood:
             time.sleep(0.02)  # the line that is to be named
         if self.said() == "away":
             raise RetriableError("the shop is closed")
+        if self.said() == "slow":
+            time.sleep(0.5)
 
 
 def _config() -> ConfigDef:
     table = ConfigDef().define("mood.file", _STRING, importance=_HIGH, doc="Where the mood stands.")
     return table.define("topic", _STRING, "moods", importance=_HIGH, doc="Where records of the source go.")
+
+
+class MoodyTransform(Transformation):
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self._mood = Mood(configs)
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        self._mood.suffer()
+        return record
+
+    def config(self) -> ConfigDef:
+        return _config()
+
+
+class MoodyConverter(Converter):
+    """Text as UTF-8."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        self._mood = Mood(configs)
+
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
+    ) -> bytes | None:
+        self._mood.suffer()
+        return None if value is None else str(value).encode()
+
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Headers | None = None) -> SchemaAndValue:
+        self._mood.suffer()
+        return SchemaAndValue(Schema.OPTIONAL_STRING_SCHEMA, None if value is None else value.decode())
+
+    def config(self) -> ConfigDef:
+        return _config()
 
 
 class MoodySource(SourceConnector):
