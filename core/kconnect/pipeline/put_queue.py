@@ -29,6 +29,9 @@ class PutBatch:
         return ", ".join(spans[:3]) + more
 
 
+_NOTHING = PutBatch([], {}, {})
+
+
 class PutQueue:
     """Batches in fetch order; the head stays until put() takes it or its partitions are gone.
 
@@ -45,7 +48,7 @@ class PutQueue:
     @property
     def head(self) -> PutBatch:
         """What put() is given next; an empty batch when nothing is queued, so that a task can do timed work."""
-        return self._batches[0] if self._batches else PutBatch([], {}, {})
+        return self._batches[0] if self._batches else _NOTHING
 
     @property
     def is_retrying(self) -> bool:

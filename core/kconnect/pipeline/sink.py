@@ -172,21 +172,22 @@ class SinkLoop:
         """One batch for each run. Errors: StageError when a record fails the task."""
         if not runs:
             return []
-        batches = []
+        batches, fetched = [], self._queue.records()
         self._health.call = (CONVERSION, time.monotonic())
         for run in runs:
             self._control.counters.records_read += len(run)
-            batches.append(self._conversion.batch_of(run))
+            batch = self._conversion.batch_of(run)
+            batches.append(batch)
+            fetched += len(batch.payload)
             self._offsets.fetched(TopicPartition(run.topic, run.partition), run.first_offset)
         self._health.call = None
-        fetched = sum(len(batch.payload) for batch in batches)
-        self._control.counters.note_active(fetched + self._queue.records() + self._offsets.active())
+        self._control.counters.note_active(fetched + self._offsets.active())
         return batches
 
     def _put(self) -> None:
         """Give the task what is queued, batch by batch; or an empty list, so that it can do timed work."""
         queue = self._queue
-        if self._partitions.is_paused or queue.wait_s(self._now_s()) > 0:
+        if self._partitions.is_paused or (queue.is_retrying and queue.wait_s(self._now_s()) > 0):
             return
         if not queue and self._control.is_stopping:
             return

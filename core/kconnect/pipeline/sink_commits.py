@@ -86,14 +86,16 @@ class SinkCommits:
 
         Returns where each partition must be rewound to when the task could not flush; empty otherwise.
         """
-        now_s = self._now_s()
+        now_s, timer = self._now_s(), self._timer
+        if timer.until_due_s(now_s) > 0 and (timer.is_waiting or not self._is_asked_for()):
+            return _NOWHERE
         with log_context(*self._log_place):
-            if self._timer.gives_up(now_s):
+            if timer.gives_up(now_s):
                 cause = f"the commit was not answered within {self._times.timeout_s:g} s (offset.flush.timeout.ms)"
                 self._troubles.failed(logging.WARNING, _FAILED, self._name, cause)
-            if self._timer.is_waiting or not (self._is_asked_for() or self._timer.is_due(now_s)):
-                return _NOWHERE
-            self._timer.restart(now_s)
+                if not (self._is_asked_for() or timer.is_due(now_s)):
+                    return _NOWHERE
+            timer.restart(now_s)
             return self._commit(now_s)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:

@@ -75,6 +75,11 @@ class SinkContext:
 
     # --- for the loop ---
 
+    @property
+    def has_offsets(self) -> bool:
+        """The task asked to rewind."""
+        return bool(self._offsets)
+
     def take_offsets(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
         """Requested offsets for these partitions; each is returned once."""
         if not self._offsets:

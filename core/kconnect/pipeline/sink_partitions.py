@@ -28,6 +28,11 @@ class HeldPartitions:
         self._held: set[TopicPartition] = set()
         """Paused at the consumer."""
 
+    @property
+    def has_any(self) -> bool:
+        """A partition is paused, or the task asked for it."""
+        return bool(self._by_task or self._held)
+
     def ask(self, requests: Iterable[tuple[bool, Collection[TopicPartition]]]) -> None:
         """The task's requests, in order: to pause (True) or to resume partitions."""
         for is_pause, partitions in requests:
@@ -102,6 +107,8 @@ class SinkPartitions:
 
     def go_where_asked(self) -> None:
         """Rewind to the offsets that the task asked for."""
+        if not self._context.has_offsets:
+            return
         assigned = self._consumer.assignment
         self.go_to(self._context.take_offsets(assigned))
         if assigned:
@@ -116,8 +123,11 @@ class SinkPartitions:
 
     def hold(self) -> None:
         """Pause and resume partitions at the consumer; call before it fetches."""
+        holds_all = self._holds_all
         self._holds.ask(self._context.take_pauses())
-        pause, resume = self._holds.changes(self._consumer.assignment, hold_all=self._holds_all)
+        if not (holds_all or self._holds.has_any):
+            return
+        pause, resume = self._holds.changes(self._consumer.assignment, hold_all=holds_all)
         if pause:
             self._consumer.pause(pause)
         if resume:
