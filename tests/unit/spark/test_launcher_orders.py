@@ -283,6 +283,7 @@ class LauncherOrders(RuleBasedStateMachine):
                 assert process.tasks[task_id] == self.wanted[task_id], "an older run, or another state than wished for"
         for process in self.spark.all_processes:
             assert len(process.starts) == len(set(process.starts)), "told twice to start one run"
+            assert len(process.replies) == len(set(process.replies)), "answered twice"
         assert self.spark.crashes == []
 
     @invariant()
