@@ -134,7 +134,7 @@ def test_task_configs_for_a_leader_that_can_not_be_reached_name_its_url_and_sett
     cluster.add("b:2")
     for number in range(2):
         assert _put(leader, f"c{number}")[0] == 201
-    told = re.compile(rf"The leader did not take the tasks of connector c[01]: Nobody answers at {nobody} ")
+    told = re.compile(rf"The leader did not accept the task configs of connector c[01]: Nobody answers at {nobody} ")
     eventually(lambda: told.search(caplog.text), 10, "it is told")
     assert "rest.advertised.host.name, rest.advertised.port and rest.advertised.listener" in caplog.text
 

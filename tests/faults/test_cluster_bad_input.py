@@ -126,7 +126,7 @@ def test_two_clusters_on_one_config_topic_are_told_to_both_leaders(
         ours = one_of(cut_broker.bootstrap, "shared-a", stack, **SESSION)
         theirs = one_of(cut_broker.bootstrap, "shared-b", stack, config_storage_topic="shared-a-config", **SESSION)
         create(ours, "c0")
-        told = "of config.storage.topic=shared-a-config was written by somebody else, while this worker led group.id="
+        told = "of config.storage.topic=shared-a-config was written by another process while this worker led group.id="
         eventually(lambda: f"{told}shared-b" in caplog.text, 40, "the leader of the other cluster tells it")
         create(theirs, "c1")
         eventually(lambda: f"{told}shared-a" in caplog.text, 40, "and so does the leader of this one")

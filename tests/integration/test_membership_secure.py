@@ -80,7 +80,7 @@ def test_a_member_outlives_its_login(secure, trust, caplog):
         member.member.request_rejoin("to see that it still may")
         member.await_assigned(2)
         assert not member.all(Lost)
-    assert not [record for record in caplog.records if "cannot be told" in record.getMessage()]
+    assert not [record for record in caplog.records if "could not tell it" in record.getMessage()]
 
 
 @pytest.mark.parametrize("form", ["pem", "pkcs12", "jks"])
@@ -121,5 +121,5 @@ def test_a_broker_whose_certificate_is_not_trusted_is_named(secure, tmp_path):
 
 def test_a_member_without_the_certificate_that_the_broker_wants_is_told_so(secure, trust):
     said = refusal(secure.mutual, trust | {"security.protocol": "SSL"})
-    assert "does not accept the certificate of this worker, or misses one" in said
+    assert "rejects this worker's certificate, or requires one" in said
     assert "ssl.keystore.location" in said

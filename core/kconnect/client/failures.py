@@ -26,12 +26,12 @@ _CLIENT_CERTIFICATE_HINT = (
 )
 # Alerts with which a worker turns our certificate down, in OpenSSL's spelling, and what they mean
 _TURNED_DOWN = {
-    "CERTIFICATE_REQUIRED": "wants a client certificate, and none was shown",
-    "CERTIFICATE_EXPIRED": "turns our client certificate down: it has expired",
-    "UNKNOWN_CA": "turns our client certificate down: it does not trust who signed it",
-    "BAD_CERTIFICATE": "turns our client certificate down",
-    "CERTIFICATE_UNKNOWN": "turns our client certificate down",
-    "CERTIFICATE_REVOKED": "turns our client certificate down: it was revoked",
+    "CERTIFICATE_REQUIRED": "requires a client certificate, and none was shown",
+    "CERTIFICATE_EXPIRED": "rejects our client certificate: it has expired",
+    "UNKNOWN_CA": "rejects our client certificate: it does not trust who signed it",
+    "BAD_CERTIFICATE": "rejects our client certificate",
+    "CERTIFICATE_UNKNOWN": "rejects our client certificate",
+    "CERTIFICATE_REVOKED": "rejects our client certificate: it was revoked",
     "HANDSHAKE_FAILURE": "ends the TLS handshake; it may want a client certificate",
 }
 

@@ -50,7 +50,7 @@ class Peers:
         transport = HttpTransport(base, self._access, timeout_s=self._timeout_s, connect_timeout_s=_CONNECT_TIMEOUT_S)
         with self._lock:
             if self._is_closed:
-                raise UnreachableError(f"The worker is stopping; it asks nothing of {url} any more")
+                raise UnreachableError(f"The worker is stopping; it sends no more requests to {url} any more")
             self._open.add(transport)
         try:
             return transport.send(request)

@@ -127,7 +127,7 @@ def checked_url(url: str) -> str:
     """
     full = url if "://" in url else f"http://{url}"
     if "@" in full:
-        raise BadRequestError("The URL of a worker has a user in it", hint="Name the user apart from the URL.")
+        raise BadRequestError("The URL of a worker has a user in it", hint="Give the user separately from the URL.")
     try:
         parts = urlsplit(full)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)

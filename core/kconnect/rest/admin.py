@@ -31,13 +31,13 @@ def set_logger(call: Call) -> Answer:
     if wanted is None:
         raise BadRequestError("Desired 'level' parameter was not specified in request.")
     if not isinstance(wanted, str):
-        raise BadRequestError(f'"level" must be a text; expected {_LEVEL}')
+        raise BadRequestError(f'"level" must be a string; expected {_LEVEL}')
     level = level_number(wanted)
     if level is None:
         raise NotFoundError(f"invalid log level '{wanted}'.", hint="Levels: OFF FATAL ERROR WARN INFO DEBUG TRACE ALL.")
     scope = (call.query_values("scope") or ["worker"])[0].lower()
     if scope not in ("worker", "cluster"):
-        log.warning("Scope %r of a change of log levels is not known; it changes this worker only", scope)
+        log.warning("Unknown scope %r for a change of log levels: it changes this worker only", scope)
     changed = call.herder.set_logger(call.path["logger"], level, whole_cluster=scope == "cluster")
     return no_content() if scope == "cluster" else Answer(changed)
 

@@ -144,7 +144,7 @@ class _RawPathRoute(BaseRoute):
         try:
             response = await self._respond(request)
         except ClientDisconnect:
-            log.debug("The caller of %s %s went away", request.method, scope["path"])
+            log.debug("The client of %s %s disconnected", request.method, scope["path"])
             return
         except asyncio.CancelledError:
             # Only RestServer.stop cancels: the loop ends behind this answer, so there is nothing to pass on to
@@ -307,7 +307,7 @@ def _decoded(segment: str) -> str:
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
-        raise BadRequestError(f"The path holds bytes that are not UTF-8: {segment}") from None
+        raise BadRequestError(f"The path contains bytes that are not UTF-8: {segment}") from None
 
 
 def _accepts(accept: str | None, media_type: str) -> bool:

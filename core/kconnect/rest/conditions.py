@@ -125,7 +125,7 @@ class OtherWorkers:
         return {}
 
     def _leave_alone(self, worker: str, for_s: float, why: object) -> None:
-        log.debug("Worker %s does not say how its tasks fare: %s", worker, why)
+        log.debug("Worker %s does not report the conditions of its tasks: %s", worker, why)
         with self._lock:
             self._not_before_s[worker] = self._monotonic() + for_s
 

@@ -40,7 +40,7 @@ def list_connectors(call: Call) -> Answer:
         try:
             found[name] = _expanded(call, name, expansions)
         except NotFoundError:
-            log.debug("Connector %s went away while it was listed", name)
+            log.debug("Connector %s was deleted while it was being listed", name)
     statuses = [body["status"] for body in found.values() if "status" in body]
     for status in with_conditions(call, statuses):
         found[status.name]["status"] = status.to_json()

@@ -93,7 +93,7 @@ def forwarded_request(call: Call) -> Request:
     hop = _hop(call)
     if hop is False:
         log.error("%s %s did not find the right worker within two hops", call.method, call.raw_path)
-        raise ConflictError(_TWO_HOPS, hint="Try again: work has probably moved meanwhile.")
+        raise ConflictError(_TWO_HOPS, hint="Try again: work has probably moved in the meantime.")
     kept = [(name, value) for name, value in call.query if name != "forward"]
     query = urlencode([("forward", "true" if hop is None else "false"), *kept])
     headers = {"accept": "application/json", "user-agent": "kafka-connect", **call.headers}

@@ -179,7 +179,7 @@ def _users(module: LoginModule, file: str) -> Mapping[str, str]:
         )
     path = module.options.get("file", "").strip()
     if not path:
-        raise ConfigError(f"{_MODULE} in {file} has no option `file`: where users and passwords stand.")
+        raise ConfigError(f"{_MODULE} in {file} has no option `file`, which names the file of users and passwords.")
     try:
         users = parse_properties(read_text_bytes(Path(path)), path)
     except ConnectError as err:
@@ -187,7 +187,7 @@ def _users(module: LoginModule, file: str) -> Mapping[str, str]:
     _warn_if_open(Path(path))
     if not users:
         raise ConfigError(
-            f"The file of users {path} is empty: nobody could come in.",
+            f"The file of users {path} is empty: nobody could log in.",
             hint="Add a line user=password for everybody who may; to let all in, leave rest.extension.classes out.",
         )
     return users

@@ -83,7 +83,7 @@ class BasicAuth:
         if scope["type"] != "http" or _is_internal(scope) or is_preflight(scope) or self._admits(scope):
             await self._app(scope, receive, send)
             return
-        log.debug("%s %s without a user that is known", scope["method"], scope["path"])
+        log.debug("%s %s without a known user", scope["method"], scope["path"])
         headers = {"www-authenticate": 'Basic realm="Kafka Connect", charset="UTF-8"'}
         body = error_body(401, "User cannot access the resource.")
         await Response(body, 401, headers, media_type="application/json")(scope, receive, send)

@@ -265,9 +265,9 @@ def test_a_connection_closed_before_the_first_answer_over_https_is_about_our_cer
             "shows a certificate that is not trusted: IP address mismatch, certificate is not valid for 'w'",
             "Use the name",
         ),
-        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "wants a client certificate, and none was shown", "--cert"),
-        (alert("SSLV3_ALERT_CERTIFICATE_EXPIRED"), "turns our client certificate down: it has expired", "--cert"),
-        (alert("TLSV1_ALERT_UNKNOWN_CA"), "turns our client certificate down: it does not trust who signed", "--cert"),
+        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "requires a client certificate, and none was shown", "--cert"),
+        (alert("SSLV3_ALERT_CERTIFICATE_EXPIRED"), "rejects our client certificate: it has expired", "--cert"),
+        (alert("TLSV1_ALERT_UNKNOWN_CA"), "rejects our client certificate: it does not trust who signed", "--cert"),
         (alert("WRONG_VERSION_NUMBER"), "does not speak https", "Is it http there?"),
     ],
 )

@@ -258,7 +258,7 @@ def test_names_of_any_characters_are_reached_by_their_location(rest, name):
 
 
 def test_a_path_that_is_not_utf8_is_400(rest):
-    assert rest.ask("GET", "/connectors/%ff").message == "The path holds bytes that are not UTF-8: %ff"
+    assert rest.ask("GET", "/connectors/%ff").message == "The path contains bytes that are not UTF-8: %ff"
 
 
 def test_a_herder_that_does_not_answer_in_time_is_500_and_names_the_setting(herder):

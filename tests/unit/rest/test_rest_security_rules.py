@@ -83,7 +83,7 @@ def test_users_are_read_from_the_file_that_the_entry_names(tmp_path):
     ("jaas", "message"),
     [
         (f'KafkaConnect {{ {MODULE} required file="{{folder}}/none"; }};', "none does not exist"),
-        (f'KafkaConnect {{ {MODULE} required file="{{folder}}/empty"; }};', "is empty: nobody could come in"),
+        (f'KafkaConnect {{ {MODULE} required file="{{folder}}/empty"; }};', "is empty: nobody could log in"),
         (f"KafkaConnect {{ {MODULE} required; }};", "has no option `file`"),
         ("KafkaConnect { com.sun.LdapLoginModule required; };", "a Java class that cannot run here"),
         ('KafkaClient { x.PlainLoginModule required password="s3cret"; };', "has no entry KafkaConnect"),

@@ -161,7 +161,7 @@ def _decoded(member: str, metadata: bytes) -> MemberState:
     except DataError as err:
         raise DataError(
             f"What member {member} of the group says cannot be read: {err}",
-            hint="Look which process uses the group.id of this cluster, and stop it or change its group.",
+            hint="Find the process that uses the group.id of this cluster, and stop it or change its group.",
         ) from err
 
 

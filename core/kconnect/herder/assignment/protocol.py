@@ -116,7 +116,7 @@ def _read(data: bytes, part: Callable[[_Reader], T]) -> T:
     try:
         return part(_Reader(data))
     except (struct.error, UnicodeDecodeError) as err:
-        raise DataError(f"These are no bytes of the connect group protocol: {data[:60]!r}") from err
+        raise DataError(f"Not a message of the connect group protocol: {data[:60]!r}") from err
 
 
 class _Reader:

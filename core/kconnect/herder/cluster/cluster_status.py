@@ -246,7 +246,7 @@ class ClusterStatus:
         """Delete the status of a connector or task that does not exist: it was written late. Only the leader does."""
         with self._lock:
             if self._store.last(subject) is not None and not self._store.is_writing(subject):
-                log.info("The status of %s is deleted again: it does not exist", subject)
+                log.info("Deleting the status of %s again: it does not exist", subject)
                 self._store.put(subject, StoredStatus(RunState.DESTROYED, self.worker_id, self.generation))
 
     def _put(
@@ -361,4 +361,4 @@ def _contradicted(subject: Subject, said: StoredStatus, last: StoredStatus | Non
     told = f"{_covered(subject, said, last)}, though this worker has written its own {_MOST_REPEATS} times"
     if last is not None and last.worker_id == said.worker_id:
         return f"{told}: give each worker its own rest.advertised.host.name and rest.advertised.port"
-    return f"{told}: workers of another group.id may use the same status.storage.topic, or somebody edits it by hand"
+    return f"{told}: workers of another group.id may use the same status.storage.topic, or it is edited by hand"

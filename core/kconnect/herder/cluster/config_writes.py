@@ -48,7 +48,9 @@ def _stop(connector: str, configs: ConfigStore, sync_timeout_s: float) -> None:
     try:
         configs.refresh(sync_timeout_s)
     except TimedOutError as err:  # both are written: who reads on will know
-        log.warning("The target state STOPPED of connector %s was written and is not read yet: %s", connector, err)
+        log.warning(
+            "The target state STOPPED of connector %s was written but has not been read back yet: %s", connector, err
+        )
 
 
 def described(write: ConfigWrite) -> str:

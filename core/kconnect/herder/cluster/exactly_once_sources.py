@@ -59,7 +59,7 @@ class ExactlyOnce:
                 return self._ask(connector)
             url = leader_url()
             if url is None:
-                raise ConflictError("No leader of the group is known that could fence off former tasks")
+                raise ConflictError("No leader of the group is known: former tasks cannot be fenced off")
             return self._cluster.leader.fence_zombies(url, connector, self._cluster.configs.snapshot().session_key)
 
         return FencedStarts(self._cluster.configs, ask_leader, timeout_s=self._cluster.request_timeout_s)

@@ -78,7 +78,7 @@ class FencedStarts:
         with self._lock:
             is_ours, then = task_id in self._generations, self._generations.get(task_id)
         if not is_ours:
-            raise ConflictError(f"Source task {task_id} does not start: it is not assigned to this worker any more")
+            raise ConflictError(f"Source task {task_id} does not start: it is no longer assigned to this worker")
         if now != then:
             raise ConflictError(
                 f"Source task {task_id} does not start: new task configurations (generation {now}) were generated for "

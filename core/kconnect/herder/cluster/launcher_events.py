@@ -52,7 +52,7 @@ class ClusterEvents:
     def check_run(self, task_id: TaskId, run: int) -> None:
         """Errors: ConflictError for a run that was stopped or replaced; as `may_write`."""
         if not self._status.is_run(task_id, run):
-            raise ConflictError(f"Run {run} of task {task_id} is not wanted any more on this worker")
+            raise ConflictError(f"Run {run} of task {task_id} is no longer wanted on this worker")
         self._may_write(task_id)
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:

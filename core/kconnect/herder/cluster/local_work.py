@@ -172,7 +172,7 @@ class LocalWork:
         except RuntimeError:
             if not self._is_closed:
                 raise
-            log.debug("An order of a herder that has stopped is not carried out")
+            log.debug("The herder has stopped: a pending order is dropped")
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
@@ -328,7 +328,7 @@ class LocalWork:
             try:
                 self._versions[name] = str(self._host.new_plugin(entry.config).version())
             except Exception:  # a plugin call
-                log.debug("The version of %s is not known", name, exc_info=True)
+                log.debug("The version of %s is unknown", name, exc_info=True)
                 self._versions[name] = None
         return self._versions[name]
 

@@ -107,7 +107,9 @@ class ClusterOffsets:
         own = self._own_of(name)
         first = own if own is not None else self._store
         if not isinstance(first, TopicOffsetStore):
-            raise ConnectError(f"The offsets of connector {name} are in no topic: they cannot be written exactly once")
+            raise ConnectError(
+                f"The offsets of connector {name} are not in a topic: they cannot be written exactly once"
+            )
         copy = self._store if own is not None else None
         return TransactionalOffsets(name, first, copy, lambda: make_writer(name, first.topic, config))
 

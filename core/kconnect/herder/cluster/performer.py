@@ -223,7 +223,7 @@ class Performer:
             try:
                 self._parts.cluster.statuses.flush(_FLUSH_S)
             except TimedOutError as err:
-                log.warning("Statuses of stopped work may come late: %s", err)
+                log.warning("Statuses of stopped connectors and tasks may be late: %s", err)
 
     def _restart_by_plan(self, told: RestartByPlan) -> None:
         """Source: doRestartConnectorAndTasks."""
@@ -231,7 +231,7 @@ class Performer:
         status = parts.status.find_connector(request.connector, ConnectorType.UNKNOWN)
         entry = entry_of(told.snapshot, request.connector)
         if status is None or entry is None:
-            log.info("Connector %s has no status yet: nothing of it is restarted", request.connector)
+            log.info("Connector %s has no status yet: nothing to restart", request.connector)
             return
         plan = restart_plan(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
         connector = plan.restart_connector and request.connector in told.here.connectors
@@ -258,7 +258,7 @@ class Performer:
         name = subject.connector if isinstance(subject, TaskId) else subject
         entry = entry_of(told.snapshot, name)
         if entry is None:
-            parts.pending.fail(told.id, ConflictError(f"Connector {name} was deleted meanwhile"))
+            parts.pending.fail(told.id, ConflictError(f"Connector {name} was deleted in the meantime"))
         elif isinstance(subject, TaskId):
             with parts.stages.stage(f"restarting task {subject}"):
                 parts.work.restart_task(entry, subject)
@@ -292,7 +292,7 @@ class Performer:
         url = self._parts.rounds.owner_url(subject)
         message = f"Cannot restart {what} since it is not assigned to this member"
         if url is None:
-            return ConflictError(message, hint="It runs nowhere at present; try again when it is placed.")
+            return ConflictError(message, hint="It is not running anywhere now; try again once it has been assigned.")
         return WrongWorkerError(message, url)
 
     def _modify_offsets(self, told: ModifyOffsets) -> None:
@@ -324,7 +324,7 @@ class Performer:
             key = parts.cluster.configs.snapshot().session_key
             parts.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
         except Exception as err:  # top of a thread; whatever it is, it is tried again
-            log.error("The leader did not take the tasks of connector %s: %s", told.connector, err)
+            log.error("The leader did not accept the task configs of connector %s: %s", told.connector, err)
             problem = str(err)
         parts.post(TaskConfigsForwarded(told.connector, problem))
 

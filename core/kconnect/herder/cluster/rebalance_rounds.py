@@ -54,7 +54,7 @@ class RebalanceRounds:
             self.told = self._snapshot()
             plan = self._assignor.plan(group, self.told, now_ms)
         if isinstance(plan, LeaderBehind):
-            log.info("A worker has read the config topic up to %d, this leader has not: all join again", plan.offset)
+            log.info("A worker has read the config topic up to %d, this leader has not: the group rejoins", plan.offset)
         else:
             self._plan = plan
             self._note_members(group, {member: state.url for member, state in plan.members.items()})

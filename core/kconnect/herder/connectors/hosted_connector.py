@@ -195,7 +195,7 @@ class HostedConnector:
             version = self._version_of_idle()
             self._stop_plugin()
         except Exception:  # a plugin call
-            log.exception("Connector %s did not stop well; it counts as stopped", self._parts.name)
+            log.exception("Connector %s did not stop cleanly; it is treated as stopped", self._parts.name)
             failed = True
         if failed:
             self._discard_instance()

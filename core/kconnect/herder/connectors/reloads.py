@@ -57,7 +57,7 @@ class Reloads:
                 try:
                     self._look(connector)
                 except Exception:  # top of a thread
-                    log.exception("What connector %s refers to could not be looked at again", connector)
+                    log.exception("Could not check again what connector %s refers to", connector)
 
     def _await_due(self) -> list[str] | None:
         """Connectors whose time has come, set for their next; None when closed."""

@@ -84,7 +84,7 @@ class TaskRuns:
 def report_task(statuses: TaskStatuses, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
     """Keep what a slot saw of a run, and tell the operator of a failure."""
     if not statuses.report_task(task_id, run, state, trace):
-        log.debug("Dropped the report %s of run %s of task %s: it is not the present run", state, run, task_id)
+        log.debug("Dropped the report %s of run %s of task %s: it is not the current run", state, run, task_id)
     elif state is RunState.FAILED:
         # The slot has logged the trace
-        log.error("Task %s has failed and does not run until it is restarted", task_id)
+        log.error("Task %s has failed and will not run until it is restarted", task_id)

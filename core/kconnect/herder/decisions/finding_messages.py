@@ -52,7 +52,7 @@ def sentence(finding: Finding, names: ClusterNames, leader_url: str) -> str:
             )
         case WrittenByOther(key, offset):
             return (
-                f"The record {key} at offset {offset} of {topic} was written by somebody else, while this worker led "
+                f"The record {key} at offset {offset} of {topic} was written by another process while this worker led "
                 f"{group}: workers with another group.id use the same config.storage.topic, or it is edited by hand. "
                 "Two clusters on one topic both run all its connectors: give each a config.storage.topic, "
                 "offset.storage.topic and status.storage.topic of its own"
@@ -74,7 +74,7 @@ def sentence(finding: Finding, names: ClusterNames, leader_url: str) -> str:
             )
         case ProtocolDowngraded(before, now):
             return (
-                f"The workers of {group} speak {_SETTINGS[now]} and no more {_SETTINGS[before]}, so that requests "
+                f"The workers of {group} now speak {_SETTINGS[now]} instead of {_SETTINGS[before]}, so requests "
                 "between them are not signed: a worker with an older connect.protocol has joined. Set "
                 "connect.protocol=sessioned on that worker, or leave it out (KIP-507)"
             )

@@ -134,7 +134,7 @@ class MembershipRules:
             return []
         if assignment is not None and event.snapshot.offset < assignment.offset:
             ends = ConfigTopicEnds(event.snapshot.offset, assignment.offset)
-            why = "its config topic is not that of the group"
+            why = "its config topic is not the group's"
             return [Tell(ends), *self._stay_away(ends, why, facts.times.unsync_backoff_ms)]
         return self._settle(event.snapshot)
 

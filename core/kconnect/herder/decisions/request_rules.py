@@ -157,7 +157,7 @@ class RequestRules:
         if request.patch_of is not None:
             self._require(name)
             if dict(snapshot.configs[name]) != dict(request.patch_of):
-                raise ConflictError(f"The config of connector {name} was changed meanwhile")
+                raise ConflictError(f"The config of connector {name} was changed in the meantime")
         if exists and not request.replace:
             raise AlreadyExistsError(f"Connector {name} already exists")
         return self._write(number, PutConfig(name, request.config, request.target_state), is_new=not exists)

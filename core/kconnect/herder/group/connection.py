@@ -108,8 +108,8 @@ class BrokerConnection:
         reason = (err.reason or str(err)).replace("_", " ").lower()
         if "alert" in reason and ("certificate" in reason or "unknown ca" in reason):
             return ConnectError(
-                f"{self._name[0].upper()}{self._name[1:]} does not accept the certificate of this worker, or misses "
-                f"one ({reason}).",
+                f"{self._name[0].upper()}{self._name[1:]} rejects this worker's certificate, or requires one "
+                f"({reason}).",
                 hint="Name a key store with a certificate that the broker trusts in ssl.keystore.location.",
             )
         return Unanswered(f"{self._name}: TLS: {reason}")
@@ -118,8 +118,8 @@ class BrokerConnection:
         shaken = self.ask(Handshake(login.mechanism), _left(deadline))
         if shaken.error:
             raise ConnectError(
-                f"{self._name[0].upper()}{self._name[1:]} does not take sasl.mechanism={login.mechanism}, but "
-                f"{', '.join(shaken.mechanisms) or 'no login at all'}.",
+                f"{self._name[0].upper()}{self._name[1:]} does not support sasl.mechanism={login.mechanism}; "
+                f"it supports {', '.join(shaken.mechanisms) or 'no login at all'}.",
                 hint="Correct sasl.mechanism of this worker.",
             )
         token: bytes | None = login.first()
@@ -146,7 +146,7 @@ class BrokerConnection:
             raise Unanswered(f"{self._name}: what answers there is not a Kafka broker, or its listener speaks TLS")
         correlation_id, answer = opened(request, version, self._received(size, deadline))
         if correlation_id != self._correlation_id:
-            raise Unanswered(f"{self._name}: the answer is to another request")
+            raise Unanswered(f"{self._name}: the response does not match the request")
         return answer
 
     def _version(self, request: Request[A]) -> int:

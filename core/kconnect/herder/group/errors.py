@@ -41,9 +41,9 @@ _FINAL: Final = {
         "workers share no protocol with this one.",
         "Choose another group.id for this Connect cluster, or give all its workers one connect.protocol.",
     ),
-    24: ("The broker does not take group.id={group}.", "Set group.id to a name that is not empty."),
+    24: ("The broker rejects group.id={group}.", "Set group.id to a non-empty name."),
     26: (
-        "The broker does not take session.timeout.ms={session_ms}.",
+        "The broker rejects session.timeout.ms={session_ms}.",
         "Set it between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
     ),
     30: (

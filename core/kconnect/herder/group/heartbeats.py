@@ -146,7 +146,7 @@ class Heartbeats:
                 try:
                     self._beat(place)
                 except Exception as err:  # the thread's top: it must beat on
-                    log.exception("A heartbeat failed in an unknown way")
+                    log.exception("A heartbeat failed unexpectedly")
                     self._failed(err)
         finally:
             self._drop()
@@ -210,7 +210,7 @@ class Heartbeats:
 
     def _failed(self, problem: Exception, *, elsewhere: bool = True) -> None:
         """Look for the coordinator again, soon."""
-        self._log.log(logging.WARNING, "%s: the group cannot be told that this worker lives: %s", "heartbeat", problem)
+        self._log.log(logging.WARNING, "%s: no heartbeat could be sent to the group: %s", "heartbeat", problem)
         if self._connection is not None and elsewhere:
             self._coordinator.forget(self._connection.address)
             self._drop()

@@ -157,7 +157,7 @@ class GroupMember:
 
     def request_rejoin(self, why: str) -> None:
         """Have the group rebalance. A round whose assignments are not made yet is good enough."""
-        log.info("Group %s: a rebalance is asked for: %s", self._settings.group_id, why)
+        log.info("Group %s: requesting a rebalance: %s", self._settings.group_id, why)
         self._rejoin = (why, time.monotonic())
 
     def wakeup(self) -> None:
@@ -179,7 +179,9 @@ class GroupMember:
         over += [attempt.join(max(0.0, deadline - time.monotonic())) for attempt in self._ended]
         if not all(over):
             log.warning(
-                "Group %s: a thread did not end within %g s: it waits for a broker", self._settings.group_id, timeout_s
+                "Group %s: a thread did not end within %g s: it is waiting for a broker",
+                self._settings.group_id,
+                timeout_s,
             )
 
     def _leave(self, why: str, within_s: float) -> None:
@@ -197,7 +199,7 @@ class GroupMember:
                 connection.close()
         except (Unanswered, GroupRefusal, ConnectError) as err:
             # The group finds out when the session is over
-            log.warning("Group %s: it cannot be told that this worker leaves: %s", self._settings.group_id, err)
+            log.warning("Group %s: could not tell it that this worker is leaving: %s", self._settings.group_id, err)
         else:
             how = "" if error == NONE else f" (the broker says {error_name(error)})"
             log.info("Group %s: left as %s%s: %s", self._settings.group_id, member_id, how, why)
@@ -320,7 +322,7 @@ class GroupMember:
             ) from problem
         if final := final_error(code, self._settings.group_id, self._settings.session_timeout_ms):
             raise final from problem
-        self._log.log(logging.WARNING, "%s: joining is tried again: %s", "join", problem)
+        self._log.log(logging.WARNING, "%s: joining will be retried: %s", "join", problem)
         return []
 
     def _lose(self, why: str, *, forget_member_id: bool = False) -> list[GroupEvent]:
@@ -334,7 +336,7 @@ class GroupMember:
         self._reset(f"membership was lost: {why}", forget_member_id=forget_member_id)
         if not was_in:
             return []
-        log.warning("Group %s: membership is lost: %s", self._settings.group_id, why)
+        log.warning("Group %s: membership lost: %s", self._settings.group_id, why)
         return [Lost(why)]
 
     def _reset(self, why: str, *, forget_member_id: bool) -> None:

@@ -247,7 +247,7 @@ def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> s
     try:
         problems = not_in_log(wanted, groups.log_ranges(wanted))
     except ConnectError as err:  # what was asked for is done; only the warning is missing
-        log.warning("It was not checked whether altered offsets can be read: %s", err)
+        log.warning("Could not check whether the altered offsets can be read: %s", err)
         return ""
     return f". WARNING: {'; '.join(problems)}. {STARTS_OVER}" if problems else ""
 

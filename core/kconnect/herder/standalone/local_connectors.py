@@ -51,7 +51,7 @@ class HostedConnectors:
         try:
             self.update_tasks(name)
         except RetriableError as err:
-            log.warning("Connector %s gave no task configs yet and is asked again: %s", name, err)
+            log.warning("Connector %s has given no task configs yet and will be asked again: %s", name, err)
             self.update_tasks_soon(name)
 
     def start(self, name: str) -> None:
@@ -99,7 +99,7 @@ class HostedConnectors:
         try:
             self.update_tasks(name)
         except RetriableError as err:
-            log.warning("Connector %s gave no task configs and is asked again later: %s", name, err)
+            log.warning("Connector %s gave no task configs and will be asked again: %s", name, err)
             return False
         except ConnectError as err:
             log.error("Tasks of connector %s cannot be updated: %s", name, err)
