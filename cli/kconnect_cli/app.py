@@ -34,8 +34,6 @@ from kconnect_cli.session import (
     session_of,
 )
 
-__all__ = ["app", "main"]
-
 
 class _Entry(NamedTuple):
     """A command: its name, its one line of help, other names it answers to. Its module is commands/NAME.py."""

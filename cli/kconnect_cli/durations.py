@@ -6,8 +6,6 @@ import re
 
 from kconnect_cli.exits import UsageProblem
 
-__all__ = ["seconds_of"]
-
 _UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _FORM = re.compile(r"(\d+(?:\.\d+)?) *(ms|s|m|h|)")
 

@@ -29,8 +29,6 @@ from kconnect.errors import (
 )
 from kconnect.java_messages import plain_words
 
-__all__ = ["Explained", "Failure", "UsageProblem", "explain"]
-
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130

@@ -22,8 +22,6 @@ from kconnect_cli.contexts.target import VARIABLES
 from kconnect_cli.options.cluster import ClusterArguments
 from kconnect_cli.screen.output import write_text
 
-__all__ = ["cli_reference", "configuration_reference", "connectors_reference"]
-
 _EVERYWHERE = ("url", "context", "user", "ca_file", "cert_file", "key_file", "retry", "output", "verbose")
 _CLUSTER = frozenset(field.name for field in fields(ClusterArguments))
 

@@ -62,7 +62,6 @@ HiddenCa = Annotated[str | None, _option(_CA_HELP, "--ca", hidden=True)]
 HiddenCert = Annotated[str | None, _option(_CERT_HELP, "--cert", hidden=True)]
 HiddenKey = Annotated[str | None, _option(_KEY_HELP, "--key", hidden=True)]
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Connector name.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

@@ -10,7 +10,7 @@ import pytest
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.doctor.diagnosis import command_text, diagnose, is_sick
 from kconnect.direct.doctor.gathering import gather_facts
-from kconnect.direct.history.config_history import config_versions
+from kconnect.direct.history.config_history import config_history
 from kconnect.direct.read.reader import ClusterReader
 from kconnect_cli.app import run
 from kit.java_connect import JavaConnect, write_properties
@@ -75,7 +75,7 @@ def test_java_reconfigures_and_the_history_says_so(java, worker):
     def versions():
         access = ClusterAccess(worker, 20.0)
         with ClusterReader(access) as reader:
-            return config_versions(reader.records(InternalTopic.CONFIG), "src")
+            return list(config_history(reader.records(InternalTopic.CONFIG), "src").versions)
 
     def kinds():
         return [str(version.kind) for version in versions()]

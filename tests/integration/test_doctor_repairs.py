@@ -9,7 +9,7 @@ import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.doctor.diagnosis import command_text, diagnose
-from kconnect.direct.doctor.facts import Facts, Finding, Severity
+from kconnect.direct.doctor.facts import ClusterFacts, Finding, Severity
 from kconnect.direct.doctor.gathering import gather_facts
 from kconnect.direct.read.reader import ClusterReader
 from kconnect.errors import ConfigError
@@ -37,7 +37,7 @@ def cluster(written):
     return written
 
 
-def examined(access: ClusterAccess) -> Facts:
+def examined(access: ClusterAccess) -> ClusterFacts:
     with ClusterReader(access) as reader:
         return gather_facts(access, reader, int(time.time() * 1000))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kconnect.direct.edit.apply import Applied
     from kconnect.direct.edit.plan import EditPlan
     from kconnect.direct.read.reader import ClusterReader
-    from kconnect.direct.read.secret_masks import Masks
+    from kconnect.direct.read.secret_masks import SecretMasks
     from kconnect_cli.session import CliSession
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, write nothing.")]
@@ -79,12 +79,12 @@ def carry_out(
     _tell(session, plan, apply_plan(access, reader, plan, force=force), masks)
 
 
-def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reveal: bool) -> Masks:
+def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reveal: bool) -> SecretMasks:
     """What of the plan may be shown. Classes of connectors stand in the plan or in the config topic."""
     from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
 
-    masks = masks_of(access, reveal=reveal)
+    masks = secret_masks(access, reveal=reveal)
     edits = [edit for edit in plan.edits if edit.which is InternalTopic.CONFIG]
     if reveal or not edits:
         return masks
@@ -96,7 +96,7 @@ def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reve
     return masks
 
 
-def _write_plan(session: CliSession, plan: EditPlan, masks: Masks, *, as_settings: bool) -> None:
+def _write_plan(session: CliSession, plan: EditPlan, masks: SecretMasks, *, as_settings: bool) -> None:
     if session.output in (Format.JSON, Format.YAML):
         write_object(plan_to_json(plan, masks), session.output)
     elif session.output is Format.NAME:
@@ -105,7 +105,7 @@ def _write_plan(session: CliSession, plan: EditPlan, masks: Masks, *, as_setting
         write_text(plan_text(plan, masks, as_settings=as_settings, colour=is_coloured(sys.stdout)))
 
 
-def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: Masks) -> None:
+def _tell(session: CliSession, plan: EditPlan, applied: Applied, masks: SecretMasks) -> None:
     rows: list[Row] = [
         {
             "topic": found.position.topic,

@@ -9,8 +9,6 @@ from kconnect.errors import ConnectError
 from kconnect.java_messages import is_failed_start
 from kconnect_cli.session import CliSession
 
-__all__ = ["cause_of_failed_start"]
-
 
 @contextmanager
 def cause_of_failed_start(session: CliSession, name: str) -> Iterator[None]:

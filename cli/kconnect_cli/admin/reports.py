@@ -14,7 +14,7 @@ from kconnect_cli.session import CliSession
 if TYPE_CHECKING:
     from kconnect.direct.edit.apply import Applied
     from kconnect.direct.edit.plan import EditPlan
-    from kconnect.direct.read.secret_masks import Masks
+    from kconnect.direct.read.secret_masks import SecretMasks
 
 
 def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[[str], None]) -> None:
@@ -26,11 +26,11 @@ def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[
         raise
 
 
-def plan_lines(plan: EditPlan, masks: Masks | None = None) -> list[str]:
+def plan_lines(plan: EditPlan, masks: SecretMasks | None = None) -> list[str]:
     """Key, old and new value of every record, old and new offset of every partition of a group."""
-    from kconnect.direct.read.secret_masks import Masks
+    from kconnect.direct.read.secret_masks import SecretMasks
 
-    return [f"{plan.title}\n{plan_text(plan, masks or Masks())}".rstrip("\n"), *plan.notes]
+    return [f"{plan.title}\n{plan_text(plan, masks or SecretMasks())}".rstrip("\n"), *plan.notes]
 
 
 def written_lines(applied: Applied) -> list[str]:

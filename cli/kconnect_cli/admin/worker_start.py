@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.model import ConnectorStatus
 
-__all__ = ["has_unassigned", "start_of", "start_text", "start_told", "tell_unassigned", "unassigned_text"]
 
 _JAVAS_WORDS = "Worker is still starting up."
 # Longer than any answer of a worker that has started; shorter than the patience of who looks at an empty screen

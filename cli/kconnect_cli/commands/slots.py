@@ -11,9 +11,6 @@ from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
 from kconnect_cli.session import session_of
 
-__all__ = ["slots"]
-
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kconnect.config.variables import Resolved
     from kconnect.testing.trial import Failure, InputRecord, Trial, TriedRecord
 
-__all__ = ["try_"]
 
 _SKIP_HINT = "With errors.tolerance=all in the connector's file such records are skipped."
 _RETRY_HINT = "A worker calls put again until it succeeds; --timeout SECONDS tries longer here."

@@ -16,8 +16,6 @@ from kconnect.errors import ConnectError
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
 
-__all__ = ["FILES", "Candidate", "LiveNames", "complete"]
-
 FILES = ":files"
 _END_OF_OPTIONS = "--"
 # A person waits for the second tab; a worker that is there answers in 10 ms

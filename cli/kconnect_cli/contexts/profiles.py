@@ -24,8 +24,6 @@ from typing import Any
 
 from kconnect.errors import ConfigError, ConnectError, NotFoundError, did_you_mean
 
-__all__ = ["Profile", "Profiles", "checked", "contexts_path", "load_profiles", "save_profiles"]
-
 _PASSWORDS = ("password", "password_env", "password_file")
 _KEY_PASSWORDS = ("key_password", "key_password_env", "key_password_file")
 

@@ -19,7 +19,6 @@ from kconnect_cli.contexts.profiles import Profile, checked, contexts_path, load
 if TYPE_CHECKING:
     from kconnect.client import ClientAccess
 
-__all__ = ["DEFAULT_URL", "VARIABLES", "Target", "find_target", "urls_of", "without_user"]
 
 DEFAULT_URL = "http://localhost:8083"
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from kconnect.config.dropins import ConnectorFile, load_connector_file, load_connector_files, load_folder
 
-__all__ = ["read_connector_file", "read_connector_files"]
-
 
 def read_connector_file(name: str) -> ConnectorFile:
     """The connector in a .properties, .json or .toml file; stdin may hold JSON or properties."""

@@ -17,8 +17,6 @@ from kconnect.config.dropins import SUFFIXES, ConnectorFile, load_connector_file
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, TargetState
 
-__all__ = ["Connectors", "FileWatch", "Marks", "marks_of"]
-
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5

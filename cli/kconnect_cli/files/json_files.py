@@ -10,8 +10,6 @@ from pathlib import Path
 from kconnect.errors import ConfigError, ConnectError
 from kconnect_cli.screen.output import write_text
 
-__all__ = ["read_json", "source_of", "write_whole_file"]
-
 _OWNER_ONLY = 0o600
 
 

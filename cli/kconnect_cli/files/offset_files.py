@@ -16,8 +16,6 @@ from kconnect.model import ConnectorOffset, offsets_from_json, offsets_to_json
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, source_of
 
-__all__ = ["OffsetFile", "offsets_document", "read_offsets"]
-
 
 class OffsetFile:
     """What a file says, by connector; None stands for the one that the command names."""

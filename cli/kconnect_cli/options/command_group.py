@@ -9,8 +9,6 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-__all__ = ["CommandGroup", "command_group"]
-
 
 class CommandGroup(TyperGroup):
     """A group that answers to a command it does not have with those that are meant most likely."""

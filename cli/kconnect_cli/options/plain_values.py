@@ -12,8 +12,6 @@ from typing import Any
 
 import typer
 
-__all__ = ["HELP_OPTIONS", "use_plain_values"]
-
 HELP_OPTIONS = ["-h", "--help"]
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
-__all__ = ["Path", "likely_commands"]
-
 Path: TypeAlias = tuple[str, ...]
 """Words of a command below `connect`: ("connectors", "status")."""
 

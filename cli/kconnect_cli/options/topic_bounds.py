@@ -14,7 +14,6 @@ from kconnect_cli.options.topic_points import milliseconds_of, offsets_of
 if TYPE_CHECKING:
     from kconnect.direct.read.reader import Bounds
 
-__all__ = ["At", "AtEach", "Until", "bounds_of"]
 
 _UNTIL_HELP = "As it was at a time: ISO 8601, in the local zone where it names none, or how long ago: -10m."
 At = Annotated[

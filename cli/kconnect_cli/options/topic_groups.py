@@ -10,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from kconnect.direct.access import InternalTopic
 
-__all__ = ["TopicGroups", "internal_topic"]
-
 
 class TopicGroups(NamedTuple):
     """`connect topics` itself, and its groups by the words that the command line has for the topics."""

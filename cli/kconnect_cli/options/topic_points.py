@@ -9,8 +9,6 @@ from datetime import datetime
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 
-__all__ = ["milliseconds_of", "offsets_of"]
-
 _AT = re.compile(r"(?:(\d+):)?(\d+)", re.ASCII)
 
 

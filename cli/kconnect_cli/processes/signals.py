@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["interrupts_raise", "signals_raise"]
-
 
 @contextmanager
 def signals_raise(*numbers: signal.Signals) -> Iterator[None]:

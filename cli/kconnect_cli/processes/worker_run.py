@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     Worker = DistributedWorker | StandaloneWorker
 
-__all__ = [
-    "EXIT_WORKER",
-    "StopSignals",
-    "broker_port",
-    "checked_level",
-    "exit_code",
-    "live_view",
-    "run_worker",
-    "shows_live",
-    "start_broker",
-]
 
 EXIT_WORKER = 2
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

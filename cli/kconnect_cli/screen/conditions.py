@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from kconnect.model import TaskCondition
 
-__all__ = ["HEALTHY", "condition_name", "condition_why", "is_sick"]
 
 HEALTHY = "healthy"
 _COUNTED = {"retrying": ("failed attempt", "failed attempts"), "not committing": ("failed commit", "failed commits")}

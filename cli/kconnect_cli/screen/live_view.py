@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus, TaskId, TaskState
     from kconnect.outage import Outage
 
-__all__ = ["Facts", "LiveView", "Rates", "ShownWorker", "page"]
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class ShownWorker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PageContent:
     """What the page shows. A task without counters has not reported any yet."""
 
     where: str
@@ -99,7 +98,7 @@ class Rates:
         }
 
 
-def page(facts: Facts, height: int) -> RenderableType:
+def page(facts: PageContent, height: int) -> RenderableType:
     """The whole screen: a title, a row for each connector and task, and log lines in what is left of the height."""
     states = [str(task.state) for status in facts.statuses for task in status.tasks]
     title = Text.assemble(
@@ -189,11 +188,11 @@ class LiveView:
         except Exception:
             log.exception("The live view failed; the worker keeps running")
 
-    def facts(self) -> Facts:
+    def facts(self) -> PageContent:
         """What the page shows now."""
         now_s, worker = time.monotonic(), self._worker
         up_s = now_s - self._began_s
-        loading = Facts(f"{self._where} starting", up_s, waits_for=f"The worker is loading ({up_s:.0f} s).")
+        loading = PageContent(f"{self._where} starting", up_s, waits_for=f"The worker is loading ({up_s:.0f} s).")
         if worker is None:
             return loading
         waits_for = _waits_for(worker)
@@ -205,7 +204,7 @@ class LiveView:
                 return loading
             statuses, where = (), f"{self._where} starting"
         counters = worker.task_counters()
-        return Facts(
+        return PageContent(
             where=where,
             up_s=up_s,
             statuses=statuses,
@@ -249,7 +248,7 @@ class _LastLines(logging.Handler):
         return [entry.partition("\n")[0] for entry in list(self._kept)]
 
 
-def _rows(status: ConnectorStatus, facts: Facts) -> list[tuple[Text, ...]]:
+def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[Text, ...]]:
     """A row for each task; one for the connector itself when it has none, or failed."""
     from kconnect.model import TaskId
 
@@ -280,7 +279,7 @@ def _condition(task: TaskState) -> str:
     return f"{task.condition.condition} {text}" if text and task.condition is not None else ""
 
 
-def _waits(facts: Facts) -> str:
+def _waits(facts: PageContent) -> str:
     """Why a task moves nothing that has not failed."""
     return "" if facts.outage is None else "waits for Kafka"
 

@@ -10,21 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias
 if TYPE_CHECKING:
     from rich.text import Text
 
-__all__ = [
-    "Column",
-    "Format",
-    "Row",
-    "is_coloured",
-    "json_cell",
-    "json_text",
-    "painted",
-    "plain_table",
-    "state_counts",
-    "table_text",
-    "write_object",
-    "write_rows",
-    "write_text",
-]
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from kconnect_cli.screen.output import painted
 
 if TYPE_CHECKING:
     from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit
-    from kconnect.direct.read.secret_masks import Masks
+    from kconnect.direct.read.secret_masks import SecretMasks
 
 
-def plan_text(plan: EditPlan, masks: Masks, *, as_settings: bool = False, colour: bool = False) -> str:
+def plan_text(plan: EditPlan, masks: SecretMasks, *, as_settings: bool = False, colour: bool = False) -> str:
     """A plan for people: each key with its old and its new value."""
     lines: list[str] = []
     for group in plan.groups:
@@ -25,7 +25,7 @@ def plan_text(plan: EditPlan, masks: Masks, *, as_settings: bool = False, colour
     return "".join(f"{line}\n" for line in lines)
 
 
-def plan_to_json(plan: EditPlan, masks: Masks) -> list[dict[str, Any]]:
+def plan_to_json(plan: EditPlan, masks: SecretMasks) -> list[dict[str, Any]]:
     """Shape: [{topic, key, old: {partition, offset, value} or null, new}], and {group, old, new} for groups."""
     groups = [
         {
@@ -38,7 +38,7 @@ def plan_to_json(plan: EditPlan, masks: Masks) -> list[dict[str, Any]]:
     return [*groups, *(_edit_to_json(edit, masks) for edit in plan.edits)]
 
 
-def _edit_to_json(edit: Edit, masks: Masks) -> dict[str, Any]:
+def _edit_to_json(edit: Edit, masks: SecretMasks) -> dict[str, Any]:
     old = edit.old
     return {
         "topic": edit.topic or str(edit.which),
@@ -61,7 +61,7 @@ def _title(edit: Edit) -> str:
     return f"{verb} {edit.key_text}{topic}{place}"
 
 
-def _value_lines(edit: Edit, masks: Masks, colour: bool) -> list[str]:
+def _value_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str]:
     if not edit.is_change:
         return []
     old = None if edit.old is None else shown_value(edit, edit.old.value, masks)
@@ -73,7 +73,7 @@ def _value_lines(edit: Edit, masks: Masks, colour: bool) -> list[str]:
     return lines
 
 
-def _settings_lines(edit: Edit, masks: Masks, colour: bool) -> list[str] | None:
+def _settings_lines(edit: Edit, masks: SecretMasks, colour: bool) -> list[str] | None:
     """The settings that differ; None when it is no record with settings."""
     from kconnect.direct.read.record_json import connector_of
 
@@ -113,7 +113,7 @@ def _or_none(offsets: Mapping[Any, int], at: object) -> str:
     return str(offsets[at]) if at in offsets else "none"
 
 
-def shown_value(edit: Edit, value: bytes | None, masks: Masks) -> Any:  # as `shown_bytes`
+def shown_value(edit: Edit, value: bytes | None, masks: SecretMasks) -> Any:  # as `shown_bytes`
     from kconnect.direct.read.record_json import shown_bytes
 
     return shown_bytes(masks.value(edit.which, edit.key, value))

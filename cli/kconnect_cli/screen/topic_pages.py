@@ -11,8 +11,6 @@ from kconnect.wording import counted
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
 from kconnect_cli.screen.status_rows import root_cause
 
-__all__ = ["RAW_HEAD", "config_page", "config_table", "raw_line", "safe", "status_table", "write_line"]
-
 _CONFIG = (
     Column("NAME", lambda row: safe(row["name"])),
     Column("TYPE", lambda row: row["type"]),

@@ -20,7 +20,6 @@ from kconnect.redaction import HIDDEN
 if TYPE_CHECKING:
     from kconnect_cli.session import CliSession
 
-__all__ = ["Masker", "ShowSecrets", "unmasked"]
 
 ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")]
 

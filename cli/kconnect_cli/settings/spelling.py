@@ -11,8 +11,6 @@ from kconnect.errors import ConfigError, ConfigProblem, ConnectError, Unreachabl
 from kconnect_cli.screen.output import Row
 from kconnect_cli.session import CliSession
 
-__all__ = ["Strict", "check_settings", "known_settings", "misspelt_text"]
-
 Strict = Annotated[bool, typer.Option("--strict", help="Write nothing when a setting is unknown and looks misspelt.")]
 
 

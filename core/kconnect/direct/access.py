@@ -14,8 +14,6 @@ from kconnect.reach import reach_any
 if TYPE_CHECKING:
     from kconnect.config.client_config import InternalClients
 
-__all__ = ["ClusterAccess", "InternalTopic"]
-
 
 class InternalTopic(StrEnum):
     """The three topics, by the word that their setting begins with (`config.storage.topic`)."""

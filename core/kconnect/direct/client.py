@@ -21,11 +21,9 @@ from kconnect.direct.read.connector_states import (
 )
 from kconnect.direct.read.installed_plugins import InstalledConnectors
 from kconnect.direct.read.reader import ClusterReader, ConfigView, StatusView
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
-
-__all__ = ["DirectClient"]
 
 log = logging.getLogger(__name__)
 
@@ -134,9 +132,9 @@ class DirectClient:
         return self._installed.connector_class(name)
 
     @property
-    def masks(self) -> Masks:
+    def masks(self) -> SecretMasks:
         """What of the records of these topics may be shown."""
-        found = Masks(self._installed.password_keys)
+        found = SecretMasks(self._installed.password_keys)
         found.learn(self.configs.snapshot.configs)
         return found
 

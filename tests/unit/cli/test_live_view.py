@@ -23,7 +23,7 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect_cli.screen.live_view import Facts, LiveView, Rates, page
+from kconnect_cli.screen.live_view import LiveView, PageContent, Rates, page
 
 TASK = TaskId("lines", 0)
 
@@ -44,7 +44,7 @@ def drawn(facts, height=20, width=100):
 
 def test_a_row_has_state_rate_sum_and_errors():
     counted = TaskCounters(records_written=1234567, errors=2)
-    facts = Facts("http://w:1", 3725, [status("lines")], {TASK: counted}, {TASK: 98765.4})
+    facts = PageContent("http://w:1", 3725, [status("lines")], {TASK: counted}, {TASK: 98765.4})
     lines = drawn(facts)
     assert lines[0].startswith("http://w:1  up 1:02:05  1 connector, tasks: 1 RUNNING")
     assert lines[3].split() == ["lines", "0", "RUNNING", "98,765", "1,234,567", "2"]
@@ -52,11 +52,11 @@ def test_a_row_has_state_rate_sum_and_errors():
 
 def test_a_worker_that_starts_says_what_it_waits_for_before_it_has_any_connector():
     lines = drawn(
-        Facts("localhost:9092 starting", 3, waits_for="Spark is starting (3 s). Waiting for Kafka at b:1 (2 s).")
+        PageContent("localhost:9092 starting", 3, waits_for="Spark is starting (3 s). Waiting for Kafka at b:1 (2 s).")
     )
     assert lines[1] == "Starting: Spark is starting (3 s). Waiting for Kafka at b:1 (2 s)."
     assert not any("No connectors yet" in line for line in lines)
-    lines = drawn(Facts("w", 3, [status("lines", RunState.UNASSIGNED)], waits_for="Spark is starting (9 s)."))
+    lines = drawn(PageContent("w", 3, [status("lines", RunState.UNASSIGNED)], waits_for="Spark is starting (9 s)."))
     assert lines[1] == "Starting: Spark is starting (9 s)."
     assert lines[4].split()[:3] == ["lines", "0", "UNASSIGNED"]
 
@@ -89,18 +89,23 @@ class StartingWorker:
 
 
 def test_a_task_that_has_not_reported_has_dashes():
-    assert drawn(Facts("w", 0, [status("lines", RunState.UNASSIGNED)]))[3].split()[2:] == ["UNASSIGNED", "-", "-", "-"]
+    assert drawn(PageContent("w", 0, [status("lines", RunState.UNASSIGNED)]))[3].split()[2:] == [
+        "UNASSIGNED",
+        "-",
+        "-",
+        "-",
+    ]
 
 
 def test_a_long_reason_does_not_push_the_columns_away():
-    facts = Facts("w", 0, [status("lines", RunState.FAILED, "java.io.IOException: " + "x" * 300)])
+    facts = PageContent("w", 0, [status("lines", RunState.FAILED, "java.io.IOException: " + "x" * 300)])
     assert drawn(facts, width=60)[3].startswith("lines      0     FAILED")
 
 
 def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
     many = [*(status(f"c{number}") for number in range(200)), status("bad", RunState.FAILED, "boom")]
     entry = "[2026-01-31 12:00:00,123] ERROR [bad|task-0] it broke (kconnect.pipeline:42)"
-    lines = drawn(Facts("w", 0, many, log_lines=["older", entry]))
+    lines = drawn(PageContent("w", 0, many, log_lines=["older", entry]))
     assert lines[3].split()[:3] == ["bad", "0", "FAILED"]
     assert ".. and 191 more: connect connectors status" in lines
     assert lines[-1] == "12:00:00 ERROR [bad|task-0] it broke"
@@ -109,7 +114,7 @@ def test_what_failed_is_seen_and_the_log_has_room_though_there_are_many():
 def test_a_task_that_does_not_get_on_says_so_and_comes_before_those_that_do():
     retrying = TaskCondition(Condition.RETRYING, int((time.time() - 34) * 1000), 12, "Lines.poll() raised X: no route")
     many = [*(status(f"c{number}") for number in range(200)), status("bad", condition=retrying)]
-    facts = Facts("w", 0, many, {TaskId("bad", 0): TaskCounters(failures=12, retries=12)})
+    facts = PageContent("w", 0, many, {TaskId("bad", 0): TaskCounters(failures=12, retries=12)})
     lines = drawn(facts, width=140)
     assert lines[3].split()[:6] == ["bad", "0", "RUNNING", "-", "0", "12"], "attempts that failed are errors"
     assert re.search(r"retrying for \d\d s, 12 failed attempts: Lines\.poll\(\) raised X: no route", lines[3])
@@ -117,7 +122,7 @@ def test_a_task_that_does_not_get_on_says_so_and_comes_before_those_that_do():
 
 def test_a_healthy_task_has_nothing_to_say():
     healthy = TaskCondition(Condition.HEALTHY, 0)
-    assert drawn(Facts("w", 0, [status("lines", condition=healthy)]))[3].split()[2:] == ["RUNNING", "-", "-", "-"]
+    assert drawn(PageContent("w", 0, [status("lines", condition=healthy)]))[3].split()[2:] == ["RUNNING", "-", "-", "-"]
 
 
 def test_rates_go_over_the_last_seconds_and_never_below_zero():

@@ -11,7 +11,7 @@ from kconnect.direct.archive.document import ClusterState, archive_document, imp
 from kconnect.direct.edit.plan import (
     NoLiveGroup,
 )
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import BadRequestError, ConflictError
 from kconnect.storage.config_topic import (
     encode_connector,
@@ -114,7 +114,7 @@ def test_secrets_are_masked_unless_asked_for_and_come_back_from_what_is_there():
     assert import_plan(read_archive(document), state).is_empty
     with pytest.raises(BadRequestError, match="password is"):
         import_plan(read_archive(document), ClusterState(config_view([]), offset_view()))
-    assert "hush" in json.dumps(archive_document(state, None, 0, masks=Masks(reveal=True), skip=lambda _: None))
+    assert "hush" in json.dumps(archive_document(state, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None))
 
 
 def test_the_session_key_is_never_exported():
@@ -123,7 +123,7 @@ def test_the_session_key_is_never_exported():
 
     configs = config_view(records_of([encode_session_key(SessionKey(b"very secret", "HmacSHA256", 1))]))
     document = json.dumps(
-        archive_document(ClusterState(configs, offset_view()), None, 0, masks=Masks(reveal=True), skip=print)
+        archive_document(ClusterState(configs, offset_view()), None, 0, masks=SecretMasks(reveal=True), skip=print)
     )
     assert "HmacSHA256" not in document
     assert "dmVyeSBzZWNyZXQ" not in document

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.doctor.diagnosis import command_text, diagnose, finding_to_json, is_sick, severity_counts
 from kconnect.direct.doctor.facts import (
+    ClusterFacts,
     ConfigFacts,
-    Facts,
     LeaderWrites,
     LiveRecords,
     OffsetFacts,
@@ -110,7 +110,7 @@ def offset_facts(records) -> OffsetFacts:
     return OffsetFacts(cache, LiveRecords(records))
 
 
-def facts(*, configs=(), statuses=(), offsets=(), end=None, step_ms=1000, records=None, **changed) -> Facts:
+def facts(*, configs=(), statuses=(), offsets=(), end=None, step_ms=1000, records=None, **changed) -> ClusterFacts:
     """A healthy cluster, and what is written behind it; `records` are another config topic altogether."""
     known = {
         "now_ms": NOW_MS,
@@ -122,10 +122,10 @@ def facts(*, configs=(), statuses=(), offsets=(), end=None, step_ms=1000, record
         "offsets": offset_facts(log("c-offsets", [*OFFSETS, *offsets])),
         "group": group(),
     }
-    return Facts(**{**known, **changed})
+    return ClusterFacts(**{**known, **changed})
 
 
-def found(code, sick: Facts):
+def found(code, sick: ClusterFacts):
     """The findings of one code; whatever else the sickness brings along is left out."""
     return [finding for finding in diagnose(sick) if finding.code == code]
 
@@ -227,9 +227,7 @@ SICK = {
     "orphan-status": facts(statuses=[(status_key("gone"), encode_status(RUNNING))]),
     "orphan-task-status": facts(statuses=[(status_key(TaskId("src", 1)), encode_status(RUNNING))]),
     "stale-running": facts(group=group(urls=["http://w2:8083/"])),
-    "topics-shared": facts(
-        group=group(urls=["http://w2:8083/"]), neighbours=(group("other", urls=["http://w1:8083/"]),)
-    ),
+    "topics-shared": facts(group=group(urls=["http://w2:8083/"]), others=(group("other", urls=["http://w1:8083/"]),)),
     "duplicate-offset-key": facts(offsets=[(b'["src",{"b":2,"a":1}]', b'{"position":2}')]),
     "orphan-offsets": facts(offsets=[(b'["gone",{"a":1}]', b'{"position":2}')]),
     "key-in-several-partitions": replace(
@@ -439,7 +437,7 @@ def test_information_alone_is_no_sickness_and_the_worst_comes_first():
     assert severity_counts(diagnose(mixed)) == {"error": 1, "warning": 1, "info": 1}
 
 
-def java_facts(until_ms: int | None = None) -> Facts:
+def java_facts(until_ms: int | None = None) -> ClusterFacts:
     """What real Java wrote, up to a time; its settings as Java created the topics, on one broker."""
     logs = {
         name: [r for r in recorded_topic(name) if until_ms is None or (r.timestamp_ms or 0) <= until_ms]
@@ -454,7 +452,7 @@ def java_facts(until_ms: int | None = None) -> Facts:
     last_ms = max(record.timestamp_ms or 0 for records in logs.values() for record in records)
     statuses = status_facts(logs["status"])
     urls = sorted({f"http://{status.worker_id}/" for status in statuses.statuses.statuses().values()})
-    return Facts(
+    return ClusterFacts(
         now_ms=last_ms,
         worker=WORKER,
         brokers=1,

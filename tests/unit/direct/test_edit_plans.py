@@ -21,7 +21,7 @@ from kconnect.direct.edit.plan import (
     EditPlan,
     NoLiveOwner,
 )
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (
@@ -183,7 +183,7 @@ def test_a_restore_cut_between_records_mixes_no_tasks_and_can_be_repeated(entrie
 @settings(max_examples=200, deadline=None)
 def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(source, target, replace):
     exported = ClusterState(config_view(records_of(source)), offset_view())
-    document = archive_document(exported, None, 0, masks=Masks(reveal=True), skip=lambda _: None)
+    document = archive_document(exported, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None)
     archive = read_archive(json.loads(json.dumps(document)))
     history = records_of(target)
     now = config_view(history)
@@ -235,7 +235,6 @@ def test_a_deleted_connector_is_restored_with_what_is_wanted_of_it_first_and_the
     )
     plan = restore_plan(config_view(history), config_view(history[:4]), "a")
     assert [edit.key for edit in plan.edits] == [b"target-state-a", b"connector-a", b"task-a-0", b"commit-a"]
-    assert plan.is_atomic
     assert plan.requirements == (NoLiveOwner("a"),)
 
 

@@ -12,12 +12,12 @@ from kconnect.direct.edit.plan import (
     NoLiveOwner,
     NoRunningTask,
     Stopped,
-    neighbour_refusals,
+    other_group_refusals,
     refusals,
     requirements_for_keys,
 )
 from kconnect.direct.group.live_group import LiveGroup, LiveWorker
-from kconnect.direct.group.other_groups import seen_neighbours
+from kconnect.direct.group.other_groups import sort_other_groups
 from kconnect.herder.assignment.protocol import Work
 from kconnect.model import RunState, TargetState, TaskId
 from kconnect.storage.config_topic import (
@@ -70,14 +70,14 @@ NOBODY = LiveGroup("wrong", "Dead", "", ())
 
 @pytest.mark.parametrize("subject", ["a", TaskId("a", 0)])
 def test_a_group_that_runs_what_the_statuses_say_stands_against_a_wrong_group_id(subject):
-    neighbours = seen_neighbours([OTHER], running(subject, on="h9:8083"))
-    (found,) = neighbour_refusals([NoLiveOwner("x")], NOBODY, neighbours)
+    others = sort_other_groups([OTHER], running(subject, on="h9:8083"))
+    (found,) = other_group_refusals([NoLiveOwner("x")], NOBODY, others)
     assert "group other runs connectors of these topics: http://h9:8083/ runs" in found.sentence
     assert "--group-id other" in found.hint
     assert not found.is_final
-    assert neighbours.warnings("wrong") == ()
-    assert neighbour_refusals([Stopped("a")], NOBODY, neighbours) == []
-    assert neighbour_refusals([NoLiveOwner("x")], group(worker("http://h1:8083/")), neighbours) == []
+    assert others.warnings("wrong") == ()
+    assert other_group_refusals([Stopped("a")], NOBODY, others) == []
+    assert other_group_refusals([NoLiveOwner("x")], group(worker("http://h1:8083/")), others) == []
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_a_group_that_runs_what_the_statuses_say_stands_against_a_wrong_group_id
 )
 def test_a_group_of_which_it_is_not_proved_is_warned_of(statuses):
     """Not there, of a worker elsewhere, or left at its address by one that was there before."""
-    neighbours = seen_neighbours([OTHER, LiveGroup("asleep", "Empty", "", ())], statuses)
-    assert neighbour_refusals([NoLiveOwner("x")], NOBODY, neighbours) == []
-    (warning,) = neighbours.warnings("wrong")
+    others = sort_other_groups([OTHER, LiveGroup("asleep", "Empty", "", ())], statuses)
+    assert other_group_refusals([NoLiveOwner("x")], NOBODY, others) == []
+    (warning,) = others.warnings("wrong")
     assert "Group wrong has no workers" in warning
     assert "on the brokers: other." in warning
 
 
 def test_while_a_neighbour_rebalances_its_address_is_enough():
     moving = replace(OTHER, state="PreparingRebalance")
-    assert seen_neighbours([moving], running("gone", on="h9:8083")).users
+    assert sort_other_groups([moving], running("gone", on="h9:8083")).users
 
 
 def test_without_the_name_of_the_group_nothing_is_sure():

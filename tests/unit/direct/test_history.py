@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.direct.history.config_history import Earlier, Kind, config_history, config_versions, history_to_json
+from kconnect.direct.history.config_history import Earlier, Kind, config_history, history_to_json
 from kconnect.direct.history.state_history import offset_history, status_history, step_to_json
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import (
@@ -23,6 +23,10 @@ from kconnect.storage.config_topic import (
 from kit.golden import recorded_topic
 
 
+def versions_of(records, connector):
+    return list(config_history(records, connector).versions)
+
+
 def records(*entries: tuple[bytes, bytes | None], first: int = 0) -> list[LogRecord]:
     return [LogRecord("configs", 0, first + at, key, value, 1000 * at) for at, (key, value) in enumerate(entries)]
 
@@ -32,7 +36,7 @@ def kinds(versions) -> list[str]:
 
 
 def test_what_java_recorded_of_a_source_is_told_step_by_step():
-    told = {version.offset: version for version in config_versions(recorded_topic("configs"), "src")}
+    told = {version.offset: version for version in versions_of(recorded_topic("configs"), "src")}
     by_offset = {offset: str(version.kind) for offset, version in told.items()}
     assert by_offset[1] == "created"
     assert by_offset[8] == "reconfigured"
@@ -52,20 +56,18 @@ def test_what_java_recorded_of_a_source_is_told_step_by_step():
 
 
 def test_the_number_of_tasks_is_followed_up_and_down():
-    told = [
-        version.sentence for version in config_versions(recorded_topic("configs"), "snk") if version.kind is Kind.TASKS
-    ]
+    told = [version.sentence for version in versions_of(recorded_topic("configs"), "snk") if version.kind is Kind.TASKS]
     assert told == ["tasks 0 -> 2", "tasks 2 -> 3", "tasks 3 -> 1", "tasks 1 -> 0", "tasks 0 -> 1"]
 
 
 def test_other_connectors_are_no_part_of_it():
-    assert config_versions(recorded_topic("configs"), "no-such") == []
-    assert {version.offset for version in config_versions(recorded_topic("configs"), "sep")} == {73, 75, 76, 77, 78, 79}
+    assert versions_of(recorded_topic("configs"), "no-such") == []
+    assert {version.offset for version in versions_of(recorded_topic("configs"), "sep")} == {73, 75, 76, 77, 78, 79}
 
 
 def test_a_name_that_begins_like_another_one_is_told_apart():
     log = records(encode_connector("a", {"x": "1"}), encode_connector("a-0", {"x": "2"}), encode_commit("a-0", 0))
-    assert [version.offset for version in config_versions(log, "a")] == [0]
+    assert [version.offset for version in versions_of(log, "a")] == [0]
 
 
 def test_a_change_has_each_setting_before_and_after_with_secrets_masked():
@@ -80,7 +82,7 @@ def test_a_change_has_each_setting_before_and_after_with_secrets_masked():
         {"key": "user", "old": "a", "new": "b"},
     ]
     assert "secret" not in json.dumps(document)
-    revealed = history_to_json(config_history(log, "db"), Masks(reveal=True))
+    revealed = history_to_json(config_history(log, "db"), SecretMasks(reveal=True))
     assert revealed["versions"][1]["settings"][0] == {"key": "db.password", "old": "old-secret", "new": "new-secret"}
 
 
@@ -105,17 +107,17 @@ def test_configs_of_tasks_are_compared_from_set_to_set():
 
 def test_a_set_with_a_task_missing_is_called_inconsistent():
     log = records(encode_connector("x", {}), encode_task(TaskId("x", 1), {}), encode_commit("x", 2))
-    assert "inconsistent" in config_versions(log, "x")[-1].sentence
+    assert "inconsistent" in versions_of(log, "x")[-1].sentence
 
 
 def test_fences_and_records_that_can_not_be_understood_are_versions():
     log = records(encode_connector("x", {}), encode_task_count("x", 2), (b"connector-x", b"{"), (b"task-x-0", b"[]"))
-    assert kinds(config_versions(log, "x")) == ["created", "fenced", "malformed", "malformed"]
+    assert kinds(versions_of(log, "x")) == ["created", "fenced", "malformed", "malformed"]
 
 
 def test_a_removed_target_state_is_told():
     log = records(encode_connector("x", {}), encode_target_state("x", TargetState.PAUSED), (b"target-state-x", None))
-    assert kinds(config_versions(log, "x")) == ["created", "paused", "state-removed"]
+    assert kinds(versions_of(log, "x")) == ["created", "paused", "state-removed"]
 
 
 def test_a_history_from_the_first_offset_on_is_complete():
@@ -143,7 +145,7 @@ def test_a_connector_made_anew_begins_without_the_tasks_it_had():
         encode_task(TaskId("x", 0), {"a": "1"}),
         encode_commit("x", 1),
     )
-    told = config_versions(log, "x")
+    told = versions_of(log, "x")
     assert kinds(told) == ["created", "tasks", "deleted", "created", "tasks"]
     assert told[-1].sentence == "tasks 0 -> 1"
 

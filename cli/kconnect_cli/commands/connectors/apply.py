@@ -18,8 +18,6 @@ from kconnect_cli.settings.changes import Change, plan_changes
 from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.settings.spelling import Strict, check_settings
 
-__all__ = ["apply"]
-
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 
 

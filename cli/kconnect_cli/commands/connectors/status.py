@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
     from kconnect.outage import Outage
 
-__all__ = ["status", "wait"]
 
 _COLUMNS = (
     Column("NAME", lambda row: row["name"]),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kconnect.direct.edit.plan import EditPlan
     from kconnect.direct.offsets.transfers import Offsets
 
-__all__ = ["COMMANDS"]
 
 _Out = Annotated[str, typer.Argument(metavar="FILE", help="JSON file to write; - is stdout.", show_default=False)]
 _In = Annotated[str, typer.Argument(metavar="FILE", help="JSON file to read; - is stdin.", show_default=False)]

@@ -17,8 +17,6 @@ from kconnect_cli.session import CliSession, session_of
 from kconnect_cli.settings.secrets_shown import unmasked
 from kconnect_cli.settings.spelling import known_settings, misspelt_text
 
-__all__ = ["list_", "show", "validate"]
-
 _TYPES = ("source", "sink", "converter", "header_converter", "transformation", "predicate")
 _PLUGINS = (
     Column("CLASS", lambda row: row["class"]),
@@ -116,10 +114,8 @@ def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[
         raise
     except UnreachableError as err:
         known = _told_local(session, err, all_types=True)
-    from kconnect_cli.admin.local_plugins import local_settings
-
     try:
-        return local_settings(plugin, version)
+        return _local_settings(plugin, version)
     except NotFoundError as err:
         err.hint = _alike(plugin, known) or err.hint
         raise
@@ -127,10 +123,8 @@ def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[
 
 def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
     """What is installed here, and the word that it is that."""
-    from kconnect_cli.admin.local_plugins import local_plugins
-
     session.say(f"{why}: this is what is installed here.")
-    return [row for row in local_plugins() if all_types or row["type"] in ("source", "sink")]
+    return [row for row in _local_plugins() if all_types or row["type"] in ("source", "sink")]
 
 
 def _write(problems: Sequence[Row], form: Format) -> None:
@@ -172,3 +166,24 @@ def _alike(plugin: str, found: Sequence[Row]) -> str | None:
         if near
         else "connect plugins list --all"
     )
+
+
+def _local_plugins() -> list[dict[str, Any]]:
+    """Plugins that are installed beside the command, as `ConnectClient.plugins` gives those of a worker."""
+    from kconnect.plugins import PluginRegistry
+
+    rows = []
+    for info in PluginRegistry.load(tells_skipped=False).describe():
+        row = {"class": info.class_name, "type": str(info.type)}
+        rows.append(row if info.version in (None, "undefined") else row | {"version": info.version})
+    return rows
+
+
+def _local_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
+    """As `ConnectClient.plugin_config`. Errors: NotFoundError, BadRequestError for a version that is not here."""
+    from kconnect.herder.validation.config_infos import key_info
+    from kconnect.herder.validation.plugin_config import plugin_config_keys
+    from kconnect.plugins import PluginRegistry
+
+    keys = plugin_config_keys(PluginRegistry.load(tells_skipped=False), plugin, version)
+    return [key_info(key) for key in keys]

@@ -14,8 +14,6 @@ from kconnect_cli.exits import UsageProblem
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import Verbose, session_of
 
-__all__ = ["new", "project_files"]
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TEMPLATES"]
-
 _PYPROJECT = """\
 [build-system]
 requires = ["hatchling"]

@@ -20,7 +20,6 @@ from kconnect_cli.settings.secrets_shown import ShowSecrets
 if TYPE_CHECKING:
     from kconnect_cli.options.topic_groups import TopicGroups
 
-__all__ = ["mount"]
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="JSON file; - is stdout or stdin.", show_default=False)]
 Connectors = Annotated[
@@ -64,7 +63,7 @@ def export(
     from kconnect.direct.archive.document import archive_document
     from kconnect.direct.archive.live_state import read_cluster
     from kconnect.direct.edit.connector_plans import known
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect.direct.read.reader import ClusterReader
 
     if show_secrets and file == "-":
@@ -81,7 +80,7 @@ def export(
         int(time.time() * 1000),
         with_offsets=with_offsets,
         with_groups=with_groups,
-        masks=masks_of(access, reveal=show_secrets),
+        masks=secret_masks(access, reveal=show_secrets),
         skip=lambda sentence: session.say(f"Left out: {sentence}"),
     )
     write_whole_file(file, json_text(document) + "\n", is_secret=show_secrets)

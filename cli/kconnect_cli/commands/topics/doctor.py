@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kconnect.direct.doctor.facts import Evidence, Finding
     from kconnect_cli.options.topic_groups import TopicGroups
 
-__all__ = ["mount"]
 
 # Places of one finding that people are shown; JSON has all of them
 _PLACES = 5

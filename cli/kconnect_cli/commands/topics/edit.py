@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kconnect.direct.read.reader import ClusterReader, Latest
     from kconnect_cli.options.topic_groups import TopicGroups
 
-__all__ = ["mount"]
 
 Key = Annotated[
     str, typer.Argument(metavar="KEY", help="Key of the record; base64:.. for any bytes.", show_default=False)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kconnect.direct.read.reader import Bounds
     from kconnect_cli.options.topic_groups import TopicGroups
 
-__all__ = ["mount"]
 
 _Key = Annotated[str, typer.Argument(metavar="KEY", help="The key; base64:.. for bytes.", show_default=False)]
 _RawValue = Annotated[bool, typer.Option("--raw", help="The value as it is, byte for byte.")]
@@ -60,7 +59,7 @@ def _get(
     session: CliSession, cluster: ClusterOptions, which: InternalTopic, asked: tuple[str, Bounds, bool, bool]
 ) -> None:
     from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect.direct.read.key_lookup import look_up
     from kconnect.direct.read.reader import ClusterReader
     from kconnect.direct.read.record_json import bytes_of, moment
@@ -74,7 +73,7 @@ def _get(
     topic = access.topic(which)
     with signals_raise(), ClusterReader(access) as reader:
         found = look_up(reader.records(which, bounds), wanted, is_offset=which is InternalTopic.OFFSET)
-        masks = masks_of(access, reveal=reveal)
+        masks = secret_masks(access, reveal=reveal)
         if which is InternalTopic.CONFIG and not reveal:
             masks.learn(reader.configs(any_kind=True).snapshot.configs)
     record = found.record

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kconnect.model import LogRecord
     from kconnect_cli.options.topic_groups import TopicGroups
 
-__all__ = ["mount"]
 
 _KIND_COLOURS = {"created": "green", "deleted": "red", "stopped": "magenta", "paused": "magenta", "malformed": "red"}
 _GONE = {
@@ -49,13 +48,13 @@ def config_history_of(
     options = cluster_of(session)
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.history.config_history import config_history, history_to_json
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
 
     seen: set[str] = set()
     found = config_history(_records(options, InternalTopic.CONFIG, seen), name)
     if not found.versions:
         raise _nothing(name, "config", seen)
-    document = history_to_json(found, masks_of(options.access(), reveal=show_secrets))
+    document = history_to_json(found, secret_masks(options.access(), reveal=show_secrets))
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     View = ConfigView | StatusView | OffsetView
 
-__all__ = ["Asked", "clients_told", "follow_changes", "show_records"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -43,11 +41,11 @@ def show_records(
 ) -> None:
     """Record by record, as they come: nothing is kept."""
     from kconnect.direct.access import InternalTopic
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import RAW_HEAD, raw_line, write_line
 
-    masks = masks_of(access, reveal=asked.reveal)
+    masks = secret_masks(access, reveal=asked.reveal)
     if which is InternalTopic.CONFIG and not asked.reveal:  # compaction may have left tasks before their connector
         masks.learn(reader.configs(any_kind=True).snapshot.configs)
     if session.output is Format.TABLE:
@@ -64,14 +62,14 @@ def show_records(
 
 def follow_changes(session: CliSession, reader: ClusterReader, which: InternalTopic, view: View, asked: Asked) -> None:
     """What is written from now on, in words, until a signal ends the command."""
-    from kconnect.direct.read.change_descriptions import words_of
+    from kconnect.direct.read.change_descriptions import describer_of
     from kconnect.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import safe, write_line
 
-    words = words_of(which, getattr(view, "fold", None))
+    describe = describer_of(which, getattr(view, "fold", None))
     begin = view.seen.next_offsets
     for record in reader.records(which, begin=begin, follow=Event()):
-        told, connector = words(record), connector_of(which, record.key)
+        told, connector = describe(record), connector_of(which, record.key)
         if asked.only is not None and connector not in asked.only:
             continue
         place = shown_record(record, None)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     View = ConfigView | StatusView | OffsetView
 
-__all__ = ["mount"]
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
 _Raw = Annotated[bool, typer.Option("--raw", help="The records: place, time, key, value, size; JSON: one a line.")]
@@ -136,12 +135,12 @@ def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, vie
 
 def _write_configs(session: CliSession, view: ConfigView, asked: Asked, access: ClusterAccess) -> None:
     from kconnect.direct.read.documents import config_document
-    from kconnect.direct.read.installed_plugins import masks_of
+    from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect_cli.screen.topic_pages import config_page, config_table
 
     settings = bool(asked.names) or session.output in (Format.JSON, Format.YAML)
     now_ms = round(time.time() * 1000)
-    masks = masks_of(access, reveal=asked.reveal)
+    masks = secret_masks(access, reveal=asked.reveal)
     document = config_document(view, asked.only, masks=masks, settings=settings, now_ms=now_ms)
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)

@@ -25,23 +25,12 @@ from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveGroup, wi
 from kconnect.direct.edit.record_plans import unmasked
 from kconnect.direct.read.reader import ConfigView, OffsetView
 from kconnect.direct.read.record_json import moment
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import BadRequestError, ConflictError
 from kconnect.herder.offsets.admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document
 from kconnect.wording import counted
-
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Archive",
-    "ClusterState",
-    "GroupState",
-    "archive_document",
-    "import_plan",
-    "read_archive",
-]
 
 FORMAT: Final = "kconnect-topics"
 VERSION: Final = 1
@@ -113,11 +102,11 @@ def archive_document(
     *,
     with_offsets: bool = True,
     with_groups: bool = True,
-    masks: Masks | None = None,
+    masks: SecretMasks | None = None,
     skip: Callable[[str], None],
 ) -> dict[str, Any]:
     """The document; of these connectors only, where they are given. What cannot stand in it is told to `skip`."""
-    masks = masks or Masks()
+    masks = masks or SecretMasks()
     connectors = []
     for name in state.configs.snapshot.connectors:
         found = connector_state(state.configs, name)

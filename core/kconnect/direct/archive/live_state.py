@@ -19,8 +19,6 @@ from kconnect.storage.internal_topic_specs import internal_topic_specs
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.topic_offsets import OffsetCache
 
-__all__ = ["create_topics", "missing_topics", "read_cluster", "topic_specs"]
-
 _PAUSE_S = 0.1
 _OWN_TOPIC = "offsets.storage.topic"
 _OF_NO_MATTER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.doctor.facts import (
+    ClusterFacts,
     ConfigFacts,
     Evidence,
-    Facts,
     Finding,
     Severity,
     delete_command,
@@ -33,15 +33,13 @@ from kconnect.storage.config_topic import (
 )
 from kconnect.wording import counted
 
-__all__ = ["config_findings"]
-
 # Records that a restored connector is made of
 _RESTORED = (b"connector-", b"task-", b"commit-", b"target-state-")
 # inter.worker.key.ttl.ms: 1 h
 _KEY_TTL_MS = 3_600_000
 
 
-def config_findings(facts: Facts) -> Iterator[Finding]:
+def config_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with what the config topic holds; nothing when it was not read."""
     configs = facts.configs
     if configs is None:
@@ -56,7 +54,7 @@ def config_findings(facts: Facts) -> Iterator[Finding]:
         yield from _not_fenced(facts, configs)
 
 
-def _unreadable(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+def _unreadable(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
     for record in configs.live:
         event = decode(record)
         if isinstance(event, Malformed):
@@ -91,7 +89,7 @@ def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Fin
     )
 
 
-def _inconsistent(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+def _inconsistent(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
     for name in sorted(configs.snapshot.inconsistent & configs.snapshot.configs.keys()):
         commit = _live(configs, COMMIT + name)
         count = configs.snapshot.task_count(name)
@@ -123,7 +121,7 @@ def _overtaken(configs: ConfigFacts) -> Iterator[Finding]:
         )
 
 
-def _ownerless(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
     """A deletion leaves tasks behind, in Java as here; fencing records stay on purpose, for tasks that still run."""
     left: dict[str, list[LogRecord]] = defaultdict(list)
     for record in configs.live:
@@ -173,7 +171,7 @@ def _not_addressable(configs: ConfigFacts) -> Iterator[Finding]:
         )
 
 
-def _session_key(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+def _session_key(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
     """Only a live leader rotates the key; without workers an old one is none the worse. Source: KIP-507."""
     if facts.group is None or not facts.group.is_live or facts.group.protocol != "sessioned":
         return
@@ -202,7 +200,7 @@ def _session_key(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
         )
 
 
-def _not_fenced(facts: Facts, configs: ConfigFacts) -> Iterator[Finding]:
+def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
     setting = "exactly.once.source.support"
     if configs.bare_write is not None:
         yield Finding(

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from kconnect.direct.doctor.config_findings import config_findings
-from kconnect.direct.doctor.facts import Facts, Finding, Severity
+from kconnect.direct.doctor.facts import ClusterFacts, Finding, Severity
 from kconnect.direct.doctor.state_findings import offset_findings, status_findings
-from kconnect.direct.doctor.task_findings import task_findings
 from kconnect.direct.doctor.topic_findings import topic_findings
-
-__all__ = ["command_text", "diagnose", "finding_to_json", "is_sick", "severity_counts"]
+from kconnect.model import Condition
 
 _ORDER = list(Severity)
 _CLIENT = "--command-config"  # as Kafka's own tools call it, too
+_SEVERITY: Final = {Condition.LAGGING: Severity.INFO}
+_HINT: Final = {
+    Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and begins anew.",
+    Condition.RETRYING: "It goes on by itself when the cause is gone.",
+    Condition.NOT_COMMITTING: "Until that is mended its records come again after a restart.",
+    Condition.LAGGING: "More tasks (tasks.max), or more partitions, may help.",
+}
 
 
-def diagnose(facts: Facts) -> list[Finding]:
+def diagnose(facts: ClusterFacts) -> list[Finding]:
     """All findings, the worst first. Never raises, whatever the records hold."""
     found = [*topic_findings(facts), *config_findings(facts), *status_findings(facts), *offset_findings(facts)]
-    found += task_findings(facts)
+    found += _task_findings(facts)
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
@@ -67,3 +72,23 @@ def finding_to_json(finding: Finding, cluster: Sequence[str] = ()) -> dict[str, 
         "repair": command_text(finding.repair, cluster),
         "hint": finding.hint,
     }
+
+
+def _task_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    """One for each RUNNING task that is not healthy, as the worker that runs it says."""
+    for task_id, (worker, found) in sorted(facts.conditions.items()):
+        if found.condition is Condition.HEALTHY:
+            continue
+        lasted_s = max((facts.now_ms - found.since_ms) // 1000, 0)
+        yield Finding(
+            code=f"task-{str(found.condition).replace(' ', '-')}",
+            severity=_SEVERITY.get(found.condition, Severity.WARNING),
+            sentence=f"Task {task_id} on {worker} has been {found.condition} for {lasted_s:,} s: {found.cause or ''}",
+            connector=task_id.connector,
+            repair=_repair(found.condition, task_id.connector, task_id.task),
+            hint=_HINT[found.condition],
+        )
+
+
+def _repair(condition: Condition, connector: str, task: int) -> tuple[str, ...]:
+    return ("connect", "tasks", "restart", connector, str(task)) if condition is Condition.STUCK else ()

@@ -1,4 +1,4 @@
-"""What a doctor is told of a cluster, and what it answers: Facts in, Findings out. Values only."""
+"""What a doctor is told of a cluster, and what it answers: ClusterFacts in, Findings out. Values only."""
 
 from __future__ import annotations
 
@@ -15,23 +15,6 @@ from kconnect.storage.config_topic import TARGET_STATE, read_key
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.topic_offsets import OffsetCache
-
-__all__ = [
-    "ConfigFacts",
-    "Evidence",
-    "Facts",
-    "Finding",
-    "LeaderWrites",
-    "LiveRecords",
-    "OffsetFacts",
-    "Severity",
-    "StatusFacts",
-    "TopicFacts",
-    "delete_command",
-    "evidence_of",
-    "key_text",
-    "topic_word",
-]
 
 
 class Severity(StrEnum):
@@ -184,7 +167,7 @@ class OffsetFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ClusterFacts:
     """All that is known of a cluster; what is None was not looked at, and `not_checked` says why.
 
     `now_ms` is the time before the first record was read: what is younger may belong to what was not read yet.
@@ -198,7 +181,7 @@ class Facts:
     statuses: StatusFacts | None = None
     offsets: OffsetFacts | None = None
     group: LiveGroup | None = None
-    neighbours: tuple[LiveGroup, ...] = ()
+    others: tuple[LiveGroup, ...] = ()
     """Other groups of Connect workers on the same brokers."""
     conditions: Mapping[TaskId, tuple[str, TaskCondition]] = field(default_factory=dict)
     """The URL of the worker that runs a task, and how it fares, as that worker says."""
@@ -243,7 +226,7 @@ def topic_word(which: InternalTopic) -> str:
 
 
 def delete_command(
-    which: InternalTopic, records: Iterable[LogRecord], *, in_spite_of: Facts | None = None
+    which: InternalTopic, records: Iterable[LogRecord], *, in_spite_of: ClusterFacts | None = None
 ) -> tuple[str, ...]:
     """The command that takes records out of force; none when one has no key.
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from kconnect.client import ConnectClient
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.doctor.facts import (
+    ClusterFacts,
     ConfigFacts,
-    Facts,
     LeaderWrites,
     LiveRecords,
     OffsetFacts,
     StatusFacts,
     TopicFacts,
 )
-from kconnect.direct.doctor.task_conditions import ask_conditions
-from kconnect.direct.group.live_group import LiveGroup, live_group, neighbour_groups
-from kconnect.errors import ConfigError, ConnectError, TimedOutError, UnreachableError
+from kconnect.direct.group.live_group import LiveGroup, LiveWorker, live_group, other_groups
+from kconnect.errors import ConfigError, ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect.model import TaskCondition, TaskId, TopicPartition
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_cache import StatusCache
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
     from kconnect.client import ClientAccess
     from kconnect.direct.read.reader import ClusterReader
 
-__all__ = ["gather_facts"]
+# A worker that is busy or gone must not hold up who asks about topics
+_ANSWER_S: Final = 2.0
+_AT_ONCE: Final = 8
 
 
 def gather_facts(
     access: ClusterAccess, reader: ClusterReader, now_ms: int, to_workers: ClientAccess | None = None
-) -> Facts:
+) -> ClusterFacts:
     """Everything that can be known with the settings given; a topic or group that is not named is left out.
 
     `to_workers`: who we are to the REST servers of workers, which are asked how their tasks fare.
@@ -59,9 +63,9 @@ def gather_facts(
         gathering.not_checked.append(("what belongs to no connector", "the config topic was not read"))
     statuses = gathering.statuses() if InternalTopic.STATUS in there else None
     offsets = gathering.offsets() if InternalTopic.OFFSET in there else None
-    group, neighbours = gathering.groups()
+    group, others = gathering.groups()
     conditions = gathering.conditions(group)
-    return Facts(
+    return ClusterFacts(
         now_ms=now_ms,
         worker=access.worker,
         brokers=brokers,
@@ -70,7 +74,7 @@ def gather_facts(
         statuses=statuses,
         offsets=offsets,
         group=group,
-        neighbours=neighbours,
+        others=others,
         conditions=conditions,
         not_checked=tuple(gathering.not_checked),
     )
@@ -126,7 +130,7 @@ class _Gathering:
         return OffsetFacts(cache, live)
 
     def conditions(self, group: LiveGroup | None) -> Mapping[TaskId, tuple[str, TaskCondition]]:
-        found, not_answered = ask_conditions(() if group is None else group.workers, self.to_workers)
+        found, not_answered = _ask_conditions(() if group is None else group.workers, self.to_workers)
         self.not_checked.extend(not_answered)
         return found
 
@@ -137,9 +141,38 @@ class _Gathering:
             return None, ()
         own = live_group(self.access)
         try:
-            return own, neighbour_groups(self.access)
+            return own, other_groups(self.access)
         except (UnreachableError, TimedOutError):
             raise
         except ConnectError as error:
             self.not_checked.append(("topics shared with another cluster", str(error)))
             return own, ()
+
+
+def _ask_conditions(
+    workers: Iterable[LiveWorker], access: ClientAccess | None = None
+) -> tuple[Mapping[TaskId, tuple[str, TaskCondition]], list[tuple[str, str]]]:
+    """Each task's worker and condition; and what could not be asked, with the reason. Java's workers have none.
+
+    `access`: who we are to the workers.
+    """
+    asked = [worker for worker in workers if worker.url]
+    found: dict[TaskId, tuple[str, TaskCondition]] = {}
+    not_checked: list[tuple[str, str]] = []
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="conditions") as pool:
+        for worker, answer in zip(asked, pool.map(partial(_ask, access), asked), strict=True):
+            if isinstance(answer, ConnectError):
+                not_checked.append((f"how the tasks on {worker.url} fare", str(answer)))
+            else:
+                found |= {task_id: (worker.url, condition) for task_id, condition in answer}
+    return found, not_checked
+
+
+def _ask(access: ClientAccess | None, worker: LiveWorker) -> list[tuple[TaskId, TaskCondition]] | ConnectError:
+    try:
+        with ConnectClient(worker.url, timeout_s=_ANSWER_S, connect_timeout_s=_ANSWER_S, access=access) as client:
+            return list(client.conditions().items())
+    except NotFoundError:  # Java's
+        return []
+    except ConnectError as error:
+        return error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kconnect.direct.doctor.facts import Evidence, Facts, Finding, Severity, StatusFacts, evidence_of
+from kconnect.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, StatusFacts, evidence_of
 from kconnect.direct.group.other_groups import owners_of
 from kconnect.model import RunState, TaskId
 from kconnect.storage.status_topic import StoredStatus, Subject, encode_status, status_key
 
 
-def late_findings(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+def late_findings(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
     """Of each connector and task at most one: a newer status that is covered, else a worker that never said it runs."""
     owners = owners_of(facts.group)
     statuses.statuses.set_owners(owners)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.doctor.facts import (
-    Facts,
+    ClusterFacts,
     Finding,
     LiveRecords,
     OffsetFacts,
@@ -27,12 +27,10 @@ from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.status_topic import Ignored, StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
 from kconnect.wording import counted
 
-__all__ = ["offset_findings", "status_findings"]
-
 _KINDS = (b"status-connector-", b"status-task-", b"status-topic-")
 
 
-def status_findings(facts: Facts) -> Iterator[Finding]:
+def status_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with what the status topic holds; nothing when it was not read."""
     if facts.statuses is None:
         return
@@ -40,11 +38,11 @@ def status_findings(facts: Facts) -> Iterator[Finding]:
     yield from _orphan_statuses(facts, facts.statuses)
     yield from _of_gone_workers(facts, facts.statuses)
     yield from late_findings(facts, facts.statuses)
-    yield from _of_neighbours(facts, facts.statuses)
+    yield from _of_other_groups(facts, facts.statuses)
     yield from _scattered(InternalTopic.STATUS, facts.statuses.live)
 
 
-def offset_findings(facts: Facts) -> Iterator[Finding]:
+def offset_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with what the offsets topic holds; nothing when it was not read."""
     if facts.offsets is None:
         return
@@ -54,7 +52,7 @@ def offset_findings(facts: Facts) -> Iterator[Finding]:
     yield from _scattered(InternalTopic.OFFSET, facts.offsets.live)
 
 
-def _unreadable_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+def _unreadable_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
     for record in statuses.live:
         event = decode_record(record.key, record.value)
         if not isinstance(event, Ignored):
@@ -82,7 +80,7 @@ def _statuses(statuses: StatusFacts) -> Iterator[tuple[LogRecord, str | TaskId, 
                 yield record, subject, status
 
 
-def _orphan_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+def _orphan_statuses(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
     if facts.configs is None:
         return
     snapshot = facts.configs.snapshot
@@ -119,7 +117,7 @@ def _orphan_statuses(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
         )
 
 
-def _of_gone_workers(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
     if facts.group is None:
         return
     living = worker_ids(facts.group)
@@ -139,7 +137,7 @@ def _of_gone_workers(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
         )
 
 
-def _of_neighbours(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
+def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
     """A status by a live worker of another group proves that two clusters write into this topic."""
     own = worker_ids(facts.group) if facts.group is not None else frozenset()
     if facts.group is None:
@@ -147,7 +145,7 @@ def _of_neighbours(facts: Facts, statuses: StatusFacts) -> Iterator[Finding]:
     by_worker: dict[str, list[LogRecord]] = defaultdict(list)
     for record, _, status in _statuses(statuses):
         by_worker[status.worker_id].append(record)
-    for other in facts.neighbours:
+    for other in facts.others:
         records = [record for worker_id in sorted(worker_ids(other) - own) for record in by_worker.get(worker_id, ())]
         if records:
             yield Finding(
@@ -165,7 +163,7 @@ def worker_ids(group: LiveGroup) -> frozenset[str]:
     return frozenset(map(id_of, group.workers))
 
 
-def _unreadable_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
     for record in offsets.live:
         if decode_key(record.key or b"") is None:
             yield Finding(
@@ -191,7 +189,7 @@ def _unreadable_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]
             )
 
 
-def _spelled_twice(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
     """Java reads by the bytes that it writes itself: of two spellings its own stays, and the newest of its own."""
     for newest, others in offsets.offsets.duplicates().items():
         records = [found for key in (newest, *others) if (found := offsets.live.get(key)) is not None]
@@ -224,7 +222,7 @@ def _is_javas(key: bytes) -> bool:
         return False
 
 
-def _orphan_offsets(facts: Facts, offsets: OffsetFacts) -> Iterator[Finding]:
+def _orphan_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
     if facts.configs is None:
         return
     left: dict[str, list[LogRecord]] = defaultdict(list)

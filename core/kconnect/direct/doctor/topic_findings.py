@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.doctor.facts import Evidence, Facts, Finding, Severity, TopicFacts
+from kconnect.direct.doctor.facts import ClusterFacts, Evidence, Finding, Severity, TopicFacts
 from kconnect.wording import counted
-
-__all__ = ["topic_findings"]
 
 # What Java's workers ask for: three replicas; partitions 1, 25 and 5.
 _REPLICAS = 3
@@ -21,7 +19,7 @@ _KEEPS = {
 _DAY_MS = 86_400_000
 
 
-def topic_findings(facts: Facts) -> Iterator[Finding]:
+def topic_findings(facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with the topics. Source: TopicAdmin, KafkaConfigBackingStore: what workers refuse (Kafka 4.3)."""
     for which, topic in facts.topics.items():
         if not topic.is_there:
@@ -35,7 +33,7 @@ def topic_findings(facts: Facts) -> Iterator[Finding]:
             yield from _in_sync(facts, topic, topic.configs)
 
 
-def _missing(facts: Facts, which: InternalTopic, topic: TopicFacts) -> Finding:
+def _missing(facts: ClusterFacts, which: InternalTopic, topic: TopicFacts) -> Finding:
     shape = ("--partitions", facts.worker.get(f"{which}.storage.partitions") or str(_PARTITIONS[which]))
     if which is InternalTopic.CONFIG:
         shape = ("--partitions", "1")
@@ -61,7 +59,7 @@ def _too_many_partitions(topic: TopicFacts) -> Finding:
     )
 
 
-def _replication(facts: Facts, topic: TopicFacts) -> Iterator[Finding]:
+def _replication(facts: ClusterFacts, topic: TopicFacts) -> Iterator[Finding]:
     possible = min(_REPLICAS, facts.brokers or 0)
     if 0 < topic.replicas < possible:
         yield Finding(
@@ -74,7 +72,9 @@ def _replication(facts: Facts, topic: TopicFacts) -> Iterator[Finding]:
         )
 
 
-def _policy(facts: Facts, which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
+def _policy(
+    facts: ClusterFacts, which: InternalTopic, topic: TopicFacts, configs: Mapping[str, str]
+) -> Iterator[Finding]:
     found = {part.strip().lower() for part in configs.get("cleanup.policy", "").split(",") if part.strip()}
     if not found or found == {"compact"}:
         return
@@ -111,7 +111,7 @@ def _lost(configs: Mapping[str, str]) -> str:
     return f" are deleted {' and '.join(parts)}" if parts else " may be deleted"
 
 
-def _in_sync(facts: Facts, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
+def _in_sync(facts: ClusterFacts, topic: TopicFacts, configs: Mapping[str, str]) -> Iterator[Finding]:
     wanted = _number(configs.get("min.insync.replicas"))
     if wanted is not None and 0 < topic.replicas < wanted:
         yield Finding(
@@ -129,12 +129,12 @@ def _number(text: str | None) -> int | None:
     return int(digits) if digits.lstrip("-").isdecimal() and digits.count("-") <= 1 else None
 
 
-def _alter(facts: Facts, topic: TopicFacts, setting: str) -> tuple[str, ...]:
+def _alter(facts: ClusterFacts, topic: TopicFacts, setting: str) -> tuple[str, ...]:
     more = ("--alter", "--entity-type", "topics", "--entity-name", topic.name, "--add-config", setting)
     return _tool(facts, "configs", *more)
 
 
-def _tool(facts: Facts, tool: str, *words: str) -> tuple[str, ...]:
+def _tool(facts: ClusterFacts, tool: str, *words: str) -> tuple[str, ...]:
     """A call of one of Kafka's own tools: settings of topics are not ours to change."""
     servers = facts.worker.get("bootstrap.servers", "")
     return (f"kafka-{tool}.sh", "--bootstrap-server", servers, *words)

@@ -24,7 +24,7 @@ from kconnect.direct.edit.plan import (
     Refusal,
     Requirement,
     Stopped,
-    neighbour_refusals,
+    other_group_refusals,
     refusals,
 )
 from kconnect.direct.group.live_group import live_group
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kconnect.kafka.batch_write import BatchWriter
     from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
 
-__all__ = ["Applied", "Checked", "Written", "apply_plan", "check_plan"]
 
 _TIMEOUT_SETTING = "--timeout"
 _PAUSE_S = 0.05
@@ -96,9 +95,9 @@ def check_plan(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, 
     found = refusals(needs, live, snapshot, statuses)
     warnings: tuple[str, ...] = ()
     if live is not None and not live.is_live:
-        neighbours = reader.neighbours()
-        found += neighbour_refusals(needs, live, neighbours)
-        warnings = neighbours.warnings(live.name)
+        others = reader.other_groups()
+        found += other_group_refusals(needs, live, others)
+        warnings = others.warnings(live.name)
     standing = [refusal for refusal in found if refusal.is_final or not force]
     if standing:
         raise _refused(plan, standing)

@@ -13,28 +13,12 @@ from dataclasses import dataclass, field
 
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.group.live_group import LiveGroup, LiveWorker
-from kconnect.direct.group.other_groups import Neighbours, id_of
+from kconnect.direct.group.other_groups import OtherGroups, id_of
 from kconnect.direct.read.record_json import connector_of
 from kconnect.model import LogRecord, RunState, TargetState, TaskId, TopicPartition
 from kconnect.storage.config_topic import LOGGER, TARGET_STATE
 from kconnect.storage.snapshot import ClusterSnapshot
 from kconnect.storage.status_cache import StatusCache
-
-__all__ = [
-    "Edit",
-    "EditPlan",
-    "GroupEdit",
-    "NoLiveGroup",
-    "NoLiveOwner",
-    "NoRunningTask",
-    "Refusal",
-    "Requirement",
-    "Stopped",
-    "neighbour_refusals",
-    "refusals",
-    "requirements_for_keys",
-    "without_unchanged",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +115,6 @@ class EditPlan:
         return tuple(edit for step in self.steps for edit in step)
 
     @property
-    def is_atomic(self) -> bool:
-        """Whether all of it is done at once."""
-        return len(self.steps) + len(self.groups) <= 1
-
-    @property
     def is_empty(self) -> bool:
         return not self.edits and not self.groups
 
@@ -201,7 +180,7 @@ def refusals(
     return found
 
 
-def neighbour_refusals(requirements: Iterable[Requirement], live: LiveGroup, neighbours: Neighbours) -> list[Refusal]:
+def other_group_refusals(requirements: Iterable[Requirement], live: LiveGroup, others: OtherGroups) -> list[Refusal]:
     """What stands against a plan when nobody is in the group that was asked, and other groups use the topics."""
     if live.is_live or all(isinstance(need, Stopped) for need in requirements):
         return []
@@ -210,7 +189,7 @@ def neighbour_refusals(requirements: Iterable[Requirement], live: LiveGroup, nei
             f"Group {live.name} has no workers, but group {group.name} runs connectors of these topics: {runs}",
             f"Correct group.id: --group-id {group.name}, if that is this cluster; or add --force.",
         )
-        for group, runs in neighbours.users
+        for group, runs in others.users
     ]
 
 

@@ -18,8 +18,6 @@ from kconnect.storage.config_topic import CONNECTOR, TASK, Malformed, Unknown, d
 from kconnect.storage.offset_topic import canonical_key, check_format, decode_key
 from kconnect.storage.status_topic import Ignored, decode_record
 
-__all__ = ["delete_plan", "key_bytes", "put_plan"]
-
 _FORCE_HINT = "--force writes it as it is."
 
 

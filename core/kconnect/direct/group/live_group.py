@@ -11,8 +11,6 @@ from kconnect.errors import ConflictError, DataError
 from kconnect.herder.assignment.protocol import MemberState, Work, decode_assignment, decode_metadata, owned_work
 from kconnect.kafka.groups import GroupDescription, GroupMember, describe_group, describe_groups
 
-__all__ = ["LiveGroup", "LiveWorker", "live_group", "neighbour_groups", "read_group"]
-
 log = logging.getLogger(__name__)
 
 _PROTOCOL_TYPE = "connect"
@@ -73,7 +71,7 @@ def live_group(access: ClusterAccess) -> LiveGroup:
     return read_group(describe_group(access.clients().admin, access.group_id, access.timeout_s))
 
 
-def neighbour_groups(access: ClusterAccess) -> tuple[LiveGroup, ...]:
+def other_groups(access: ClusterAccess) -> tuple[LiveGroup, ...]:
     """The other groups of Connect workers on the same brokers, as far as they may be described.
 
     A group whose members speak otherwise than Connect is left out. Errors: ConnectError of the client.

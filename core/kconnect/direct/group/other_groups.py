@@ -17,7 +17,7 @@ from kconnect.storage.status_topic import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class OtherGroups:
     """`users` are live groups whose workers run connectors of this cluster, `others` those of which it is not known."""
 
     users: tuple[tuple[LiveGroup, str], ...] = ()
@@ -35,7 +35,7 @@ class Neighbours:
         )
 
 
-def seen_neighbours(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> Neighbours:
+def sort_other_groups(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> OtherGroups:
     """Sort the live ones of other groups. `statuses` None: they cannot be read, so nothing is proved."""
     users: list[tuple[LiveGroup, str]] = []
     others: list[LiveGroup] = []
@@ -47,7 +47,7 @@ def seen_neighbours(groups: Sequence[LiveGroup], statuses: StatusCache | None) -
             others.append(group)
         else:
             users.append((group, run))
-    return Neighbours(tuple(users), tuple(others))
+    return OtherGroups(tuple(users), tuple(others))
 
 
 def _runs(group: LiveGroup, statuses: StatusCache) -> str | None:

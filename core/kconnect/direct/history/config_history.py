@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from kconnect.direct.read.record_json import moment
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord, TargetState
 from kconnect.storage.config_topic import (
     CONNECTOR,
@@ -28,17 +28,6 @@ from kconnect.storage.config_topic import (
     read_key,
 )
 from kconnect.wording import counted
-
-__all__ = [
-    "Earlier",
-    "History",
-    "Kind",
-    "Version",
-    "config_history",
-    "config_versions",
-    "history_to_json",
-    "setting_changes",
-]
 
 
 class Kind(StrEnum):
@@ -94,13 +83,10 @@ class History:
     earlier: Earlier = Earlier.NONE
 
 
-def config_versions(records: Iterable[LogRecord], connector: str) -> list[Version]:
-    """The versions of a connector, oldest first; `records` is the whole config topic in its order."""
-    return list(config_history(records, connector).versions)
-
-
 def config_history(records: Iterable[LogRecord], connector: str) -> History:
-    """As `config_versions`, with a word on what is gone. Never raises, whatever the records are. Memory: the versions.
+    """The versions of a connector, and whether there were earlier ones; `records` is the whole config topic.
+
+    Never raises, whatever the records are. Memory: the versions.
 
     Records that mean nothing (tombstones of tasks, tasks that no commit follows) are no versions.
     """
@@ -245,12 +231,12 @@ def setting_changes(old: StringMap | None, new: StringMap | None) -> list[tuple[
     ]
 
 
-def history_to_json(history: History, masks: Masks | None = None) -> dict[str, Any]:
+def history_to_json(history: History, masks: SecretMasks | None = None) -> dict[str, Any]:
     """Shape: connector, earlier, versions: [{partition, offset, timestamp, kind, sentence, who, settings, tasks}].
 
     `settings` has {key, old, new} of each setting that differs, `tasks` the same by task number; `who` is always null.
     """
-    masks = masks or Masks()
+    masks = masks or SecretMasks()
     for version in history.versions:
         masks.learn({history.connector: version.new or {}})
     return {
@@ -260,7 +246,7 @@ def history_to_json(history: History, masks: Masks | None = None) -> dict[str, A
     }
 
 
-def _version_to_json(version: Version, connector: str, masks: Masks) -> dict[str, Any]:
+def _version_to_json(version: Version, connector: str, masks: SecretMasks) -> dict[str, Any]:
     def settings(old: StringMap | None, new: StringMap | None) -> list[dict[str, str | None]]:
         shown_old, shown_new = (masks.settings(connector, config or {}) for config in (old, new))
         return [

@@ -12,8 +12,6 @@ from kconnect.model import LogRecord, TaskId
 from kconnect.storage.offset_topic import canonical_key, decode_key
 from kconnect.storage.status_topic import StatusRead, StoredStatus, TopicRead, TopicUse, decode_record
 
-__all__ = ["OffsetStep", "StatusStep", "offset_history", "status_history", "step_to_json"]
-
 
 @dataclass(frozen=True, slots=True)
 class StatusStep:

@@ -21,18 +21,6 @@ from kconnect.storage.offset_document import offset_changes, offset_entries, off
 from kconnect.storage.offset_store import FileOffsetStore
 from kconnect.storage.snapshot import ClusterSnapshot
 
-__all__ = [
-    "OffsetFileNow",
-    "Offsets",
-    "TopicImport",
-    "import_requirements",
-    "read_cluster",
-    "read_offset_file",
-    "refuse_if_used",
-    "standalone_file",
-    "users_of",
-]
-
 Offsets = Mapping[str, Sequence[ConnectorOffset]]
 """Source offsets by connector; an offset None asks for the partition's reset."""
 

@@ -27,14 +27,12 @@ from kconnect.storage.offset_topic import decode_key, decode_value
 from kconnect.storage.snapshot import ConfigFold
 from kconnect.storage.status_topic import Ignored, StatusRead, Subject, TopicRead, decode_record
 
-__all__ = ["Words", "words_of"]
-
-Words = Callable[[LogRecord], str]
-"""Takes the records in their order."""
+Describe = Callable[[LogRecord], str]
+"""A record, taken in order -> a sentence."""
 
 
-def words_of(which: InternalTopic, configs: ConfigFold | None = None) -> Words:
-    """What to tell of each record of a topic. `configs`: what was read before, which the words take along."""
+def describer_of(which: InternalTopic, configs: ConfigFold | None = None) -> Describe:
+    """Describes each record of a topic in a sentence. `configs`: what was read before; it is folded further."""
     if which is InternalTopic.STATUS:
         return _of_status
     if which is InternalTopic.OFFSET:

@@ -10,8 +10,6 @@ from kconnect.direct.group.live_group import LiveGroup, LiveWorker, live_group
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import TopicPartition
 
-__all__ = ["ClusterState", "cluster_state", "member_json", "shown_url"]
-
 # The group protocol's own names of Connect's sub-protocols, as connect.protocol spells them
 _PROTOCOLS = {"default": "eager"}
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from kconnect.model import ConnectorType
 
-__all__ = ["connector_type"]
-
 # Sources that have a setting `topics`
 _SOURCES = frozenset({"MirrorSource", "MirrorCheckpoint", "MirrorHeartbeat"})
 

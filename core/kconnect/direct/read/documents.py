@@ -9,7 +9,7 @@ from typing import Any
 from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.reader import ConfigView, Latest, OffsetView, StatusView
 from kconnect.direct.read.record_json import moment
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord, TargetState, TaskId
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import (
@@ -23,14 +23,12 @@ from kconnect.storage.config_topic import (
 from kconnect.storage.offset_topic import decode_key
 from kconnect.storage.status_topic import StoredStatus
 
-__all__ = ["config_document", "known_connectors", "status_document"]
-
 
 def config_document(
     view: ConfigView,
     connectors: Collection[str] | None = None,
     *,
-    masks: Masks | None = None,
+    masks: SecretMasks | None = None,
     settings: bool = True,
     now_ms: int | None = None,
 ) -> dict[str, Any]:
@@ -41,7 +39,7 @@ def config_document(
     pending_fencing, records (where its config and its target state were written), config, task_configs. Without
     `settings`, config and task_configs are left out: masking a thousand of them takes 0.1 s.
     """
-    masks = masks or Masks()
+    masks = masks or SecretMasks()
     names = view.snapshot.connectors if connectors is None else [n for n in view.snapshot.connectors if n in connectors]
     document = {
         "offset": max(view.snapshot.offset, 0),
@@ -106,7 +104,7 @@ def _connector(view: ConfigView, name: str) -> dict[str, Any]:
     }
 
 
-def _settings(view: ConfigView, name: str, masks: Masks) -> dict[str, Any]:
+def _settings(view: ConfigView, name: str, masks: SecretMasks) -> dict[str, Any]:
     tasks = view.snapshot.task_configs.get(name, {})
     return {
         "config": masks.settings(name, view.snapshot.configs[name]),

@@ -8,12 +8,10 @@ from functools import cached_property
 
 from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.direct.access import ClusterAccess
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConfigError
 from kconnect.model import ConnectorType
 from kconnect.plugins import PluginRegistry
-
-__all__ = ["InstalledConnectors", "masks_of"]
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +50,6 @@ class InstalledConnectors:
         return PluginRegistry.load(self._plugin_path, tells_skipped=False)
 
 
-def masks_of(access: ClusterAccess, *, reveal: bool = False) -> Masks:
-    """Masks that know the connector classes which are installed here."""
-    return Masks(InstalledConnectors(access.worker.get("plugin.path")).password_keys, reveal=reveal)
+def secret_masks(access: ClusterAccess, *, reveal: bool = False) -> SecretMasks:
+    """SecretMasks that know the connector classes which are installed here."""
+    return SecretMasks(InstalledConnectors(access.worker.get("plugin.path")).password_keys, reveal=reveal)

@@ -10,8 +10,6 @@ from kconnect.direct.read.record_json import shown_bytes
 from kconnect.model import LogRecord
 from kconnect.storage.offset_topic import canonical_key
 
-__all__ = ["Found", "look_up"]
-
 _MOST_NEAR = 5
 # difflib takes 20 us a key
 _MOST_COMPARED = 10_000

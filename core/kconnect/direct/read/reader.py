@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.group.live_group import neighbour_groups
-from kconnect.direct.group.other_groups import Neighbours, seen_neighbours
+from kconnect.direct.group.live_group import other_groups
+from kconnect.direct.group.other_groups import OtherGroups, sort_other_groups
 from kconnect.direct.read.record_json import kind_of
 from kconnect.direct.read.topic_search import hint_of_topics
 from kconnect.errors import ConnectError, DataError, NotFoundError, TimedOutError, UnreachableError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kconnect.kafka.admin import KafkaAdmin
     from kconnect.model import LogRecord
 
-__all__ = ["Bounds", "ClusterReader", "ConfigView", "Latest", "OffsetView", "Seen", "StatusView"]
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +150,7 @@ class ClusterReader:
     def __init__(self, access: ClusterAccess) -> None:
         self._access = access
         self._admin: KafkaAdmin | None = None
-        self._neighbours: Neighbours | None = None
+        self._other_groups: OtherGroups | None = None
 
     def configs(self, bounds: Bounds = Bounds(), *, any_kind: bool = False) -> ConfigView:
         """The config topic."""
@@ -223,12 +222,12 @@ class ClusterReader:
                 err.hint = _OTHER_PROTOCOL
             raise
 
-    def neighbours(self) -> Neighbours:
+    def other_groups(self) -> OtherGroups:
         """Live workers of other groups on the same brokers, and whether they use these topics; looked at once."""
-        if self._neighbours is None:
-            groups = [group for group in neighbour_groups(self._access) if group.is_live]
-            self._neighbours = seen_neighbours(groups, self._known_statuses() if groups else None)
-        return self._neighbours
+        if self._other_groups is None:
+            groups = [group for group in other_groups(self._access) if group.is_live]
+            self._other_groups = sort_other_groups(groups, self._known_statuses() if groups else None)
+        return self._other_groups
 
     def _known_statuses(self) -> StatusCache | None:
         """None where the topic is not named, not there, or may not be read."""

@@ -13,16 +13,6 @@ from kconnect.storage.config_topic import LOGGER, SESSION_KEY, TASK, read_key
 from kconnect.storage.offset_topic import decode_key
 from kconnect.storage.status_topic import StatusRead, TopicRead, decode_record
 
-__all__ = [
-    "Shown",
-    "bytes_of",
-    "connector_of",
-    "kind_of",
-    "moment",
-    "shown_bytes",
-    "shown_record",
-]
-
 Shown: TypeAlias = str | dict[str, str] | None
 """Bytes as they are shown: their text; `{"base64": ".."}` when they are not UTF-8; None for none."""
 
@@ -30,7 +20,7 @@ _BASE64 = "base64"
 
 
 def shown_record(record: LogRecord, value: bytes | None) -> dict[str, Any]:
-    """A record for people and for JSON. `value` is what of its value may be shown (`Masks.value`).
+    """A record for people and for JSON. `value` is what of its value may be shown (`SecretMasks.value`).
 
     Shape: partition, offset, timestamp (ISO 8601 in UTC, or None), key, value, size (bytes of key and value). A value
     None is a tombstone.

@@ -1,4 +1,4 @@
-"""Masks: which settings and records of the config topic may be shown. Pure but for what it is told of classes."""
+"""SecretMasks: which settings and records of the config topic may be shown. Pure but for what it is told of classes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from kconnect.logs import is_secret
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import CONNECTOR, SESSION_KEY, TASK, read_key
 
-__all__ = ["Masks"]
 
-
-class Masks:
+class SecretMasks:
     """Hides secrets: settings whose names say so, those that the connector's own table types as PASSWORD, session keys.
 
     `passwords_of` gives the PASSWORD settings of a config, as far as the plugins it names are installed here. `reveal`:

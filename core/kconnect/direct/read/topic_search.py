@@ -15,7 +15,6 @@ from kconnect.kafka.scan import ScanSpec, scan
 if TYPE_CHECKING:
     from kconnect.kafka.admin import KafkaAdmin
 
-__all__ = ["hint_of_topics", "named_alike"]
 
 _ENDS = {
     InternalTopic.CONFIG: re.compile(r"(^|[-_.])configs?$", re.IGNORECASE),

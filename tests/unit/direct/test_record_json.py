@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
 from kconnect.direct.read.record_json import bytes_of, connector_of, kind_of, moment, shown_record
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord
 
 CONFIG, STATUS, OFFSET = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET
@@ -90,6 +90,6 @@ def test_a_time_beyond_calendars_is_none():
 )
 def test_any_bytes_can_be_shown(which, key, value):
     data = value.encode() if isinstance(value, str) else value
-    json.dumps(shown_record(record(key, data), Masks().value(which, key, data)))
+    json.dumps(shown_record(record(key, data), SecretMasks().value(which, key, data)))
     connector_of(which, key)
     kind_of(key)

@@ -9,8 +9,8 @@ import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.history.config_history import config_history, history_to_json
-from kconnect.direct.read.installed_plugins import InstalledConnectors, masks_of
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.installed_plugins import InstalledConnectors, secret_masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import ConnectorType, LogRecord, TaskId
 from kconnect.redaction import HIDDEN
 from kconnect.storage.config_topic import encode_commit, encode_connector, encode_session_key, encode_task
@@ -55,23 +55,23 @@ def typed(config: dict[str, str]) -> set[str]:
 @pytest.mark.parametrize("written", [encode_connector("x", SECRET), encode_task(TaskId("x", 0), SECRET)])
 def test_secrets_of_connectors_and_tasks_are_masked_and_references_are_not(written):
     key, value = written
-    found = json.loads(Masks().value(CONFIG, key, value))["properties"]
-    assert found == {**SECRET, "db.password": HIDDEN} == Masks().settings("x", SECRET)
-    assert Masks(reveal=True).value(CONFIG, key, value) == value
+    found = json.loads(SecretMasks().value(CONFIG, key, value))["properties"]
+    assert found == {**SECRET, "db.password": HIDDEN} == SecretMasks().settings("x", SECRET)
+    assert SecretMasks(reveal=True).value(CONFIG, key, value) == value
 
 
 def test_a_reference_with_a_secret_behind_it_is_masked():
-    assert Masks().settings("x", {"a.password": "${x}hunter2"}) == {"a.password": HIDDEN}
+    assert SecretMasks().settings("x", {"a.password": "${x}hunter2"}) == {"a.password": HIDDEN}
 
 
 def test_a_value_without_secrets_keeps_its_bytes():
     value = b'{"properties" : {"b":"1", "a":"2"}}'
-    assert Masks().value(CONFIG, b"connector-x", value) == value
+    assert SecretMasks().value(CONFIG, b"connector-x", value) == value
 
 
 def test_the_session_key_is_never_shown_unasked():
     key, value = encode_session_key(SessionKey(b"0123456789", "HmacSHA256", 5))
-    masked = json.loads(Masks().value(CONFIG, key, value))
+    masked = json.loads(SecretMasks().value(CONFIG, key, value))
     assert masked == {"key": HIDDEN, "algorithm": "HmacSHA256", "creation-timestamp": 5}
 
 
@@ -79,12 +79,12 @@ def test_the_session_key_is_never_shown_unasked():
     "value", [b'{"properties":{"db.password":"hunter2"', b'["hunter2"]', b'{"properties":"hunter2"}']
 )
 def test_of_a_malformed_config_nothing_is_shown(value):
-    assert Masks().value(CONFIG, b"connector-x", value) == HIDDEN.encode()
-    assert b"hunter2" not in Masks().value(CONFIG, b"task-x-0", value)
+    assert SecretMasks().value(CONFIG, b"connector-x", value) == HIDDEN.encode()
+    assert b"hunter2" not in SecretMasks().value(CONFIG, b"task-x-0", value)
 
 
 def test_what_the_class_types_as_password_is_masked_in_the_connector_and_its_tasks():
-    masks = Masks(typed)
+    masks = SecretMasks(typed)
     config = {"connector.class": "Vault", "pin": "1234", "code": "no secret of this class"}
     key, value = encode_connector("x", config)
     assert json.loads(masks.value(CONFIG, key, value))["properties"] == {**config, "pin": HIDDEN}
@@ -95,7 +95,7 @@ def test_what_the_class_types_as_password_is_masked_in_the_connector_and_its_tas
 
 
 def test_tasks_before_their_connector_are_masked_when_its_class_was_learnt():
-    masks = Masks(typed)
+    masks = SecretMasks(typed)
     masks.learn({"x": {"connector.class": "Vault"}})
     key, value = encode_task(TaskId("x", 3), {"pin": "1234"})
     assert b"1234" not in masks.value(CONFIG, key, value)
@@ -113,7 +113,7 @@ def test_a_change_of_class_uncovers_nothing_of_before():
             )
         )
     ]
-    told = json.dumps(history_to_json(config_history(records, "x"), Masks(typed)))
+    told = json.dumps(history_to_json(config_history(records, "x"), SecretMasks(typed)))
     assert "1234" not in told
     assert "5678" not in told
 
@@ -129,6 +129,6 @@ def test_classes_that_are_installed_here_or_in_plugin_path_tell_their_passwords(
         assert not installed.password_keys({"connector.class": unknown})
     chain = {"transforms": "a, b", "transforms.a.type": "vault_of_masks.Cipher", "transforms.b.type": "none"}
     config = {"connector.class": "vault_of_masks.VaultSink", "pin": "1234", "transforms.a.spice": "salt", **chain}
-    masks = masks_of(ClusterAccess({"plugin.path": str(tmp_path)}))
+    masks = secret_masks(ClusterAccess({"plugin.path": str(tmp_path)}))
     assert masks.settings("v", config) == {**config, "pin": HIDDEN, "transforms.a.spice": HIDDEN}
-    assert masks_of(ClusterAccess({}), reveal=True).settings("v", config)["pin"] == "1234"
+    assert secret_masks(ClusterAccess({}), reveal=True).settings("v", config)["pin"] == "1234"

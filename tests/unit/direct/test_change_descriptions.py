@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.read.change_descriptions import words_of
+from kconnect.direct.read.change_descriptions import describer_of
 from kconnect.direct.read.key_lookup import look_up
 from kconnect.direct.read.topic_search import named_alike
 from kconnect.model import LogRecord, RunState, TargetState, TaskId
@@ -30,7 +30,7 @@ def record(key: bytes | None, value: bytes | None, offset: int = 0, partition: i
 
 
 def told(which: InternalTopic, *written: tuple[bytes | None, bytes | None]) -> list[str]:
-    words = words_of(which)
+    words = describer_of(which)
     return [words(record(key, value, offset)) for offset, (key, value) in enumerate(written)]
 
 
@@ -86,7 +86,7 @@ def test_words_go_on_from_what_was_read_before():
     fold = ConfigFold()
     key, value = config_topic.encode_connector("src", {"a": "1"})
     fold.apply(record(key, value))
-    words = words_of(InternalTopic.CONFIG, fold)
+    words = describer_of(InternalTopic.CONFIG, fold)
     assert words(record(*config_topic.encode_connector("src", {"a": "2"}), 1)) == "src: changed a"
 
 

@@ -12,7 +12,7 @@ import pytest
 from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.documents import config_document, known_connectors, status_document
 from kconnect.direct.read.reader import ConfigView, Latest, StatusView
-from kconnect.direct.read.secret_masks import Masks
+from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import ConnectorType, LogRecord, RunState, TargetState, TaskId
 from kconnect.storage import config_topic
 from kconnect.storage.session_key import SessionKey
@@ -92,7 +92,7 @@ def test_the_config_topic_as_a_document():
 
 def test_secrets_are_in_the_document_only_when_they_are_asked_for():
     view = configs(*WRITTEN)
-    hidden, shown = json.dumps(config_document(view)), json.dumps(config_document(view, masks=Masks(reveal=True)))
+    hidden, shown = json.dumps(config_document(view)), json.dumps(config_document(view, masks=SecretMasks(reveal=True)))
     for secret in ("hunter2", "a2V5IG9mIGFsbA=="):
         assert secret not in hidden
         assert secret in shown
