@@ -59,7 +59,7 @@ _COMMANDS = (
     _Entry("config", "Get, set, unset, edit settings of connectors."),
     _Entry("offsets", "Show, alter, reset, export, import offsets of connectors.", ("offset",)),
     _Entry("cluster", "Show members, leader and last rebalances of a cluster, as the broker knows them."),
-    _Entry("topics", "Look into the internal topics and repair them, with no worker running.", ("topic",)),
+    _Entry("topics", "Inspect and repair the internal topics, with no worker running.", ("topic",)),
     _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),
     _Entry(
@@ -68,7 +68,7 @@ _COMMANDS = (
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("try", "Run one connector here, with no broker and no Spark: records stage by stage.", module="try_"),
     _Entry("broker", "Start, stop a Kafka broker for development; status tells whether it runs."),
-    _Entry("plugins", "List, show, validate what a worker can run; make a new project of your own.", ("plugin",)),
+    _Entry("plugins", "List, show, validate plugins of a worker; new creates a project for your own.", ("plugin",)),
 )
 # What the completion scripts call: known, and shown nowhere.
 _HIDDEN = (_Entry("complete", "Candidates for the last word of a command line."),)
@@ -124,14 +124,14 @@ app = typer.Typer(
 
 # \b keeps the lines of a paragraph as they are
 _EPILOG = """\b
-Options may also stand behind the verb. They come before the environment, the
-environment before a context, a context before the defaults; a context that
---context names comes before the environment.
+Options may also follow the verb. They take precedence over the environment, the
+environment over a context, and a context over the defaults; a context that
+--context names takes precedence over the environment.
 
 \b
 Passwords come from KCONNECT_PASSWORD (of a key: KCONNECT_KEY_PASSWORD), a file
 named by KCONNECT_PASSWORD_FILE (KCONNECT_KEY_PASSWORD_FILE), or a context; else
-they are asked for. No option takes one: others could read it."""
+you are asked. No option takes one: other users could read it."""
 
 
 @app.callback(invoke_without_command=True, epilog=_EPILOG)
@@ -219,7 +219,7 @@ def _usage(session: CliSession, err: TyperException) -> int:
         return err.exit_code
     typer.secho(message, fg="red", err=True)
     ctx: typer.Context | None = getattr(err, "ctx", None)
-    shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows what it takes"
+    shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows its options"
     session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help {shows}.")
     return err.exit_code
 

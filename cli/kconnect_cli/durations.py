@@ -14,5 +14,5 @@ def seconds_of(text: str, option: str) -> float:
     """Seconds in a length of time. Errors: UsageProblem that names the option."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise UsageProblem(f"{option} {text} is not a length of time", hint="It looks like 500ms, 60s, 2m or 1h.")
+        raise UsageProblem(f"{option} {text} is not a duration", hint="Examples: 500ms, 60s, 2m, 1h.")
     return float(form[1]) * _UNITS_S[form[2]]

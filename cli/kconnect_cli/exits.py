@@ -83,7 +83,7 @@ def explain(error: BaseException) -> Explained:
 def _usual_hint(error: ConnectError) -> str | None:
     """Hints for what a worker, ours or Java's, answers in words of its API."""
     if isinstance(error, AlreadyExistsError):
-        return "connect connectors apply -f FILE changes one that is there."
+        return "connect connectors apply -f FILE changes an existing one."
     if isinstance(error, ConflictError):
         return "A rebalance may be running: try again in a few seconds."
     return None

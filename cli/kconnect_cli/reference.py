@@ -27,7 +27,7 @@ _CLUSTER = frozenset(field.name for field in fields(ClusterArguments))
 
 _CLI_HEAD = """# Command reference
 
-Made from the commands by `make docs`; do not edit it. `connect COMMAND --help` shows the same.
+Generated from the commands by `make docs`; do not edit it. `connect COMMAND --help` shows the same.
 
 Results go to stdout, everything else to stderr. JSON and YAML keep their shape; tables are for people and may change.
 Secrets are masked as `[hidden]` in all output; where a masked value comes back (`connectors apply`, `config edit`) it
@@ -36,42 +36,43 @@ stands for the secret that is there.
 
 _CONFIGURATION_HEAD = """# Configuration reference
 
-Made from the tables that parse the settings, by `make docs`; do not edit it. Names, types and defaults are those of
-Apache Kafka Connect 4.3; settings that begin with `kconnect.` are ours. Times are in milliseconds, sizes in bytes.
+Generated from the tables that parse the settings, by `make docs`; do not edit it. Names, types and defaults are those
+of Apache Kafka Connect 4.3; settings that begin with `kconnect.` are ours. Times are in milliseconds, sizes in bytes.
 """
 
 
 _CONNECTORS_HEAD = """# Connectors that come with it
 
-Made from the connectors' tables, by `make docs`; do not edit it. `connect plugins show NAME` shows the same, with the
-settings that every connector has (`name`, `tasks.max`, converters, transforms, `errors.*`), for which see
+Generated from the connectors' tables, by `make docs`; do not edit it. `connect plugins show NAME` shows the same, with
+the settings that every connector has (`name`, `tasks.max`, converters, transforms, `errors.*`), for which see
 [configuration.md](configuration.md).
 """
 _CONNECTORS = {
-    "HttpJsonSource": "Asks a URL for JSON again and again; each item of the answer becomes a record. "
-    "`header.NAME=VALUE` sends a header. The last cursor is the offset: after a restart it asks for what is newer.",
+    "HttpJsonSource": "Polls a URL for JSON; each item of the answer becomes a record. "
+    "`header.NAME=VALUE` sends a header. The last cursor is the offset: after a restart it asks for newer items.",
     "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
-    "handed to the driver's `connect()`. With `insert.mode=upsert` a record that comes twice is there once.",
+    "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
     "FileStreamSource": "Reads the lines of a file, as Java's; also `org.apache.kafka.connect.file."
     "FileStreamSourceConnector`.",
     "FileStreamSink": "Appends values to a file, as Java's; also "
     "`org.apache.kafka.connect.file.FileStreamSinkConnector`.",
     "VerifiableSource": "Counts, for tests of a cluster; also "
     "`org.apache.kafka.connect.tools.VerifiableSourceConnector`.",
-    "VerifiableSink": "Writes down what it got, for tests; also "
+    "VerifiableSink": "Records what it receives, for tests; also "
     "`org.apache.kafka.connect.tools.VerifiableSinkConnector`.",
 }
 
 _WHICH_WORKER = """
-They stand before the noun or behind the verb. Options come before the environment, the environment before a context, a
-context before the defaults; a context that `--context` names comes before the environment. Which worker: `--url`, else
+They may stand before the noun or after the verb. Options take precedence over the environment, the environment over a
+context, and a context over the defaults; a context that `--context` names takes precedence over the environment. The
+worker is that of `--url`, else
 `--context`, else `KCONNECT_URL`, else `KCONNECT_CONTEXT`, else the current context, else `http://localhost:8083`. A URL
-that is named alone takes no user and no certificate from a context. A password counts only for the user, and that of a
-key only for the certificate, that it was given for, or when it was given for none; one that is nowhere is asked for on
-a terminal. No option takes a password: others could read it in the list of processes.
+that is given alone takes no user and no certificate from a context. A password is used only for the user, and that of a
+key only for the certificate, that it was given with, or for any if it was given with none. A missing one is asked for
+on a terminal. No option takes a password: other users could read it in the list of processes.
 
-Several URLs of one cluster may be named with commas between them, and in `contexts add` one after the other. When a
-worker does not take the connection the next one is asked; requests that may be repeated (GET, PUT) also go to the next
+Several URLs of one cluster may be given, separated by commas, and in `contexts add` as several arguments. When a worker
+refuses the connection, the next one is asked; requests that may be repeated (GET, PUT) also go to the next
 one when a worker breaks off, answers 503, or does not answer in time.
 
 | Variable | What it gives |
@@ -79,7 +80,7 @@ one when a worker breaks off, answers 503, or does not answer in time.
 | `KCONNECT_CONTEXT` | Name of the context, as `--context` |
 {variables}
 Contexts are kept in `kconnect/contexts.toml` of the user's config folder (`$XDG_CONFIG_HOME`, else `~/.config`), which
-only its owner may read; a warning tells when others may and a password is in it.
+only its owner may read; there is a warning when others may and it holds a password.
 """
 _VARIABLES = {
     "url": "URL of the worker, as `--url`",
@@ -95,7 +96,7 @@ _VARIABLES = {
 
 _CLUSTER_HEAD = """
 `connect topics`, and with `--direct` also the ordinary commands, work on a cluster's internal topics. A worker's file
-says all of a cluster; single options win over the file.
+describes the whole cluster; single options override it.
 """
 _CLUSTER_TITLE = "Options of a cluster"
 _CLUSTER_LINK = f"Also the [{_CLUSTER_TITLE.lower()}](#{_CLUSTER_TITLE.lower().replace(' ', '-')}).\n"
@@ -133,7 +134,7 @@ def configuration_reference() -> str:
     parts = [_CONFIGURATION_HEAD]
     for title, lead, keys in tables:
         parts += [f"## {title}\n", *([f"{lead}\n"] if lead else []), _settings_table(keys)]
-    parts += ["## Accepted without effect\n", "These settings of Java's worker mean nothing here:\n"]
+    parts += ["## Accepted without effect\n", "These settings of the Java worker have no effect here:\n"]
     parts.append("".join(f"- `{name}`\n" for name in sorted(WITHOUT_EFFECT)))
     return "\n".join(parts)
 

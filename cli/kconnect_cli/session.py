@@ -33,7 +33,7 @@ _RETRY_S = 10.0
 
 _URL_HELP = f"REST URL of a worker, or of several: URL,URL. [env var: KCONNECT_URL] [default: {DEFAULT_URL}]"
 _CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT_CONTEXT]"
-_RETRY_HELP = "How long to try again while a rebalance runs (409); 0 does not. [default: 10s]"
+_RETRY_HELP = "How long to retry while a rebalance is in progress (409); 0: not at all. [default: 10s]"
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
 _CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
 _CERT_HELP = "Our certificate, PEM. [env var: KCONNECT_CERT_FILE]"
@@ -226,7 +226,7 @@ class CliSession:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageProblem(
-                f"This needs an answer, and there is no terminal to ask on: {question}", hint="Add --yes to do it."
+                f"This needs confirmation, but there is no terminal to ask on: {question}", hint="Add --yes to do it."
             )
         if not typer.confirm(question, err=True):
             self.say("Nothing was changed.")

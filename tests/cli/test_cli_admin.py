@@ -120,7 +120,7 @@ def test_create_of_a_taken_name_is_a_conflict(connect, tmp_path):
     path.write_text(json.dumps({"name": "orders", "config": file_source()}))
     assert connect("connectors", "create", str(path))[::2] == (
         4,
-        "Connector orders already exists\nHint: connect connectors apply -f FILE changes one that is there.\n",
+        "Connector orders already exists\nHint: connect connectors apply -f FILE changes an existing one.\n",
     )
 
 
@@ -170,7 +170,7 @@ def test_alter_reads_stdin_and_a_dry_run_changes_nothing(connect, herder, monkey
         ('{"offsets": [1]}', "offsets[0] must be an object"),
         ('[{"offsets": []}]', '[0] must be an object {"name"'),
         ('[{"name": "orders", "offsets": [1]}]', "[0] (orders): offsets[0] must be an object"),
-        ('[{"name": "a", "offsets": []}, {"name": "a", "offsets": []}]', "[1]: a stands there twice"),
+        ('[{"name": "a", "offsets": []}, {"name": "a", "offsets": []}]', "[1]: a appears twice"),
     ],
 )
 def test_alter_names_the_file_and_the_place_that_is_wrong(connect, tmp_path, text, said):
@@ -222,7 +222,7 @@ def test_alter_takes_only_the_named_ones_of_a_file_and_never_anothers(connect, t
     path.write_text(connect("offsets", "show", "lines", "-o", "json")[1])
     for names in ((), ("lines", "orders")):
         code, _, err = connect("offsets", "alter", *names, "-f", str(path), "--yes")
-        assert (code, "does not say of which" in err) == (2, True)
+        assert (code, "does not name it" in err) == (2, True)
     assert positions(two_with_offsets) == {"orders": [12], "lines": [6]}
 
 
@@ -300,7 +300,7 @@ def test_a_wrong_command_line_is_code_2_with_a_hint(connect, args, said):
     code, out, err = connect(*args)
     assert (code, out) == (2, "")
     assert said in err
-    assert "--help shows what it takes." in err or "--help lists the commands." in err
+    assert "--help shows its options." in err or "--help lists the commands." in err
 
 
 def test_help_names_no_types_of_python_and_no_option_without_a_word_for_its_value(connect):

@@ -82,7 +82,7 @@ def test_prune_deletes_what_is_in_no_file_and_begins_with_the_prefix_and_asks_fi
     [
         (("--prune",), "--prune without --prefix would also delete connectors that others made\nHint: --prefix PREFIX"),
         (("--prune", "--prefix", ""), "--prefix is empty"),
-        (("--prefix", "a"), "--prefix is for --prune only"),
+        (("--prefix", "a"), "--prefix is only valid with --prune"),
     ],
 )
 def test_prune_says_whose_connectors_it_may_delete_or_does_nothing(connect, herder, tmp_path, args, said):

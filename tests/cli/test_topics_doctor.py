@@ -52,7 +52,7 @@ def connect(monkeypatch, capsys, tmp_path):
 
 
 def test_a_cluster_that_is_well_ends_with_0_and_prints_nothing(connect, well):
-    assert connect(well, "doctor") == (0, "", "Nothing is wrong with what was checked.\n")
+    assert connect(well, "doctor") == (0, "", "No problems were found in what was checked.\n")
     code, out, _ = connect(well, "doctor", "-o", "json")
     assert code == 0
     assert json.loads(out) == {

@@ -102,7 +102,7 @@ def test_a_connector_that_is_not_there_gives_names_that_are(topics):
     for word in ("config", "status", "offsets"):
         code, out, err = topics(word, "show", "scr")
         assert (code, out) == (3, "")
-        assert "knows no connector scr" in err
+        assert "has no connector scr" in err
         assert "Did you mean src?" in err
 
 

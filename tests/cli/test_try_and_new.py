@@ -216,7 +216,7 @@ def test_calls_that_can_not_work_are_told(source: str, sink: str, home: Path, tm
     assert "is a source" in cli_run("try", source, "--input", "x", home=home, expect=2).stderr
     cli_run("try", sink, "--input", str(tmp_path / "missing"), home=home, expect=3)
     bad = cli_run("try", sink, "--input", "-", "--format", "records", home=home, stdin='{"vale": 1}', expect=1)
-    assert "record 1 of stdin has fields that are not known: vale" in bad.stderr
+    assert "record 1 of stdin has unknown fields: vale" in bad.stderr
     wrong = write(tmp_path / "w.properties", connector__class="SqlSink", topics="t")
     assert "connection.driver" in cli_run("try", wrong, "--input", "-", home=home, expect=1).stderr
 

@@ -298,7 +298,7 @@ def test_without_a_worker_file_a_home_that_can_not_be_written_is_told(tmp_path: 
     (tmp_path / "no-folder").touch()
     ended, told = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
     assert ended.code == 2
-    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be made: Not a directory" in told
+    assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be created: Not a directory" in told
     assert "Let HOME be a folder of yours" in told
 
 

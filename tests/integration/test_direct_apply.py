@@ -157,7 +157,7 @@ def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(clus
 
     applied = apply_plan(cluster.access, reader, plan, before=write_in_between)
     assert applied.meanwhile == (
-        f"target-state-src was written by somebody else meanwhile, at offset {theirs[0]} of partition 0; "
+        f"target-state-src was written by someone else in the meantime, at offset {theirs[0]} of partition 0; "
         "what was written here is in force",
     )
     assert applied.written[0].position.offset == theirs[0] + 1

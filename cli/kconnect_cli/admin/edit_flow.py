@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kconnect.direct.read.secret_masks import SecretMasks
     from kconnect_cli.session import CliSession
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, write nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Write although live workers own it, or it is malformed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without writing it.")]
+Force = Annotated[bool, typer.Option("--force", help="Write even if live workers own it, or it is malformed.")]
 
 _COLUMNS = (
     Column("TOPIC", lambda row: row["topic"]),

@@ -22,7 +22,7 @@ def say_who_lives(session: CliSession, names: Collection[str]) -> None:
     from kconnect.direct.group.live_group import live_group
 
     if not client.access.has_group:
-        session.say("States are those that workers wrote last; --group-id would tell whether one still runs.")
+        session.say("States are the last ones that workers wrote; --group-id would show whether one still runs.")
         return
     try:
         live = live_group(client.access)
@@ -30,7 +30,7 @@ def say_who_lives(session: CliSession, names: Collection[str]) -> None:
         session.say(f"Cannot tell whether workers are running: {err}")
         return
     if not live.is_live:
-        session.say(f"No worker of group {live.name} runs: states are those that workers wrote last.")
+        session.say(f"No worker of group {live.name} is running: states are the last ones that workers wrote.")
         told = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
         more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         if told:

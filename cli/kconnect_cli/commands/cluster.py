@@ -33,8 +33,8 @@ _Member = Annotated[
         "--member", metavar="URL", help="The worker to ask, by its REST URL. [default: the leader]", show_default=False
     ),
 ]
-_Follow = Annotated[bool, typer.Option("--follow", help="Go on with what happens from now on.", show_default=False)]
-_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many of the last ones to show.")]
+_Follow = Annotated[bool, typer.Option("--follow", help="Keep showing what happens, until Ctrl-C.", show_default=False)]
+_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many of the most recent ones to show.")]
 
 
 @app.command(cls=ON_CLUSTER)
@@ -103,14 +103,14 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
     from kconnect.direct.read.cluster_state import shown_url
 
     if not state.group.is_live:
-        raise NotFoundError(f"No worker of group {state.group.name} runs (the broker says {state.group.state})")
+        raise NotFoundError(f"No worker of group {state.group.name} is running (the broker says {state.group.state})")
     told = _Told()
     for worker in state.group.workers:
         _ask(session, shown_url(worker), told)
     if not told.answered:
         raise told.failure or NotFoundError(
             f"No worker of group {state.group.name} keeps a list of its rebalances",
-            hint="Those of Java do not; their logs tell: `Rebalance started`, `Joined group at generation`.",
+            hint="Java workers do not; look in their logs for: `Rebalance started`, `Joined group at generation`.",
         )
     rows = sorted(_with_reasons(told.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
@@ -161,7 +161,7 @@ def _state(session: CliSession) -> ClusterState:
 
 
 def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:
-    session.say(f"No worker of group {document['group']} runs (the broker says {document['state']}).")
+    session.say(f"No worker of group {document['group']} is running (the broker says {document['state']}).")
 
 
 @dataclass(slots=True)
@@ -181,7 +181,7 @@ def _ask(session: CliSession, url: str, told: _Told) -> None:
         with ConnectClient(url, access=session.access_to(url)) as client:
             found = client.rebalances()
     except NotFoundError:
-        session.say(f"{url} keeps no list of its rebalances: not a worker of kconnect's, or an older one.")
+        session.say(f"{url} keeps no list of rebalances: it is no kconnect worker, or an older one.")
     except (UnreachableError, TimedOutError) as err:
         session.say(f"{url}: {err}")
         told.failure = err

@@ -27,7 +27,7 @@ app = command_group("Get, set, unset, edit settings of connectors.")
 
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Settings.", show_default=False)]
 _Pairs = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Settings and values.", show_default=False)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing; exit code 1 then.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; exit code 1 if anything would.")]
 _EDITORS = ("VISUAL", "EDITOR")
 
 
@@ -83,7 +83,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
 
     editor = _editor()
     config = session.on_connector(name, session.client.connector_config)
-    head = f"Settings of {name} at {session.url}. Save and leave to apply; leave it as it is to change nothing."
+    head = f"Settings of {name} at {session.url}. Save and exit to apply; exit without changes to keep them."
     before = dump_properties(dict(sorted(Masker(session).masked(config).items())), head)
     path = _scratch(name, before)
     text = _edited(editor, path)
@@ -135,7 +135,7 @@ def _replace(session: CliSession, change: Change) -> None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageProblem(f"{text} is not KEY=VALUE", hint="To take a setting away: connect config unset NAME KEY")
+        raise UsageProblem(f"{text} is not KEY=VALUE", hint="To remove a setting: connect config unset NAME KEY")
     return key.strip(), value
 
 
@@ -172,7 +172,7 @@ def _edited(editor: Sequence[str], path: Path) -> str:
         code = subprocess.run([*editor, str(path)], check=False).returncode
     except OSError as err:
         path.unlink()
-        raise UsageProblem(f"{editor[0]} cannot be started: {err.strerror}", hint="EDITOR names your editor.") from err
+        raise UsageProblem(f"{editor[0]} cannot be started: {err.strerror}", hint="Set EDITOR to your editor.") from err
     if code != 0:
         path.unlink(missing_ok=True)
         raise ConnectError(f"{editor[0]} ended with {code}; nothing was changed")

@@ -22,13 +22,14 @@ from kconnect_cli.session import CliSession, session_of
 app = command_group("Add, use, list, show, remove named clusters: URLs of workers, user, certificates.")
 
 _Name = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
-_URLS_HELP = "URLs of the cluster's workers: the next is asked when one is away. The same as --url."
+_URLS_HELP = "URLs of the cluster's workers: when one is down, the next is asked. The same as --url."
 _WorkerUrls = Annotated[list[str] | None, typer.Argument(metavar="URL", help=_URLS_HELP, show_default=False)]
 _User = Annotated[str | None, typer.Option("--user", metavar="USER", help="User for basic auth.")]
 _Ask = Annotated[bool, typer.Option("--password", help="Ask for the password; it is kept in the file.")]
 _Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")]
 _Env = Annotated[
-    str | None, typer.Option("--password-env", metavar="VARIABLE", help="Where the password is each time.")
+    str | None,
+    typer.Option("--password-env", metavar="VARIABLE", help="Variable with the password, read each time."),
 ]
 _File = Annotated[
     str | None, typer.Option("--password-file", metavar="FILE", help="File with the password, read each time.")
@@ -40,9 +41,13 @@ _AskKey = Annotated[
     bool, typer.Option("--key-password", help="Ask for the password of the key; it is kept in the file.")
 ]
 _KeyStdin = Annotated[
-    bool, typer.Option("--key-password-stdin", help="Read it from stdin and keep it; behind --password-stdin.")
+    bool,
+    typer.Option("--key-password-stdin", help="Read it from stdin, after --password-stdin, and keep it."),
 ]
-_KeyEnv = Annotated[str | None, typer.Option("--key-password-env", metavar="VARIABLE", help="Where it is each time.")]
+_KeyEnv = Annotated[
+    str | None,
+    typer.Option("--key-password-env", metavar="VARIABLE", help="Variable with it, read each time."),
+]
 _KeySecretFile = Annotated[
     str | None, typer.Option("--key-password-file", metavar="FILE", help="File with it, read each time.")
 ]
@@ -142,7 +147,7 @@ def show(
     profiles = load_profiles(contexts_path())
     name = context_name or profiles.current
     if name is None:
-        raise UsageProblem("No context is the current one", hint="connect contexts use NAME")
+        raise UsageProblem("There is no current context", hint="connect contexts use NAME")
     row = _shown(name, profiles)
     if session.output in (Format.JSON, Format.YAML):
         write_object(row, session.output)

@@ -40,8 +40,8 @@ def distributed(
         Path,
         typer.Argument(metavar="WORKER.properties", help="The worker's properties.", show_default=False),
     ],
-    broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
-    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
+    broker: Annotated[bool, typer.Option("--broker", help="Also start the dev broker, and stop it last.")] = False,
+    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines, even on a terminal.")] = False,
     log_level: Annotated[
         str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
     ] = "INFO",

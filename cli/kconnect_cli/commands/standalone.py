@@ -48,9 +48,9 @@ def standalone(
             show_default=False,
         ),
     ] = None,
-    broker: Annotated[bool, typer.Option("--broker", help="Start the dev broker with it, and stop it last.")] = False,
+    broker: Annotated[bool, typer.Option("--broker", help="Also start the dev broker, and stop it last.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Follow connector files: create, update, delete.")] = False,
-    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines on a terminal too.")] = False,
+    no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines, even on a terminal.")] = False,
     log_level: Annotated[
         str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
     ] = "INFO",
@@ -140,8 +140,8 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         raise EnvironmentProblemError(
-            f"The offsets have no place: folder {folder} cannot be made: {err.strerror}",
-            hint="Let HOME be a folder of yours, or name a worker file with offset.storage.file.filename in it.",
+            f"There is nowhere to keep offsets: folder {folder} cannot be created: {err.strerror}",
+            hint="Set HOME to a folder of yours, or name a worker file that sets offset.storage.file.filename.",
         ) from err
 
 
@@ -158,6 +158,6 @@ def connector_files(named: Sequence[Path]) -> list[ConnectorFile]:
         if earlier is not loaded:
             raise ConnectError(
                 f"Failed to create connector for {path}: Connector {loaded.name} already exists, from {earlier.path}",
-                hint=f"Give one of them another name; name={loaded.name} stands in both.",
+                hint=f"Give one of them another name; name={loaded.name} is in both.",
             )
     return list(found.values())

@@ -24,7 +24,7 @@ app = command_group("List, show, restart tasks of connectors.")
 
 _Number = Annotated[int, typer.Argument(metavar="TASK", help="Number of the task.", show_default=False)]
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Connector names.", show_default=False)]
-_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")]
 _Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only tasks in this state.")]
 
@@ -93,7 +93,7 @@ def restart(
     selection = Selection.of(name, regexp, all_, failed, state)
     if numbers:
         if selection.needs_looking:
-            raise UsageProblem("Task numbers go with one name and no filter")
+            raise UsageProblem("Task numbers need exactly one name and no filter")
         ids = [TaskId(name[0], number) for number in numbers]
     else:
         names = chosen_names(session, selection)
@@ -138,6 +138,6 @@ def _page(row: Row) -> str:
 def _whole(text: str) -> int:
     if not text.isdecimal():
         raise UsageProblem(
-            f"{text} is not a task number", hint="connect tasks restart NAME 0 1; names go with --regexp."
+            f"{text} is not a task number", hint="connect tasks restart NAME 0 1; for several names use --regexp."
         )
     return int(text)

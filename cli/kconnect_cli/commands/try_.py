@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _SKIP_HINT = "With errors.tolerance=all in the connector's file such records are skipped."
-_RETRY_HINT = "A worker calls put again until it succeeds; --timeout SECONDS tries longer here."
+_RETRY_HINT = "A worker keeps calling put until it succeeds; --timeout SECONDS tries longer here."
 _HINTS = {
     "put": (
         "Raise RetriableError to have put called again with the same records; "
@@ -164,7 +164,7 @@ def _hint(failure: Failure) -> str:
         return _RETRY_HINT
     if failure.stage == "put" and failure.plugin.startswith("kconnect."):  # not its author who reads it
         return (
-            failure.hint or "The task would be FAILED. When the cause is gone: connect connectors restart --tasks NAME"
+            failure.hint or "The task would be FAILED. Once the cause is fixed: connect connectors restart --tasks NAME"
         )
     return failure.hint or _HINTS.get(failure.stage, _SKIP_HINT)
 
@@ -271,7 +271,9 @@ def _objects(raw: bytes, where: str) -> list[Any]:
             return found if isinstance(found, list) else [found]
         return [json.loads(line) for line in raw.splitlines() if line.strip()]
     except ValueError as err:
-        raise ConfigError(f"{where} is not JSON: {err}", hint='One object a line: {{"key": .., "value": ..}}') from err
+        raise ConfigError(
+            f"{where} is not JSON: {err}", hint='One object per line: {{"key": .., "value": ..}}'
+        ) from err
 
 
 def _record(item: Mapping[str, Any], where: str) -> InputRecord:
@@ -279,7 +281,7 @@ def _record(item: Mapping[str, Any], where: str) -> InputRecord:
 
     unknown = sorted(set(item) - {"topic", "partition", "key", "value", "headers", "timestamp", "offset"})
     if unknown:
-        raise ConfigError(f"{where} has fields that are not known: {', '.join(unknown)}")
+        raise ConfigError(f"{where} has unknown fields: {', '.join(unknown)}")
     headers = [(header["key"], _bytes(header.get("value"))) for header in item.get("headers") or []]
     return InputRecord(
         _bytes(item.get("value")),

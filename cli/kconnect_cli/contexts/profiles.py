@@ -82,7 +82,7 @@ def _secret(
     if variable is not None:
         if variable not in environ:
             raise ConnectError(
-                f"The {what} is to be in the environment variable {variable}, which is not set",
+                f"The {what} should be in the environment variable {variable}, which is not set",
                 hint=f"export {variable}=..",
             )
         return environ[variable]
@@ -138,7 +138,7 @@ def load_profiles(path: Path) -> Profiles:
     except FileNotFoundError:
         return Profiles()
     except ValueError as err:  # malformed TOML, or bytes that are not UTF-8
-        raise ConfigError(f"{path} is not valid TOML: {err}", hint="Correct the place that is named.") from err
+        raise ConfigError(f"{path} is not valid TOML: {err}", hint="Correct the file at that place.") from err
     current, contexts = tree.get("current"), tree.get("contexts", {})
     if not isinstance(contexts, dict) or not isinstance(current, str | None):
         raise ConfigError(f'{path}: expected current = "NAME" and [contexts.NAME] tables')

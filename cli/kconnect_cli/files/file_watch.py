@@ -68,7 +68,7 @@ class FileWatch:
         self._stop.set()
         self._thread.join(_STOP_S)
         if self._thread.is_alive():
-            log.warning("The watch over connector files did not end within %g s", _STOP_S)
+            log.warning("Watching connector files did not stop within %g s", _STOP_S)
 
     def look(self) -> None:
         """One look; acts when it is the second that finds the same change."""
@@ -128,7 +128,7 @@ class FileWatch:
         try:
             self._herder.delete_connector(name)
         except NotFoundError:
-            log.info("Connector %s, which %s defined, was deleted before", name, path)
+            log.info("Connector %s, which %s defined, was already deleted", name, path)
         except ConnectError as err:
             log.error("Connector %s, which %s no longer defines, cannot be deleted: %s", name, path, err)
         else:

@@ -32,7 +32,7 @@ class OffsetFile:
         if None in self._found:
             if len(names) != 1:
                 raise UsageProblem(
-                    f"{self.where} holds offsets of one connector and does not say of which",
+                    f"{self.where} holds offsets of one connector but does not name it",
                     hint="Name one connector, or give what `connect offsets show NAME NAME -o json` prints.",
                 )
             return {names[0]: self._found[None]}
@@ -58,7 +58,7 @@ def read_offsets(name: str) -> OffsetFile:
     try:
         return OffsetFile(where, _by_connector(document))
     except BadRequestError as err:
-        raise ConnectError(f"{where}: {err}", hint="`connect offsets show NAME -o json` prints what is taken.") from err
+        raise ConnectError(f"{where}: {err}", hint="`connect offsets show NAME -o json` prints the format.") from err
 
 
 def _by_connector(document: Any) -> dict[str | None, Sequence[ConnectorOffset]]:  # JSON
@@ -72,7 +72,7 @@ def _by_connector(document: Any) -> dict[str | None, Sequence[ConnectorOffset]]:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise BadRequestError(f'[{index}] must be an object {{"name": "..", "offsets": [..]}}')
         if item["name"] in found:
-            raise BadRequestError(f"[{index}]: {item['name']} stands there twice")
+            raise BadRequestError(f"[{index}]: {item['name']} appears twice")
         try:
             found[item["name"]] = offsets_from_json(item)
         except BadRequestError as err:

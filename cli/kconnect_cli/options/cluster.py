@@ -85,7 +85,7 @@ class ClusterOptions:
 
         if not self.is_given:
             raise ConfigError(
-                "No cluster was named",
+                "No cluster was given",
                 hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers and the topics.",
             )
         found = _read(self.worker) if self.worker else {}

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 _DIRECT_HELP = "Work on the cluster's topics, with no worker; --worker or --bootstrap-servers say which cluster."
 Direct = Annotated[bool, typer.Option("--direct", help=_DIRECT_HELP)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --direct: print what would be written, write nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="With --direct: print what would be written, and write nothing.")
+]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="With --direct: write although live workers have the connector, or none is known."),
+    typer.Option("--force", help="With --direct: write even if live workers have it, or the group is not known."),
 ]
 
 
@@ -35,7 +37,7 @@ class DirectOptions:
             session.direct = direct_client(session, cluster_of(session))
         elif cluster_of(session).is_on_line:
             raise UsageProblem(
-                "Options that name the cluster's topics work only with --direct",
+                "Options that name the cluster's topics are only valid with --direct",
                 hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
             )
 
@@ -59,7 +61,7 @@ def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
     from kconnect.direct.client import DirectClient
 
     if session.given_url is not None:
-        raise UsageProblem("--url names a worker, and --direct asks none", hint="Give one of them.")
+        raise UsageProblem("--url names a worker, but --direct does not use one", hint="Give one of them.")
     return DirectClient(cluster.access())
 
 

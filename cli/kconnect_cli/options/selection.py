@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
 
 _NAMES_HELP = "Connector names; with --regexp regular expressions."
-_STATE_HELP = f"Only those that are, or have a task that is, in this state; may be repeated: {', '.join(STATES[:5])}."
+_STATE_HELP = f"Only those in this state, or with a task in it; may be repeated: {', '.join(STATES[:5])}."
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=_NAMES_HELP, show_default=False)]
-_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")]
 _All = Annotated[bool, typer.Option("--all", help="All connectors.")]
-_PREFIX_HELP = "Connectors whose name begins with it; may be repeated."
+_PREFIX_HELP = "Connectors whose names begin with this; may be repeated."
 _Prefix = Annotated[list[str] | None, typer.Option("--prefix", metavar="PREFIX", help=_PREFIX_HELP, show_default=False)]
 _Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help=_STATE_HELP, show_default=False)]
@@ -79,7 +79,7 @@ def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) 
             matching = [name for name in sorted(statuses) if pattern.fullmatch(name)]
             if not matching:
                 raise NotFoundError(
-                    f"No connector matches {pattern.pattern}", hint="The whole name has to match: add .* where it may."
+                    f"No connector matches {pattern.pattern}", hint="The whole name has to match: add .* as needed."
                 )
             named += matching
     else:
@@ -94,7 +94,7 @@ def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) 
 def checked_prefixes(prefixes: Sequence[str] | None) -> tuple[str, ...]:
     """What --prefix says. Errors: UsageProblem for an empty one, which all names begin with."""
     if "" in (prefixes or ()):
-        raise UsageProblem("--prefix is empty: every connector begins with that", hint="Give the letters, or --all.")
+        raise UsageProblem("--prefix is empty, which matches every connector", hint="Give a prefix, or --all.")
     return tuple(dict.fromkeys(prefixes or ()))
 
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from kconnect.direct.read.reader import Bounds
 
 
-_UNTIL_HELP = "As it was at a time: ISO 8601, in the local zone where it names none, or how long ago: -10m."
+_UNTIL_HELP = "As of a time: ISO 8601, in the local zone unless it names one, or how long ago: -10m."
 At = Annotated[
     list[str] | None,
-    typer.Option("--at", metavar="OFFSET", help="As it was once this record was written.", show_default=False),
+    typer.Option("--at", metavar="OFFSET", help="As of this record.", show_default=False),
 ]
 AtEach = Annotated[
     list[str] | None,
     typer.Option(
         "--at",
         metavar="PARTITION:OFFSET",
-        help="As it was once this record was written; may be repeated. Other partitions count whole.",
+        help="As of this record; may be repeated. Other partitions are read to their end.",
         show_default=False,
     ),
 ]
@@ -39,6 +39,6 @@ def bounds_of(
     from kconnect.direct.read.reader import Bounds
 
     if follow and (at or until):
-        raise UsageProblem("--follow goes on from now: it does not go with --at or --until")
+        raise UsageProblem("--follow starts from now: it cannot be combined with --at or --until")
     until_ms = None if until is None else milliseconds_of(until, "--until", time.time())
     return Bounds(offsets_of(at or (), "--at", has_one_partition=has_one_partition), until_ms)

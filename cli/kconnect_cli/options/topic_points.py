@@ -25,7 +25,7 @@ def milliseconds_of(text: str, option: str, now_s: float) -> int:
     except (ValueError, OverflowError, OSError) as err:
         raise UsageProblem(
             f"{option} {text} is not a time",
-            hint="It looks like 2026-05-01T12:00:00Z, 2026-05-01T14:00 (in this computer's zone), or -10m.",
+            hint="Examples: 2026-05-01T12:00:00Z, 2026-05-01T14:00 (local time zone), -10m.",
         ) from err
 
 
@@ -36,7 +36,7 @@ def offsets_of(texts: Sequence[str], option: str, *, has_one_partition: bool) ->
         form = _AT.fullmatch(text.strip())
         if form is None or (form[1] is None and not has_one_partition):
             wanted = "an OFFSET" if has_one_partition else "PARTITION:OFFSET"
-            raise UsageProblem(f"{option} {text} is not {wanted}", hint="--raw shows where records stand.")
+            raise UsageProblem(f"{option} {text} is not {wanted}", hint="--raw shows where each record is.")
         partition = int(form[1] or 0)
         if partition in found:
             raise UsageProblem(f"{option} names partition {partition} twice")

@@ -39,7 +39,7 @@ Made = TypeVar("Made", bound="Worker")
 def checked_level(text: str) -> str:
     """The value of --log-level. Errors: UsageProblem."""
     if text.upper() not in _LEVELS:
-        raise UsageProblem(f"--log-level {text} is none of {', '.join(_LEVELS)}")
+        raise UsageProblem(f"--log-level {text} is not one of {', '.join(_LEVELS)}")
     return text.upper()
 
 

@@ -88,7 +88,7 @@ class ClusterAccess:
         if found.address is None and not found.is_open:
             raise UnreachableError(
                 f"No Kafka broker answers at {self.bootstrap_servers}: {found.sentence()}",
-                hint="Does Kafka run there? --bootstrap-servers, or bootstrap.servers of the worker's file, names it.",
+                hint="Is Kafka running there? --bootstrap-servers, or bootstrap.servers of the worker's file, sets it.",
             )
 
     def _required(self, setting: str, flag: str) -> str:

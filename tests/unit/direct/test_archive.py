@@ -89,7 +89,7 @@ def test_a_file_that_says_nothing_of_offsets_leaves_those_that_are_there(has_off
         ({"connectors": [{"name": ""}]}, "name must be a text"),
         ({"connectors": [{"name": "a"}]}, "config must be an object"),
         ({"connectors": [{"name": "a", "config": {"k": 1}}]}, "k must be a text"),
-        ({"connectors": [{"name": "a", "config": {}}] * 2}, "stands there twice"),
+        ({"connectors": [{"name": "a", "config": {}}] * 2}, "appears twice"),
         ({"connectors": [{"name": "a", "config": {}, "target_state": "UP"}]}, "target_state 'UP'"),
         ({"connectors": [{"name": "a", "config": {}, "tasks": 1}]}, "tasks must be a list"),
         ({"connectors": [{"name": "a", "config": {}, "task_count_record": -1}]}, "task_count_record"),

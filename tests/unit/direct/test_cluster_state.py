@@ -82,5 +82,5 @@ def test_nobody_leads_while_the_group_rebalances(state: str) -> None:
 def test_without_workers_there_is_no_leader_to_be_found() -> None:
     found = ClusterState(read_group(GroupDescription("g", "Dead", "", "")))
     assert found.to_json()["members"] == []
-    with pytest.raises(NotFoundError, match="No worker of group g runs"):
+    with pytest.raises(NotFoundError, match="No worker of group g is running"):
         found.found_leader()

@@ -150,7 +150,7 @@ def test_a_late_status_that_covers_a_newer_one_is_found_with_the_command_that_wr
     sick = facts(statuses=[(status_key(subject), encode_status(LATE))], group=owning("src", TaskId("src", 0)))
     [finding] = found("status-covered", sick)
     assert finding.sentence.startswith(
-        f"The last status of {named} is UNASSIGNED of worker w2:8083 in generation 2, written late: before it stands "
+        f"The last status of {named} is UNASSIGNED of worker w2:8083 in generation 2, written late: it hides "
         "RUNNING of worker w1:8083 in generation 3"
     )
     put = (

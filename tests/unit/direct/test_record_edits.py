@@ -33,7 +33,7 @@ C, S, O = InternalTopic.CONFIG, InternalTopic.STATUS, InternalTopic.OFFSET  # no
         (C, "connector-a", b"NaN", "not JSON"),
         (C, "task-a", b'{"properties":{}}', "number of a task"),
         (C, "target-state-a", b'{"state":"GONE"}', "unknown state"),
-        (C, "nonsense", b"{}", "none of a config topic"),
+        (C, "nonsense", b"{}", "does not belong in a config topic"),
         (S, "status-task-a", b"{}", "number of a task"),
         (S, "status-connector-a", b'{"state":"RUNNING"}', "generation"),
         (O, '["a",{}]', b"7", "not a JSON object"),

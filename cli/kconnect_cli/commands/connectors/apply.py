@@ -25,7 +25,7 @@ def apply(
     ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing it.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete connectors that are in no file; only those of --prefix.")
     ] = False,
@@ -77,7 +77,7 @@ def _pruned(prune: bool, prefixes: Sequence[str] | None) -> tuple[str, ...]:
             hint="--prefix PREFIX says which are yours: those whose name begins with it.",
         )
     if prefixes and not prune:
-        raise UsageProblem("--prefix is for --prune only", hint="Add --prune, or leave out --prefix.")
+        raise UsageProblem("--prefix is only valid with --prune", hint="Add --prune, or leave out --prefix.")
     return checked_prefixes(prefixes)
 
 

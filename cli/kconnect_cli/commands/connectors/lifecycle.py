@@ -41,8 +41,8 @@ _COLUMNS = (
 
 
 _Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)]
-_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")]
-_Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")]
+_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")]
+_Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a FAILED task.")]
 _YesDirect = Annotated[bool, typer.Option("--yes", "-y", help="With --direct: do not ask.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")]
 
@@ -157,7 +157,7 @@ def restart(
     from kconnect.model import TaskId
 
     if task is not None and (tasks or only_failed):
-        raise UsageProblem("--task restarts one task; it goes with neither --tasks nor --only-failed")
+        raise UsageProblem("--task restarts one task; it cannot be combined with --tasks or --only-failed")
     failed = "FAILED" in selection.states and task is None and not tasks
     tasks, only_failed = tasks or failed, only_failed or failed
 
@@ -206,7 +206,7 @@ def topics(ctx: typer.Context, name: Name) -> None:
         [{"name": topic} for topic in sorted(found)], (Column("TOPIC", lambda row: row["name"]),), session.output
     )
     if not found and session.output is Format.TABLE:
-        session.say(f"{name} was not seen to use a topic yet.")
+        session.say(f"{name} has not been seen using a topic yet.")
 
 
 @app.command("reset-topics", cls=takes(SelectionOptions))

@@ -48,13 +48,13 @@ _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 def status(
     ctx: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Time between looks of --watch.")] = "1s",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep watching until Ctrl-C.")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between updates of --watch.")] = "1s",
     regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
     ] = False,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only those that are FAILED, or have a task that is.")
+        bool, typer.Option("--failed", help="Only those that are FAILED, or have a FAILED task.")
     ] = False,
     state: Annotated[
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
@@ -65,7 +65,7 @@ def status(
     selection = Selection.of(names, regexp, False, failed, state)
     pause_s = seconds_of(interval, "--interval")
     if watch and pause_s <= 0:
-        raise UsageProblem(f"--interval {interval} must be above zero")
+        raise UsageProblem(f"--interval {interval} must be greater than zero")
     if not watch:
         with start_told(session):
             seen = _look(session, selection)
@@ -90,7 +90,7 @@ def wait(
     ] = "RUNNING",
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait.")] = "60s",
     regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Names are regular expressions, matched whole.")
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
 ) -> None:
@@ -123,7 +123,7 @@ def wait(
         if time.monotonic() + pause_s > deadline:
             raise TimedOutError(
                 f"Not {wished} within {timeout}: {'; '.join(_told(name, statuses.get(name)) for name in open_ones)}",
-                hint="--timeout gives them more time; connect connectors status --watch shows what they do.",
+                hint="--timeout gives them more time; connect connectors status --watch shows what they are doing.",
             )
         pause.wait(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
@@ -265,7 +265,7 @@ def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
         try:
             if not _is_starting(session):
                 return
-            now = ConnectError(f"{session.url} is still starting", hint="Its log says what it waits for.")
+            now = ConnectError(f"{session.url} is still starting", hint="Its log says what it is waiting for.")
         except UnreachableError as err:
             if not isinstance(err.__cause__, ConnectionRefusedError):
                 raise

@@ -34,16 +34,16 @@ _ToFile = Annotated[
     typer.Option(
         "--to-file",
         metavar="OFFSETS",
-        help="Offsets file of a standalone worker, which must not run.",
+        help="Offsets file of a standalone worker, which must not be running.",
         show_default=False,
     ),
 ]
-_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE where there is one.")]
+_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
 _Replace = Annotated[
-    bool, typer.Option("--replace", help="Forget partitions of these connectors that FILE does not have.")
+    bool, typer.Option("--replace", help="Also reset partitions of these connectors that FILE does not have.")
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
-_Force = Annotated[bool, typer.Option("--force", help="Write although live workers have the connector.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
+_Force = Annotated[bool, typer.Option("--force", help="Write even if live workers have the connector.")]
 
 
 def export(
@@ -123,7 +123,7 @@ def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> P
         return given
     if not cluster.is_given:
         raise UsageProblem(
-            "No owner of the offsets was named",
+            "No file or cluster was given for the offsets",
             hint=f"Give {option} connect.offsets of a standalone worker, or --worker WORKER.properties of a cluster.",
         )
     return standalone_file(cluster.access())

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 app = command_group("Show, alter, reset offsets of connectors; move them between files and topics.")
 
-_FORCE_HELP = "Also offsets at which nothing can be read; with --direct also while live workers have the connector."
+_FORCE_HELP = "Allow offsets at which nothing can be read; with --direct, also while live workers have the connector."
 _Force = Annotated[bool, typer.Option("--force", help=_FORCE_HELP)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, change nothing.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
 
 _PARTITION = (
     Column("PARTITION", lambda row: row["partition"]),

@@ -9,12 +9,12 @@ from kconnect_cli.options.shared import takes
 
 __all__ = ["app"]
 
-app = command_group("List, show, validate what a worker can run; make a new project for connectors of your own.")
+app = command_group("List, show, validate plugins of a worker; new creates a project for your own connectors.")
 
 
 @app.callback()
 def _plugins() -> None:
-    """List, show, validate what a worker can run; make a new project for connectors of your own."""
+    """List, show, validate plugins of a worker; new creates a project for your own connectors."""
 
 
 app.command("list", cls=takes())(list_)

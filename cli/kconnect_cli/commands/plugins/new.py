@@ -32,7 +32,7 @@ def new(
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"{name!r} is not a valid name for a project.",
-            hint="Letters, digits and single dashes; a letter first: my-connector.",
+            hint="Use letters, digits and single dashes, starting with a letter: my-connector.",
         )
     target = folder or Path(name)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

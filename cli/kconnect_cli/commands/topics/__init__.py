@@ -6,7 +6,7 @@ from kconnect_cli.commands.topics import archive, doctor, edit, get, history, sh
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.topic_groups import TopicGroups
 
-app = command_group("Look into a cluster's internal topics and repair them, with no worker running.")
+app = command_group("Inspect and repair a cluster's internal topics, with no worker running.")
 _groups = TopicGroups(
     app,
     command_group("The topic of configs: connectors, tasks, target states, session key, logger levels."),

@@ -32,7 +32,7 @@ WithOffsets = Annotated[
 WithGroups = Annotated[
     bool, typer.Option("--with-groups/--without-groups", help="Committed offsets of the sinks' consumer groups.")
 ]
-_REPLACE = "Also change connectors that are there and differ; forget their offsets that a file with offsets has not."
+_REPLACE = "Also change existing connectors that differ, and reset offsets of theirs that a file with offsets lacks."
 Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
 CreateTopics = Annotated[
     bool, typer.Option("--create-topics", help="Create missing topics, as a worker of this file would.")
@@ -67,7 +67,7 @@ def export(
     from kconnect.direct.read.reader import ClusterReader
 
     if show_secrets and file == "-":
-        raise UsageProblem("Secrets are written to a file only", hint="Name a FILE: it will be readable by you only.")
+        raise UsageProblem("Secrets are only written to a file", hint="Name a FILE: only you will be able to read it.")
     names = _names(connectors)
     access = cluster.access()
     with ClusterReader(access) as reader:

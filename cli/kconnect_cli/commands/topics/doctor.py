@@ -66,7 +66,7 @@ def doctor(ctx: typer.Context) -> None:
         for what, why in facts.not_checked:
             session.say(f"Not checked: {what} ({why}).")
         told = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
-        session.say(f"Found: {told}." if told else "Nothing is wrong with what was checked.")
+        session.say(f"Found: {told}." if told else "No problems were found in what was checked.")
     else:
         document: dict[str, Any] = {
             "ok": not is_sick(findings),

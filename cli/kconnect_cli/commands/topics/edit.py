@@ -33,13 +33,11 @@ ValueFile = Annotated[
 ]
 At = Annotated[
     int | None,
-    typer.Option("--at", metavar="OFFSET", min=0, help="As it was with the record at this offset.", show_default=False),
+    typer.Option("--at", metavar="OFFSET", min=0, help="As of the record at this offset.", show_default=False),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(
-        "--until", metavar="TIME", help="As it was at this time: 2026-01-31T12:00, or -2h.", show_default=False
-    ),
+    typer.Option("--until", metavar="TIME", help="As of this time: 2026-01-31T12:00, or -2h.", show_default=False),
 ]
 
 
@@ -123,7 +121,7 @@ def restore(
 
     if (at is None) == (until is None):
         raise UsageProblem(
-            "Say as of when: --at OFFSET or --until TIME",
+            "Give a point in the topic: --at OFFSET or --until TIME",
             hint=f"connect topics config history {name} lists the versions with offset and time.",
         )
     until_ms = None if until is None else milliseconds_of(until, "--until", time.time())

@@ -82,7 +82,7 @@ def _get(
         if record is not None:
             when = moment(record.timestamp_ms) or "no time"
             sentence += f": it was deleted at {record.partition}:{record.offset}, {when}"
-        raise NotFoundError(sentence, hint=f"Keys like it: {' '.join(found.near)}" if found.near else None)
+        raise NotFoundError(sentence, hint=f"Similar keys: {' '.join(found.near)}" if found.near else None)
     session.say(f"{topic} {record.partition}:{record.offset}, {moment(record.timestamp_ms) or 'no time'}")
     _write_value(session, key, masks.value(which, record.key, record.value), raw)
 
@@ -104,6 +104,6 @@ def _write_value(session: CliSession, key: str, value: bytes | None, raw: bool) 
     sys.stdout.flush()
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None:
-        raise ConnectError("The standard output takes no bytes")
+        raise ConnectError("Standard output does not accept bytes")
     stream.write(data if raw else data + b"\n")
     stream.flush()

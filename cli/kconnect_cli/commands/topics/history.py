@@ -23,7 +23,7 @@ _KIND_COLOURS = {"created": "green", "deleted": "red", "stopped": "magenta", "pa
 _GONE = {
     "maybe": "There may have been earlier versions: offsets before the first one have no record. Compaction takes what "
     "a newer record replaces; transactions leave marks.",
-    "lost": "There were earlier versions, which compaction has taken away: tasks older than the first config are left.",
+    "lost": "There were earlier versions, which compaction has removed: tasks older than the first config remain.",
 }
 
 
@@ -104,7 +104,7 @@ def _records(options: ClusterOptions, which: InternalTopic, seen: set[str]) -> I
 
 
 def _nothing(name: str, word: str, seen: set[str]) -> NotFoundError:
-    hint = did_you_mean(name, seen) or f"It knows of: {', '.join(sorted(seen)[:10]) or 'none'}"
+    hint = did_you_mean(name, seen) or f"It has records of: {', '.join(sorted(seen)[:10]) or 'none'}"
     return NotFoundError(f"The {word} topic has no record of a connector {name}", hint=hint)
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
-_Raw = Annotated[bool, typer.Option("--raw", help="The records: place, time, key, value, size; JSON: one a line.")]
-_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")]
+_Raw = Annotated[bool, typer.Option("--raw", help="Raw records: place, time, key, value, size; JSON: one per line.")]
+_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is written, until Ctrl-C.")]
 
 
 def mount(groups: TopicGroups) -> None:
@@ -130,7 +130,7 @@ def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, vie
     known = known_connectors(view)
     for name in asked.names:
         if name not in known:
-            raise NotFoundError(f"Topic {topic} knows no connector {name}", hint=_near(name, known))
+            raise NotFoundError(f"Topic {topic} has no connector {name}", hint=_near(name, known))
 
 
 def _write_configs(session: CliSession, view: ConfigView, asked: Asked, access: ClusterAccess) -> None:

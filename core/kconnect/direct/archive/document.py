@@ -113,7 +113,7 @@ def archive_document(
         if found is None or (names is not None and name not in names):
             continue
         if name in state.configs.snapshot.inconsistent:
-            skip(f"The tasks of {name} are not complete: they are left out, a leader makes them anew")
+            skip(f"The tasks of {name} are not complete: they are left out, and the leader will write them again")
         connectors.append(
             {
                 "name": name,
@@ -146,7 +146,7 @@ def read_archive(document: object) -> Archive:
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise BadRequestError(
             f'This is not an export of a cluster: "format" is not "{FORMAT}"',
-            hint="`connect topics export FILE` writes what is taken.",
+            hint="`connect topics export FILE` writes the expected format.",
         )
     version = document.get("version")
     if isinstance(version, bool) or version != VERSION:
@@ -163,7 +163,7 @@ def read_archive(document: object) -> Archive:
     for index, item in enumerate(listed):
         name, state = _connector(f"connectors[{index}]", item)
         if name in connectors:
-            raise BadRequestError(f"connectors[{index}]: {name} stands there twice")
+            raise BadRequestError(f"connectors[{index}]: {name} appears twice")
         connectors[name] = state
     offsets = offset_entries(document.get("offsets", {}))
     return Archive(connectors, offsets, _groups(document.get("groups", {})), "offsets" in document)
@@ -189,7 +189,7 @@ def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False)
     return EditPlan(
         f"Import {counted(len(wanted), 'connector')}",
         (*offsets, *(step for step in connector_steps.values() if step)),
-        (NoLiveGroup("an import is for a cluster that does not run"),),
+        (NoLiveGroup("an import needs a cluster that is not running"),),
         groups=tuple(groups.values()),
     )
 

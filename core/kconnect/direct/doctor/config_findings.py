@@ -63,10 +63,10 @@ def _unreadable(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
             yield Finding(
                 code="unknown-key",
                 severity=Severity.WARNING,
-                sentence=f"The config topic has a record whose key {event.key!r} is of no kind that Connect knows",
+                sentence=f"The config topic has a record with the key {event.key!r}, which Connect does not know",
                 evidence=(evidence_of(record),),
                 repair=delete_command(InternalTopic.CONFIG, [record], in_spite_of=facts),
-                hint="It is skipped. Do others than workers write into this topic?",
+                hint="It is skipped. Does anything but workers write to this topic?",
             )
 
 
@@ -77,7 +77,7 @@ def _malformed(configs: ConfigFacts, record: LogRecord, event: Malformed) -> Fin
     if name is not None and name in configs.snapshot.configs and (record.key or b"").startswith(_RESTORED):
         as_it_is = max(configs.snapshot.offset - 1, record.offset)
         repair = ("connect", "topics", "config", "restore", name, "--at", str(as_it_is))
-        hint = "What it replaces still counts, until the topic is compacted; the command writes that again behind it."
+        hint = "The record it replaced counts until the topic is compacted; the command writes that one again."
     return Finding(
         code="malformed-record",
         severity=Severity.ERROR,
@@ -96,14 +96,14 @@ def _inconsistent(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding
         yield Finding(
             code="inconsistent-tasks",
             severity=Severity.ERROR,
-            sentence=f"Connector {name} has a commit of {counted(count, 'task')}, but the configs of that set are not "
-            "all there: none of its tasks may run until it gives them anew",
+            sentence=f"Connector {name} has committed {counted(count, 'task')}, but some of their configs are missing: "
+            "none of its tasks can run until it writes them again",
             evidence=_evidence(commit),
             connector=name,
             repair=("connect", "connectors", "restart", name)
             if facts.is_live
             else ("connect", "topics", "config", "put", COMMIT + name, '{"tasks":0}'),
-            hint="With no tasks the connector is whole again; the worker that starts it next writes the set anew.",
+            hint="Without tasks the connector is consistent again; the worker that starts it next writes them.",
         )
 
 
@@ -112,12 +112,12 @@ def _overtaken(configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="tasks-lost-to-compaction",
             severity=Severity.INFO,
-            sentence=f"Connector {name} has no tasks: they were committed before all that compaction has left of its "
-            "config, and so do not count (KAFKA-17719), or are of a deleted connector of that name",
+            sentence=f"Connector {name} has no tasks: their commit is older than what compaction has left of its "
+            "config, and so does not count (KAFKA-17719), or belongs to a deleted connector of that name",
             evidence=_evidence(_live(configs, COMMIT + name), _live(configs, CONNECTOR + name)),
             connector=name,
             repair=("connect", "connectors", "restart", name),
-            hint="The worker that starts the connector writes its tasks anew.",
+            hint="The worker that starts the connector writes its tasks again.",
         )
 
 
@@ -131,8 +131,8 @@ def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
                     yield Finding(
                         code="orphan-target-state",
                         severity=Severity.WARNING,
-                        sentence=f"The target state {state} is set for a connector {name!r} that does not exist: one "
-                        "that is created under this name would begin with it",
+                        sentence=f"The target state {state} is set for a connector {name!r} that does not exist: a "
+                        "new connector of this name would start in it",
                         evidence=(evidence_of(record),),
                         connector=name,
                         repair=delete_command(InternalTopic.CONFIG, [record]),
@@ -151,7 +151,7 @@ def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
             repair=delete_command(InternalTopic.CONFIG, records),
-            hint="Every deletion leaves them behind; they only take room.",
+            hint="Every deletion leaves them behind; they only take up space.",
         )
 
 
@@ -182,7 +182,7 @@ def _session_key(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]
         yield Finding(
             code="session-key-missing",
             severity=Severity.ERROR,
-            sentence="There is no session key, though the workers sign what they ask of each other: such requests fail",
+            sentence="There is no session key, but the workers sign their requests to each other: these fail",
             evidence=(Evidence(facts.topic_name(InternalTopic.CONFIG), key=SESSION_KEY),),
             hint=hint,
         )
@@ -206,8 +206,8 @@ def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
         yield Finding(
             code="no-leader-fencing",
             severity=Severity.WARNING,
-            sentence=f"{setting} is on, but the newest change of a leader was written in no transaction: a leader that "
-            "was replaced could still write",
+            sentence=f"{setting} is on, but the newest change of a leader was not written in a transaction: a leader "
+            "that was replaced could still write",
             evidence=(evidence_of(configs.bare_write),),
             hint=f"Does every worker have {setting}? After it was switched on, the next change to a connector is "
             "written in a transaction.",
@@ -231,7 +231,7 @@ def _not_fenced(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
             code="tasks-not-fenced",
             severity=Severity.WARNING,
             sentence=f"{counted(len(running), 'running task')} of connector {name}, but no {TASK_COUNT}{name} was "
-            "written behind their commit: those before them were not fenced off, and may still produce",
+            "written after their commit: their predecessors were not fenced off, and may still produce",
             evidence=_evidence(commit, _live(configs, TASK_COUNT + name)),
             connector=name,
             repair=("connect", "connectors", "restart", name, "--tasks"),

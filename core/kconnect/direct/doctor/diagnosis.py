@@ -16,9 +16,9 @@ _ORDER = list(Severity)
 _CLIENT = "--command-config"  # as Kafka's own tools call it, too
 _SEVERITY: Final = {Condition.LAGGING: Severity.INFO}
 _HINT: Final = {
-    Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and begins anew.",
-    Condition.RETRYING: "It goes on by itself when the cause is gone.",
-    Condition.NOT_COMMITTING: "Until that is mended its records come again after a restart.",
+    Condition.STUCK: "connect tasks show has the stack. A restart abandons the call and starts over.",
+    Condition.RETRYING: "It continues by itself once the cause is gone.",
+    Condition.NOT_COMMITTING: "Until this is fixed, its records will be re-sent after a restart.",
     Condition.LAGGING: "More tasks (tasks.max), or more partitions, may help.",
 }
 

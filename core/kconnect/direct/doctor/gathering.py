@@ -162,7 +162,7 @@ def _ask_conditions(
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="conditions") as pool:
         for worker, answer in zip(asked, pool.map(partial(_ask, access), asked), strict=True):
             if isinstance(answer, ConnectError):
-                not_checked.append((f"how the tasks on {worker.url} fare", str(answer)))
+                not_checked.append((f"the condition of the tasks on {worker.url}", str(answer)))
             else:
                 found |= {task_id: (worker.url, condition) for task_id, condition in answer}
     return found, not_checked

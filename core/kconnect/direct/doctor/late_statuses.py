@@ -37,26 +37,26 @@ def _covered(
         code="status-covered",
         severity=Severity.WARNING,
         sentence=f"The last status of {_named(subject)} is {last.state} of worker {last.worker_id} in generation "
-        f"{last.generation}, written late: before it stands {newer.state} of worker {newer.worker_id} in generation "
-        f"{newer.generation}, and Java's workers show the last one",
+        f"{last.generation}, written late: it hides {newer.state} of worker {newer.worker_id} in generation "
+        f"{newer.generation}, and Java workers show the last one",
         evidence=(evidence,),
         connector=_connector_of(subject),
         repair=repair,
-        hint="A worker of ours that runs it writes its status again by itself, within seconds.",
+        hint="If a kconnect worker runs it, it rewrites its status within seconds.",
     )
 
 
 def _unassigned(subject: Subject, status: StoredStatus, owners: Mapping[Subject, str], evidence: Evidence) -> Finding:
     owner = owners[subject]
     if status.worker_id == owner:
-        hint = f"Worker {owner} may still be starting it: GET /health there tells."
+        hint = f"Worker {owner} may still be starting it: see GET /health there."
     else:
-        hint = f"Worker {owner} has it and has said nothing, or worker {status.worker_id} wrote later than it did."
+        hint = f"Worker {owner} has it but has written no status, or worker {status.worker_id} wrote a later one."
     return Finding(
         code="unassigned-but-owned",
         severity=Severity.WARNING,
         sentence=f"{_named(subject, capital=True)} is UNASSIGNED, says worker {status.worker_id} in generation "
-        f"{status.generation}, but the group has assigned it to worker {owner}, which lives",
+        f"{status.generation}, but the group has assigned it to worker {owner}, which is alive",
         evidence=(evidence,),
         connector=_connector_of(subject),
         repair=_restart(subject),

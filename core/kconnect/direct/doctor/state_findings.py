@@ -133,7 +133,7 @@ def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
             sentence=f"{_statuses_of(records)} RUNNING on worker {worker_id}, {why} {facts.group.name}",
             evidence=tuple(evidence_of(record) for record in records),
             repair=delete_command(InternalTopic.STATUS, records, in_spite_of=facts),
-            hint="The worker died without a word. Workers that take its work over write new statuses.",
+            hint="The worker died without notice. Workers that take over its work write new statuses.",
         )
 
 
@@ -151,10 +151,10 @@ def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
             yield Finding(
                 code="topics-shared",
                 severity=Severity.ERROR,
-                sentence=f"Live workers of another group, {other.name}, write statuses into the topic of "
+                sentence=f"Live workers of another group, {other.name}, write statuses to the topic of "
                 f"{facts.group.name}: two clusters cannot share their topics",
                 evidence=tuple(evidence_of(record) for record in records),
-                hint="Give each cluster three topics of its own; or the same group.id, if it is to be one cluster.",
+                hint="Give each cluster three topics of its own; or the same group.id, if it should be one cluster.",
             )
 
 
@@ -173,7 +173,7 @@ def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[F
                 '["connector",{partition}]',
                 evidence=(evidence_of(record),),
                 repair=delete_command(InternalTopic.OFFSET, [record], in_spite_of=facts),
-                hint="It belongs to no connector, and is kept for nothing.",
+                hint="It belongs to no connector and serves no purpose.",
             )
             continue
         try:
@@ -200,12 +200,14 @@ def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findin
             continue
         hint = None
         if kept.key != newest:
-            hint = f"The newest offset, under {key_text(newest)!r}, is not where Java reads; put it there if it counts."
+            hint = (
+                f"The newest offset, under {key_text(newest)!r}, is not where Java reads; move it there if it counts."
+            )
         yield Finding(
             code="duplicate-offset-key",
             severity=Severity.WARNING,
             sentence=f"One partition has {counted(len(records), 'offset')}, under keys that differ only in spelling; "
-            "Java reads by the spelling alone, and so may go on from an older one",
+            "Java looks up one exact spelling, and so may continue from an older one",
             evidence=tuple(evidence_of(record) for record in records),
             connector=_connector_of(records[0]),
             repair=delete_command(InternalTopic.OFFSET, stale, in_spite_of=facts),
@@ -234,8 +236,8 @@ def _orphan_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findi
         yield Finding(
             code="orphan-offsets",
             severity=Severity.INFO,
-            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that does not exist: one that is "
-            "created under this name goes on from them",
+            sentence=f"{counted(len(records), 'offset')} of a connector {name!r} that does not exist: a new "
+            "connector of this name would continue from them",
             evidence=tuple(evidence_of(record) for record in records),
             connector=name,
             repair=delete_command(InternalTopic.OFFSET, records),
@@ -253,8 +255,8 @@ def _scattered(which: InternalTopic, live: LiveRecords) -> Iterator[Finding]:
             code="key-in-several-partitions",
             severity=Severity.WARNING,
             sentence=f"The key {key_text(records[0].key)!r} is in {counted(len(records), 'partition')}: compaction "
-            "keeps all of them, and which one a worker reads last is chance",
+            "keeps all of them, and which one a worker reads last is not defined",
             evidence=tuple(evidence_of(record) for record in records),
-            hint=f"Were partitions added to topic {records[0].topic}? A tombstone is to be written to partition "
-            f"{', '.join(str(record.partition) for record in records[:-1])}, as `kcat -P -Z -p` does.",
+            hint=f"Were partitions added to topic {records[0].topic}? Write a tombstone to partition "
+            f"{', '.join(str(record.partition) for record in records[:-1])}, for example with `kcat -P -Z -p`.",
         )

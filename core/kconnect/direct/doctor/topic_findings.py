@@ -43,7 +43,7 @@ def _missing(facts: ClusterFacts, which: InternalTopic, topic: TopicFacts) -> Fi
         sentence=f"Topic {topic.name} ({which.setting}) does not exist: nothing is known of {_KEEPS[which]}",
         evidence=(Evidence(topic.name),),
         repair=_tool(facts, "topics", "--create", "--topic", topic.name, *shape, "--config", "cleanup.policy=compact"),
-        hint="Is the name right? The first worker that starts creates the topic as well.",
+        hint="Is the name right? The first worker to start also creates the topic.",
     )
 
 
@@ -54,7 +54,7 @@ def _too_many_partitions(topic: TopicFacts) -> Finding:
         sentence=f"The config topic {topic.name} has {counted(topic.partitions, 'partition')}; it must have one: the "
         "order of changes is lost, and no worker starts on it",
         evidence=(Evidence(topic.name),),
-        hint="Partitions cannot be taken away: create a compacted topic of one partition, copy what counts with "
+        hint="Partitions cannot be removed: create a compacted topic of one partition, copy what counts with "
         "`connect topics export` and `connect topics import`, and name the new topic in config.storage.topic.",
     )
 
@@ -117,7 +117,7 @@ def _in_sync(facts: ClusterFacts, topic: TopicFacts, configs: Mapping[str, str])
         yield Finding(
             code="min-insync-above-replicas",
             severity=Severity.ERROR,
-            sentence=f"Topic {topic.name} wants {wanted} replicas in sync (min.insync.replicas) and has "
+            sentence=f"Topic {topic.name} requires {wanted} in-sync replicas (min.insync.replicas) and has "
             f"{topic.replicas}: every write with acks=all is refused",
             evidence=(Evidence(topic.name),),
             repair=_alter(facts, topic, f"min.insync.replicas={max(1, topic.replicas - 1)}"),

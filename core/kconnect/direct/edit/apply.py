@@ -144,7 +144,7 @@ def _requirements(access: ClusterAccess, plan: EditPlan) -> tuple[Requirement, .
     if access.is_exactly_once and plan.is_leaders:
         return (
             *plan.requirements,
-            NoLiveGroup("with exactly-once support this takes the right to write from its leader"),
+            NoLiveGroup("with exactly-once support this fences out its leader"),
         )
     return plan.requirements
 
@@ -166,7 +166,7 @@ def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> dict[str, dict[in
             now = latest.get(edit.key)
             if _place(now) != _place(edit.old):
                 raise ConflictError(
-                    f"{plan.title}: {edit.key_text} was changed meanwhile, nothing was written: it was "
+                    f"{plan.title}: {edit.key_text} was changed in the meantime, nothing was written: it was "
                     f"{_told(edit.old)}, and is {_told(now)}",
                     hint="Look at it again, and repeat the command.",
                 )
@@ -350,7 +350,7 @@ def _told_of_others(
             continue
         is_later = record.partition == mine.partition and record.offset > mine.offset
         yield (
-            f"{_key_text(record)} was written by somebody else meanwhile, at offset {record.offset} of partition "
+            f"{_key_text(record)} was written by someone else in the meantime, at offset {record.offset} of partition "
             f"{record.partition}; {'that record' if is_later else 'what was written here'} is in force"
         )
 

@@ -106,7 +106,9 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
         )
     notes = []
     if connector in then.snapshot.inconsistent:
-        notes.append(f"The tasks of {connector} were not complete then: it gets none, and its leader makes them anew.")
+        notes.append(
+            f"The tasks of {connector} were not complete then: it gets none; its leader will write them again."
+        )
     step = state_step(now, connector, wanted)
     return EditPlan(f"Restore {connector}", (step,) if step else (), (NoLiveOwner(connector),), notes=tuple(notes))
 

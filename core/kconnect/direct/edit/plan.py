@@ -175,7 +175,7 @@ def refusals(
                 if running:
                     told = ", ".join(f"{task} on {worker}" for task, worker in running.items())
                     found.append(
-                        Refusal(f"Tasks of {connector} are still RUNNING: {told}", "Wait until they stopped.", True)
+                        Refusal(f"Tasks of {connector} are still RUNNING: {told}", "Wait until they stop.", True)
                     )
     return found
 
@@ -194,8 +194,8 @@ def other_group_refusals(requirements: Iterable[Requirement], live: LiveGroup, o
 
 
 _UNKNOWN_GROUP = Refusal(
-    "The group of the workers is not known, so live ones cannot be noticed",
-    "Give --group-id (group.id of the workers), or --force when none runs.",
+    "The workers' group is not known, so live workers cannot be detected",
+    "Give --group-id (group.id of the workers), or --force if none is running.",
 )
 
 
@@ -237,7 +237,7 @@ def requirements_for_keys(keys: Iterable[tuple[InternalTopic, bytes]]) -> tuple[
     found: dict[Requirement, None] = {}
     for which, key in keys:
         connector = connector_of(which, key)
-        need: Requirement = NoLiveGroup(f"{_shown(key)} is of no single connector")
+        need: Requirement = NoLiveGroup(f"{_shown(key)} does not belong to a single connector")
         found[NoLiveOwner(connector) if connector else need] = None
     return tuple(found)
 

@@ -78,7 +78,7 @@ def _value(which: InternalTopic, key: bytes, value: bytes, old: LogRecord | None
             return value
         raise BadRequestError(f"The value is not JSON: {error}", hint=_FORCE_HINT) from error
     if parsed is None and not is_forced:
-        raise BadRequestError("A value null deletes the record", hint="`delete` does that.")
+        raise BadRequestError("A null value deletes the record", hint="`delete` does that.")
     parsed = _unmasked(which, key, parsed, old)
     spelled = jackson_text(parsed).encode()
     problem = None if is_forced else _problem(which, key, spelled, parsed)
@@ -95,7 +95,7 @@ def _problem(which: InternalTopic, key: bytes, value: bytes, parsed: object) -> 
             case Malformed() as found:
                 return found.why
             case Unknown():
-                return "its key is none of a config topic"
+                return "its key does not belong in a config topic"
     elif which is InternalTopic.STATUS:
         found_ = decode_record(key, value)
         if isinstance(found_, Ignored):

@@ -30,8 +30,8 @@ class OtherGroups:
             return ()
         names = ", ".join(group.name for group in self.others)
         return (
-            f"Group {group_id} has no workers, but these groups of Connect workers live on the brokers: {names}. "
-            "Is group.id the one of this cluster?",
+            f"Group {group_id} has no workers, but these groups of Connect workers are live on the brokers: {names}. "
+            "Is group.id that of this cluster?",
         )
 
 

@@ -129,7 +129,7 @@ class _Teller:
             case RestartRequested(name, only_failed, include_tasks) if name == self._connector:
                 whom = "the connector and its tasks" if include_tasks else "the connector"
                 self._add(
-                    record, Kind.RESTART, f"restart of {whom}{', as far as FAILED,' if only_failed else ''} asked for"
+                    record, Kind.RESTART, f"restart of {whom}{', as far as FAILED,' if only_failed else ''} requested"
                 )
             case TaskCountRecorded(name, count) if name == self._connector:
                 self._add(record, Kind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")

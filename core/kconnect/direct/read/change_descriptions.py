@@ -65,10 +65,10 @@ def _of_config(record: LogRecord, before: Mapping[str, StringMap], fold: ConfigF
             missing = "; some of their configs are missing" if name in fold.snapshot().inconsistent else ""
             return f"{name}: {_many(count, 'task')} committed{missing}"
         case TargetStateSet(name, state):
-            return f"{name}: its target state is removed" if state is None else f"{name}: to be {state}"
+            return f"{name}: its target state is removed" if state is None else f"{name}: target state {state}"
         case RestartRequested(name, only_failed, include_tasks):
             tasks = " and its tasks" if include_tasks else ""
-            return f"{name}: a restart of it{tasks} is asked for{', of what FAILED' if only_failed else ''}"
+            return f"{name}: restart of it{tasks} requested{', only if FAILED' if only_failed else ''}"
         case TaskCountRecorded(name, count):
             return f"{name}: {_many(count, 'producer')} of tasks to be fenced next time"
         case SessionKeySet():
@@ -76,10 +76,10 @@ def _of_config(record: LogRecord, before: Mapping[str, StringMap], fold: ConfigF
         case LoggerLevelSet(logger, level):
             return f"logger {logger}: {level} on all workers"
         case Tombstone(key, _):
-            return f"{key} is deleted, which means nothing to workers"
+            return f"{key} is deleted, which means nothing to a worker"
         case Malformed(key, _, why):
             return f"{key} is skipped by workers: {why}"
-    return f"{_shown(record.key)} is of no known kind"
+    return f"{_shown(record.key)} is of an unknown kind"
 
 
 def _difference(before: StringMap | None, after: StringMap) -> str:

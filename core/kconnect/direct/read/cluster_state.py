@@ -38,7 +38,7 @@ class ClusterState:
         """The leader. Errors: NotFoundError without workers, ConflictError while a rebalance runs."""
         if not self.group.is_live:
             raise NotFoundError(
-                f"No worker of group {self.group.name} runs (the broker says {self.group.state})",
+                f"No worker of group {self.group.name} is running (the broker says {self.group.state})",
                 hint="--group-id, or group.id of --worker, must be that of the workers.",
             )
         if not self.group.is_settled:

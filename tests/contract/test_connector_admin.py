@@ -1,0 +1,155 @@
+"""What every ConnectorAdmin keeps to: over a Java worker's REST API, and on the topics of a cluster without workers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from kconnect.client import ConnectClient
+from kconnect.config.properties import read_properties
+from kconnect.direct.access import ClusterAccess
+from kconnect.direct.client import DirectClient
+from kconnect.errors import NotFoundError
+from kconnect.model import ConnectorOffset, ConnectorType, TargetState
+from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader
+from kconnect_cli.admin.rest_admin import RestAdmin
+from kconnect_cli.admin.topic_admin import TopicAdmin
+from kit.java_cluster import JavaCluster
+from kit.waiting import eventually
+from kit.written_cluster import WrittenCluster
+
+pytestmark = pytest.mark.broker
+
+WITHIN_S = 30
+
+
+@dataclass
+class World:
+    """A cluster, and who reads and changes its connectors."""
+
+    admin: ConnectorAdmin
+    reader: ConnectorReader
+    access: ClusterAccess
+    create: Callable[[str], None]
+    """Makes a running source with one committed offset."""
+
+    def target_state(self, name: str) -> TargetState | None:
+        """As the config topic has it, whoever wrote it."""
+        direct = DirectClient(self.access)
+        try:
+            return direct.configs.snapshot.target_state(name)
+        finally:
+            direct.close()
+
+    def offsets(self, name: str) -> list[ConnectorOffset]:
+        return list(self.reader.connector_offsets(name))
+
+
+@pytest.fixture(scope="module", params=[pytest.param("rest", marks=pytest.mark.java), "topics"])
+def world(request, broker, tmp_path_factory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp(request.param)
+    yield from (over_rest if request.param == "rest" else on_topics)(broker, folder)
+
+
+def over_rest(broker, folder):
+    cluster = JavaCluster(broker, folder)
+    with cluster.java, ConnectClient(cluster.java.url, retry_conflicts_s=10) as client:
+
+        def create(name):
+            cluster.create(name, cluster.source())
+            eventually(lambda: client.connector_offsets(name), WITHIN_S, f"{name} has committed")
+
+        yield World(RestAdmin(lambda: client), client, ClusterAccess(read_properties(cluster.file)), create)
+
+
+def on_topics(broker, folder):
+    source = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
+    with WrittenCluster(broker.bootstrap, folder) as cluster:
+        client = DirectClient(cluster.access)
+
+        def create(name):
+            cluster.add_connector(name, source, [source])
+            cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
+            client.forget()
+
+        yield World(TopicAdmin(client), client, cluster.access, create)
+        client.close()
+
+
+@pytest.fixture
+def name(world):
+    found = f"src-{uuid.uuid4().hex[:6]}"
+    world.create(found)
+    return found
+
+
+def stop(world, name):
+    """Ends its tasks as well: statuses of a cluster without workers say they run until somebody writes others."""
+    world.admin.stop(name).make()
+    eventually(lambda: not world.reader.connector_status(name).tasks, WITHIN_S, f"{name} has no tasks")
+
+
+def test_a_reader_tells_of_connectors(world, name):
+    assert name in world.reader.connectors()
+    assert world.reader.connector(name).type is ConnectorType.SOURCE
+    assert world.reader.connector_status(name).name == name
+    assert name in world.reader.connector_statuses()
+    with pytest.raises(NotFoundError):
+        world.reader.connector("no-such")
+
+
+def test_what_is_prepared_is_not_written(world, name):
+    before = world.target_state(name)
+    change = world.admin.pause(name)
+    change.description()
+    change.check()
+    assert world.target_state(name) == before
+    assert not change.is_empty
+
+
+def test_pause_resume_and_stop_set_the_target_state(world, name):
+    for act, done, wanted in (
+        (world.admin.pause, "paused", TargetState.PAUSED),
+        (world.admin.resume, "resumed", TargetState.STARTED),
+        (world.admin.stop, "stopped", TargetState.STOPPED),
+    ):
+        assert act(name).make()[-1] == f"{done} {name}"
+        assert world.target_state(name) is wanted
+
+
+def test_delete_asks_and_takes_the_connector_away(world, name):
+    change = world.admin.delete(name)
+    assert change.needs_consent
+    assert change.make()[-1] == f"deleted {name}"
+    assert world.target_state(name) is None
+
+
+def test_one_that_is_not_there_cannot_be_changed(world):
+    for act in (world.admin.pause, world.admin.stop, world.admin.delete, world.admin.reset_offsets):
+        with pytest.raises(NotFoundError):
+            act("no-such").make()
+
+
+def test_offsets_of_a_stopped_connector_are_altered_and_reset(world, name):
+    stop(world, name)
+    (found,) = world.offsets(name)
+    altered = ConnectorOffset(found.partition, {"position": 3})
+    change = world.admin.alter_offsets(name, [altered])
+    assert change.needs_consent
+    assert "3" in "\n".join(change.description())
+    assert world.offsets(name) == [found]
+    assert change.make()[-1].startswith(f"{name}: ")
+    assert world.offsets(name) == [altered]
+
+    world.admin.alter_offsets(name, [ConnectorOffset(found.partition, None)]).make()
+    assert world.offsets(name) == []
+
+
+def test_reset_forgets_all_offsets(world, name):
+    stop(world, name)
+    assert world.offsets(name)
+    world.admin.reset_offsets(name).make()
+    assert world.offsets(name) == []
