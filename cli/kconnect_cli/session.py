@@ -147,7 +147,7 @@ class CliSession:
 
     @property
     def reader(self) -> ConnectorReader:
-        """Who tells of connectors: a worker, or the cluster's topics."""
+        """Where connectors are read: from a worker, or from the cluster's topics."""
         return self.client if self.direct is None else self.direct
 
     @property
@@ -273,7 +273,7 @@ class CliSession:
             raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name)) from err
 
     def known(self, name: str, found: Mapping[str, T]) -> T:
-        """What was found under a name. Errors: NotFoundError with names that are there."""
+        """What was found under a name. Errors: NotFoundError that lists existing names."""
         if name not in found:
             raise NotFoundError(f"Unknown connector {name}", hint=self._other_names(name, list(found)))
         return found[name]

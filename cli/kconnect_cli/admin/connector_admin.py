@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class ConnectorReader(Protocol):
-    """Who tells of connectors: `ConnectClient` and `DirectClient` are readers as they are.
+    """Reads connectors: `ConnectClient` and `DirectClient` both conform.
 
-    Errors: NotFoundError for a connector, or a plugin, that is not there; ConnectError of the connection.
+    Errors: NotFoundError for an unknown connector or plugin; ConnectError of the connection.
     """
 
     def connectors(self) -> list[str]: ...
@@ -32,7 +32,7 @@ class ConnectorReader(Protocol):
 
 
 class Change(Protocol):
-    """One change to one connector: looked at, and not made yet."""
+    """One change to one connector: prepared, but not made yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -53,7 +53,7 @@ class Change(Protocol):
 
 
 class ConnectorAdmin(Protocol):
-    """Who changes connectors. Each method looks at what is there and writes nothing.
+    """Changes connectors. Each method reads what is there and prepares a change; nothing is written yet.
 
     Errors: NotFoundError, BadRequestError, ConnectError.
     """
@@ -81,7 +81,7 @@ class WriteOptions:
 def connector_admin(
     session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None
 ) -> ConnectorAdmin:
-    """Who changes connectors in this call: a worker, or with --direct we ourselves. `brokers`: as of `RestAdmin`."""
+    """What changes connectors in this call: a worker, or with --direct this process. `brokers`: as of `RestAdmin`."""
     if session.direct is None:
         from kconnect_cli.admin.rest_admin import RestAdmin
 
@@ -94,9 +94,9 @@ def connector_admin(
 def make_changes(
     session: CliSession, question: str, names: Sequence[str], options: WriteOptions, prepare: Callable[[str], Change]
 ) -> None:
-    """Look at all connectors, show what will change, ask, and make it; one connector after the other.
+    """Prepare all changes, show them, ask, and make them; one connector after the other.
 
-    Nothing is written when one of them may not be changed; a dry run shows it all the same, and says so.
+    Nothing is written if one of them may not be changed; a dry run shows the plans anyway, and says so.
     """
     if not names:
         return

@@ -1,4 +1,4 @@
-"""Plans of edits on the command line: shown, asked about, carried out, and where their records stand.
+"""Plans of edits on the command line: shown, confirmed, carried out; then where their records are.
 
 With --dry-run the plan is the data on stdout; else it is talk, and stdout has what was written.
 """

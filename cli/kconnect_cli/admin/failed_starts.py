@@ -1,4 +1,4 @@
-"""Why a connector did not start: a worker only says that it did not; its status has the trace."""
+"""Why a connector did not start: the worker's answer does not say; the connector's status has the trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kconnect_cli.session import CliSession
 
 @contextmanager
 def cause_of_failed_start(session: CliSession, name: str) -> Iterator[None]:
-    """Around a request that starts a connector: an error that it did not start tells why, and that it exists now."""
+    """Around a request that starts a connector: if it fails to start, the error says why, and that it exists now."""
     try:
         yield
     except ConnectError as err:

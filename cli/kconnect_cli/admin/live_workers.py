@@ -1,4 +1,4 @@
-"""With --direct: what the states are worth that were read, as nobody may be there to write others."""
+"""With --direct: how current the states are that were read; there may be no worker to update them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MOST_TOLD = 10
 
 
 def say_who_lives(session: CliSession, names: Collection[str]) -> None:
-    """With --direct states are those that workers wrote last: says so when none of them is there to write others.
+    """With --direct, states are the last ones that workers wrote: says so when no worker is running.
 
-    And what is wanted of these connectors, where it is something else.
+    Also target states of these connectors that differ from them.
     """
     client = session.direct
     if client is None:

@@ -1,4 +1,4 @@
-"""What commands say of changes to the topics: the plans, warnings, the end of a dry run, where records stand now."""
+"""What commands report of changes to the topics: plans, warnings, the end of a dry run, positions of records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[[str], None]) -> None:
-    """As `session.each`, for what is looked at before anything is written."""
+    """As `session.each`, for checks before anything is written."""
     try:
         session.each(names, action)
     except typer.Exit:
@@ -34,7 +34,7 @@ def plan_lines(plan: EditPlan, masks: SecretMasks | None = None) -> list[str]:
 
 
 def written_lines(applied: Applied) -> list[str]:
-    """Where each record stands, as it was read back, and what somebody else wrote to the same keys."""
+    """Where each record is, as read back, and what others wrote to the same keys."""
     places = [(written.position, written.edit.key_text) for written in applied.written]
     return [
         *(f"Forced: {why}." for why in applied.overridden),
@@ -45,13 +45,13 @@ def written_lines(applied: Applied) -> list[str]:
 
 
 def say_warnings(session: CliSession, warnings: Iterable[str]) -> None:
-    """What is to be known before anything is written, each sentence once."""
+    """What to know before anything is written, each sentence once."""
     for sentence in dict.fromkeys(warnings):
         session.say(f"Warning: {sentence}")
 
 
 def say_dry_run(session: CliSession, check: Callable[[], Iterable[str]]) -> None:
-    """The end of a dry run: what stands against the writing as things are now."""
+    """The end of a dry run: why the write would be refused right now, if it would be."""
     try:
         say_warnings(session, check())
     except ConnectError as err:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestChange:
-    """One request, and what it will change as far as that is known beforehand."""
+    """One request, and what it will change, as far as is known beforehand."""
 
     request: Callable[[], str]
     """Makes it; gives a sentence on what was done."""
@@ -26,7 +26,7 @@ class RestChange:
 
     @property
     def is_empty(self) -> bool:
-        """Never: whether there is anything to do, the worker decides."""
+        """Never: the worker decides whether there is anything to do."""
         return False
 
     def description(self) -> Sequence[str]:

@@ -21,7 +21,7 @@ _DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "d
 
 @dataclass(frozen=True, slots=True)
 class ConnectorChange:
-    """What is wanted of a connector, or its deletion: one plan of edits."""
+    """A new target state, or a deletion: one plan of edits."""
 
     client: DirectClient
     name: str
@@ -32,7 +32,7 @@ class ConnectorChange:
 
     @property
     def is_empty(self) -> bool:
-        """Never: what is wanted already is written again, as in Java."""
+        """Never: a state that is already set is written again, as in Java."""
         return False
 
     def description(self) -> Sequence[str]:

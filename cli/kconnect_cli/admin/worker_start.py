@@ -1,4 +1,4 @@
-"""What a worker waits for while it starts, as commands and screens tell it: `Spark is starting (3 s).`"""
+"""What a worker waits for while it starts, as commands and screens show it: `Spark is starting (3 s).`"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE_S = 1.0
 
 
 def start_of(client: ConnectClient) -> dict[str, Any] | None:
-    """What /health says of a worker that starts, None of another one. Workers before Kafka 3.9 cannot say it."""
+    """What /health says of a worker that is starting; None for any other. Workers before Kafka 3.9 cannot say it."""
     try:
         body = client.health()
     except NotFoundError:
@@ -41,7 +41,7 @@ def start_text(body: dict[str, Any] | None) -> str:
 
 @contextmanager
 def start_told(session: CliSession) -> Iterator[None]:
-    """Inside, a request that waits for a worker to start says so, after a second."""
+    """Inside, a request that waits for a starting worker says so after a second."""
     if session.direct is not None:
         yield
         return

@@ -57,14 +57,14 @@ def get(
 
 @app.command("set", cls=takes())
 def set_(ctx: typer.Context, name: Name, pairs: _Pairs, dry_run: _DryRun = False, strict: Strict = False) -> None:
-    """Set settings of a connector and leave the others: connect config set NAME topic=lines tasks.max=2."""
+    """Set settings of a connector and keep the others: connect config set NAME topic=lines tasks.max=2."""
     session = session_of(ctx)
     _patch(session, name, dict(_pair(pair) for pair in pairs), dry_run, strict)
 
 
 @app.command(cls=takes())
 def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False) -> None:
-    """Take settings of a connector away, so that their defaults hold."""
+    """Remove settings of a connector, so that their defaults apply."""
     session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
     for key in keys:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class InternalTopic(StrEnum):
-    """The three topics, by the word that their setting begins with (`config.storage.topic`)."""
+    """The three topics, by the first word of the setting that names them (`config.storage.topic`)."""
 
     CONFIG = "config"
     STATUS = "status"
@@ -34,7 +34,7 @@ _CLIENT_SUFFIX = {InternalTopic.CONFIG: "configs", InternalTopic.STATUS: "status
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A cluster by the settings of its workers; only what a command needs has to be there.
+    """A cluster by the settings of its workers; only those that a command needs must be given.
 
     `worker` is a worker's properties with references (`${file:..}`) resolved; secrets live in it.
     `timeout_s` is the deadline of each request to the brokers.
@@ -55,7 +55,7 @@ class ClusterAccess:
 
     @property
     def has_group(self) -> bool:
-        """Whether it is known which workers share the cluster: without it a live cluster cannot be noticed."""
+        """Whether the workers' group is known: without it, live workers cannot be detected."""
         return bool(self.worker.get("group.id"))
 
     @property
@@ -80,7 +80,7 @@ class ClusterAccess:
         return internal_clients(self.worker, client_id=f"{base}{suffix}-direct")
 
     def raise_if_refused(self) -> None:
-        """Say at once what the clients would say at their deadline: nobody listens at any of the brokers.
+        """Fail at once if no broker accepts connections; the clients would only say so at their deadline.
 
         Errors: UnreachableError; ConfigError without `bootstrap.servers`.
         """

@@ -1,4 +1,4 @@
-"""DirectClient: what the REST client tells of connectors, read from the internal topics instead."""
+"""DirectClient: what the REST client reports about connectors, read from the internal topics instead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TARGET_STATES = {"pause": TargetState.PAUSED, "resume": TargetState.STARTED, "s
 
 
 class DirectClient:
-    """Reads a cluster for one command; topics are read once, but for `connector_statuses`, which looks anew.
+    """Reads a cluster for one command; each topic is read once, except by `connector_statuses`, which reads it again.
 
     Its reading methods are those of ConnectClient. Errors: as ClusterReader; NotFoundError for unknown connectors.
     Threads: one.
@@ -65,7 +65,7 @@ class DirectClient:
         return self._statuses
 
     def forget(self) -> None:
-        """Read the topics anew when they are needed next: they were written."""
+        """Read the topics again when they are next needed: they have been written to."""
         self._configs = self._statuses = None
 
     def connectors(self) -> list[str]:
@@ -84,7 +84,7 @@ class DirectClient:
         return connector_status(name, self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
 
     def states_to_come(self, names: Collection[str]) -> dict[str, TargetState]:
-        """What the next worker makes of these connectors, where their statuses say otherwise."""
+        """The states the next worker will bring these connectors to, where their statuses differ."""
         return states_to_come(self.configs.snapshot, self.statuses.statuses, names)
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
@@ -92,7 +92,7 @@ class DirectClient:
         return read_offsets(self.access, self.reader, info)
 
     def plan(self, verb: str, name: str) -> EditPlan:
-        """What the REST call of this verb makes a worker write; what workers would clean up behind it as well, when
+        """What a worker would write for this REST call; and what workers would clean up afterwards, when
         none of them runs.
 
         Errors: NotFoundError.
@@ -105,7 +105,7 @@ class DirectClient:
         return plan if left is None else with_task_statuses_removed(plan, name, left)
 
     def _assigned(self) -> dict[str | TaskId, str]:
-        """Who has what assigned now; empty where the group is not known, or the broker does not tell."""
+        """Current assignments; empty when the group is not known or the broker does not answer."""
         if not self.access.has_group:
             return {}
         try:
@@ -115,7 +115,7 @@ class DirectClient:
             return {}
 
     def _has_workers(self) -> bool:
-        """Whether a worker is there to clean up; where that is not known one may be."""
+        """Whether there may be a worker to clean up: also when the group is not known."""
         if self._live is None:
             self._live = not self.access.has_group or live_group(self.access).is_live
         return self._live

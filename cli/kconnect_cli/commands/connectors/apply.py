@@ -1,4 +1,4 @@
-"""`connect connectors apply`: make connectors as files say."""
+"""`connect connectors apply`: make connectors match files."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def create(
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
     strict: Strict = False,
 ) -> None:
-    """Create connectors from files. Settings that look misspelt are warned of."""
+    """Create connectors from files. Warns of settings that look misspelt."""
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_file
 

@@ -94,7 +94,7 @@ def wait(
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
 ) -> None:
-    """Wait until connectors and all of their tasks are in a state.
+    """Wait until connectors and all their tasks are in a state.
 
     For example: wait NAME --state RUNNING --timeout 60s. A worker that does not listen yet, or still starts, is
     waited for as well.

@@ -10,7 +10,7 @@ Shape, version 1 (docs: `connect topics export --help`); what is null or not the
                 "kafka_partition": 0}, "offset": {"kafka_offset": 7}}]}}}
 
 Statuses are not in it: workers write them. Nor is the session key, which is a secret of the running cluster.
-Pure: topics and groups are read in `archiving.py`.
+Pure: topics and groups are read in `live_state.py`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A document that was read. `offsets` are keys and values as the topic has them.
+    """A document that was read. `offsets` has keys and values as they are in the topic.
 
-    `has_offsets`: whether the document says anything of offsets; else it says nothing against those that are there.
+    `has_offsets`: whether the document has offsets at all; without them, existing offsets are left alone.
     """
 
     connectors: Mapping[str, ConnectorState] = field(repr=False)
@@ -76,7 +76,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What a cluster holds now: read by `archiving.py`.
+    """What a cluster holds now, as `live_state.py` reads it.
 
     `own_offsets`: connector -> its own offsets topic, by name, where it has one that is there.
     """
@@ -105,7 +105,7 @@ def archive_document(
     masks: SecretMasks | None = None,
     skip: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The document; of these connectors only, where they are given. What cannot stand in it is told to `skip`."""
+    """The document; of these connectors only, where they are given. What it cannot hold is reported to `skip`."""
     masks = masks or SecretMasks()
     connectors = []
     for name in state.configs.snapshot.connectors:
@@ -170,7 +170,7 @@ def read_archive(document: object) -> Archive:
 
 
 def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False) -> EditPlan:
-    """What to write so that the cluster holds what the archive does; nothing where it does so already.
+    """What to write so that the cluster matches the archive; nothing where it already does.
 
     Offsets and groups come before configs, each connector's config last and as a whole: a worker that starts after an
     import that was killed runs no connector without its offsets, and the import can be repeated.
@@ -243,7 +243,7 @@ def _offset_edit(view: OffsetView, key: bytes, value: bytes | None, topic: str |
 
 
 def _group_edits(archive: Archive, state: ClusterState, replaced: Collection[str]) -> dict[str, GroupEdit]:
-    """By connector; only groups of which an offset changes."""
+    """By connector; only groups with an offset that changes."""
     found = {}
     for name, wanted in archive.groups.items():
         current = state.groups.get(name)

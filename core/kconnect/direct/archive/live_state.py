@@ -1,4 +1,4 @@
-"""Reads what `archive.py` turns into a document, or compares one with: configs, offsets, groups of sinks."""
+"""Reads what `document.py` exports, or compares an import with: configs, offsets, groups of sinks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_NO_MATTER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.
 
 
 def missing_topics(access: ClusterAccess, reader: ClusterReader) -> tuple[InternalTopic, ...]:
-    """Which of the three topics are not there (yet)."""
+    """Which of the three topics do not exist (yet)."""
     names = {which: access.topic(which) for which in InternalTopic}
     there = reader.admin.describe_topics(sorted(set(names.values())), access.timeout_s)
     return tuple(which for which, name in names.items() if name not in there)
@@ -53,7 +53,7 @@ def create_topics(access: ClusterAccess, reader: ClusterReader, specs: Collectio
 
 
 def _await_leaders(access: ClusterAccess, reader: ClusterReader, topic: str) -> None:
-    """Partitions of a topic that was made a moment ago may have none yet."""
+    """Partitions of a topic that was just created may have no leader yet."""
     deadline = time.monotonic() + access.timeout_s
     while True:
         info = reader.admin.describe_topics([topic], access.timeout_s).get(topic)

@@ -1,4 +1,4 @@
-"""Findings on the config topic: records that say nothing, sets that are not whole, what belongs to nobody, the keys."""
+"""Findings on the config topic: unreadable records, incomplete task sets, orphans, session keys."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _overtaken(configs: ConfigFacts) -> Iterator[Finding]:
 
 
 def _ownerless(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
-    """A deletion leaves tasks behind, in Java as here; fencing records stay on purpose, for tasks that still run."""
+    """A deletion leaves task records behind, as in Java; fencing records stay on purpose, for tasks still running."""
     left: dict[str, list[LogRecord]] = defaultdict(list)
     for record in configs.live:
         match decode(record):
@@ -172,7 +172,7 @@ def _not_addressable(configs: ConfigFacts) -> Iterator[Finding]:
 
 
 def _session_key(facts: ClusterFacts, configs: ConfigFacts) -> Iterator[Finding]:
-    """Only a live leader rotates the key; without workers an old one is none the worse. Source: KIP-507."""
+    """Only a live leader rotates the key; without workers an old key does no harm. Source: KIP-507."""
     if facts.group is None or not facts.group.is_live or facts.group.protocol != "sessioned":
         return
     leader = next((worker.url for worker in facts.group.workers if worker.is_leader), "the leader")

@@ -36,7 +36,7 @@ def is_sick(findings: Iterable[Finding]) -> bool:
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many of each severity, those with none as well."""
+    """How many findings of each severity, zeros included."""
     counts = {str(severity): 0 for severity in Severity}
     for finding in findings:
         counts[finding.severity] += 1
@@ -44,7 +44,7 @@ def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def command_text(repair: Sequence[str], cluster: Sequence[str] = ()) -> str | None:
-    """A repair as it can be pasted into a shell; `cluster` are the options that say which cluster is meant."""
+    """A repair to paste into a shell; `cluster` are the options that say which cluster is meant."""
     if not repair:
         return None
     if repair[0].startswith("kafka-"):

@@ -1,4 +1,4 @@
-"""What a doctor is told of a cluster, and what it answers: ClusterFacts in, Findings out. Values only."""
+"""What the doctor knows of a cluster and what it reports: ClusterFacts in, Findings out. Values only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kconnect.storage.topic_offsets import OffsetCache
 
 
 class Severity(StrEnum):
-    """How bad it is: an error loses or stops something, a warning misleads or may, info is good to know."""
+    """How bad it is: an error loses or stops something, a warning may mislead, info is good to know."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where it can be seen: a record, or a topic as a whole."""
+    """Where the problem can be seen: a record, or a whole topic."""
 
     topic: str
     partition: int | None = None
@@ -103,7 +103,7 @@ _TRANSACTION_MS = 60_000
 
 
 class LeaderWrites:
-    """Whether the newest write of a leader was surely made outside of transactions. Memory: one record.
+    """Whether the leader's newest write was certainly made outside a transaction. Memory: one record.
 
     A marker follows each transaction and takes an offset, so a record that is followed at the next offset by one of
     another time, or by the end of the topic, was written in none. That it was written in one cannot be seen.
@@ -130,7 +130,7 @@ class LeaderWrites:
 
 
 def _is_leaders(record: LogRecord) -> bool:
-    """Pauses, resumes and stops go around the transactions, as do levels of loggers."""
+    """Pauses, resumes, stops and logger levels are written outside the leader's transactions."""
     kind = read_key((record.key or b"").decode(errors="replace"))
     if kind is None or kind[0].startswith("logger-"):
         return False
@@ -168,9 +168,9 @@ class OffsetFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """All that is known of a cluster; what is None was not looked at, and `not_checked` says why.
+    """All that is known of a cluster; None means not examined, and `not_checked` says why.
 
-    `now_ms` is the time before the first record was read: what is younger may belong to what was not read yet.
+    `now_ms` is the time before the first record was read: newer records may belong to what was not read yet.
     """
 
     now_ms: int
@@ -194,7 +194,7 @@ class ClusterFacts:
         return self.group is not None and self.group.is_live
 
     def is_settled(self, record: LogRecord | None) -> bool:
-        """Whether a record was there before anything was read, so that what it belongs to was read as well."""
+        """Whether a record is older than the first read, so that everything it belongs to was read too."""
         return record is not None and (record.timestamp_ms is None or record.timestamp_ms <= self.now_ms)
 
     def topic_name(self, which: InternalTopic) -> str:
@@ -208,7 +208,7 @@ def evidence_of(record: LogRecord) -> Evidence:
 
 
 def key_text(key: bytes | None) -> str | None:
-    """A key as one writes it on a command line: its text, or `base64:..` where that would be read as other bytes."""
+    """A key as written on a command line: its text, or `base64:..` where the text would give other bytes."""
     if key is None:
         return None
     shown = shown_bytes(key)
@@ -228,9 +228,9 @@ def topic_word(which: InternalTopic) -> str:
 def delete_command(
     which: InternalTopic, records: Iterable[LogRecord], *, in_spite_of: ClusterFacts | None = None
 ) -> tuple[str, ...]:
-    """The command that takes records out of force; none when one has no key.
+    """The command that deletes these records; empty when one of them has no key.
 
-    `in_spite_of`: with --force where workers live, for records that no worker needs.
+    `in_spite_of`: adds --force when workers are live, for records that no worker needs.
     """
     keys = [key_text(record.key) for record in records]
     words = [key for key in keys if key is not None]

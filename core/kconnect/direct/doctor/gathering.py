@@ -1,4 +1,4 @@
-"""Gather what the doctor judges: settings of the topics, what they hold, workers that run; one pass over each topic."""
+"""Gathers what the doctor examines: topic settings, records, live workers; one pass over each topic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AT_ONCE: Final = 8
 def gather_facts(
     access: ClusterAccess, reader: ClusterReader, now_ms: int, to_workers: ClientAccess | None = None
 ) -> ClusterFacts:
-    """Everything that can be known with the settings given; a topic or group that is not named is left out.
+    """Everything the given settings allow to know; a topic or group that is not named is left out.
 
     `to_workers`: who we are to the REST servers of workers, which are asked how their tasks fare.
     The configs are read first, so that what belongs to a younger connector is known to be young.

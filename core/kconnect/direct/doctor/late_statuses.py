@@ -1,4 +1,4 @@
-"""Findings on statuses that are not those of the workers which run it: one that was written late covers a newer one."""
+"""Findings on statuses written late: an older one hides the newer one of the worker that runs the task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kconnect.storage.status_topic import StoredStatus, Subject, encode_status, 
 
 
 def late_findings(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
-    """Of each connector and task at most one: a newer status that is covered, else a worker that never said it runs."""
+    """At most one per connector and task: a newer status that is hidden, else an owner that never wrote RUNNING."""
     owners = owners_of(facts.group)
     statuses.statuses.set_owners(owners)
     for subject, in_force in statuses.statuses.statuses().items():

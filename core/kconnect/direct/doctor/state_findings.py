@@ -1,4 +1,4 @@
-"""Findings on statuses and offsets: of nobody, of workers that are gone, spelled twice, in two partitions."""
+"""Findings on statuses and offsets: orphans, dead workers, duplicate spellings, keys in two partitions."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _of_gone_workers(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Fin
 
 
 def _of_other_groups(facts: ClusterFacts, statuses: StatusFacts) -> Iterator[Finding]:
-    """A status by a live worker of another group proves that two clusters write into this topic."""
+    """A status from a live worker of another group proves that two clusters write to this topic."""
     own = worker_ids(facts.group) if facts.group is not None else frozenset()
     if facts.group is None:
         return
@@ -190,7 +190,7 @@ def _unreadable_offsets(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[F
 
 
 def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Finding]:
-    """Java reads by the bytes that it writes itself: of two spellings its own stays, and the newest of its own."""
+    """Java looks up the bytes it writes itself: of several spellings the newest one of Java's own is kept."""
     for newest, others in offsets.offsets.duplicates().items():
         records = [found for key in (newest, *others) if (found := offsets.live.get(key)) is not None]
         javas = [record for record in records if _is_javas(record.key or b"")]
@@ -216,7 +216,7 @@ def _spelled_twice(facts: ClusterFacts, offsets: OffsetFacts) -> Iterator[Findin
 
 
 def _is_javas(key: bytes) -> bool:
-    """Whether Java spells it so, in one order of the fields or another."""
+    """Whether Java could have spelled it this way, in any order of the fields."""
     decoded = decode_key(key)
     try:
         return decoded is not None and jackson_text(list(decoded)).encode(errors="replace") == key

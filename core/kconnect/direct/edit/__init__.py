@@ -1,1 +1,1 @@
-"""Changes to the internal topics: plans (pure), what stands against them, and the shell that writes them."""
+"""Changes to the internal topics: plans (pure), reasons to refuse them, and the shell that writes them."""

@@ -1,6 +1,6 @@
-"""Writes an EditPlan: asks whether it may, looks whether all is as it was shown, writes, and reads back what stands.
+"""Writes an EditPlan: checks its requirements and that nothing changed since it was shown, writes, reads back.
 
-The thin shell of `edits.py`. Deadline of each request: `access.timeout_s` (--timeout).
+The thin shell of `plan.py`. Deadline of each request: `access.timeout_s` (--timeout).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An edit and where its record stands."""
+    """An edit and the position of its record."""
 
     edit: Edit
     position: LogPosition
@@ -67,7 +67,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What --force overrides, and what is to be told before anything is written, as sentences."""
+    """What --force overrides, and what to warn about before anything is written, as sentences."""
 
     overridden: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -82,9 +82,9 @@ class Checked:
 
 
 def check_plan(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, force: bool = False) -> Checked:
-    """Ask the broker who lives, and read what the plan's requirements need.
+    """Ask the broker for live workers, and read what the plan's requirements need.
 
-    Errors: ConflictError with the first refusal that stands; ConnectError of the reading.
+    Errors: ConflictError with the first refusal that is not overridden; ConnectError of the reading.
     """
     needs = _requirements(access, plan)
     if not needs:
@@ -256,7 +256,7 @@ class _Writers:
             begin.setdefault(at.partition, looked_at.get(at.partition, 0))
 
     def read_back(self) -> list[Written]:
-        """Where the records of the whole plan stand. Errors: TimedOutError when one cannot be read in time."""
+        """Positions of all records of the plan. Errors: TimedOutError when one cannot be read in time."""
         by_topic: dict[str, list[int]] = {}
         for number, edit in enumerate(self._plan.edits):
             by_topic.setdefault(self._name(edit), []).append(number)
@@ -341,7 +341,7 @@ class _Writers:
 def _told_of_others(
     edits: Sequence[Edit], places: Sequence[LogPosition], records: Sequence[LogRecord]
 ) -> Iterator[str]:
-    """A sentence for each record of an edited key that is none of those written, nor a producer's second try of one."""
+    """A sentence for each record of an edited key that was neither written here nor is a producer's retry."""
     ours = {(edit.key, edit.new) for edit in edits}
     last = {edit.key: place for edit, place in zip(edits, places, strict=True)}
     for record in records:
@@ -360,7 +360,7 @@ def _key_text(record: LogRecord) -> str:
 
 
 def _places(edits: Sequence[Edit], records: Sequence[LogRecord]) -> list[LogPosition | None]:
-    """For each edit the first record that is like it and was not taken by an edit before it."""
+    """For each edit the first matching record that no earlier edit has claimed."""
     there: dict[tuple[bytes | None, bytes | None], deque[LogRecord]] = {}
     for record in records:
         there.setdefault((record.key, record.value), deque()).append(record)

@@ -1,4 +1,4 @@
-"""Plans for a whole connector: what is wanted of it, its deletion, and how it was before. Pure."""
+"""Plans for a whole connector: its target state, its deletion, and restoring an earlier version. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def connector_state(view: ConfigView, connector: str) -> ConnectorState | None:
 def target_state_plan(view: ConfigView, connector: str, state: TargetState) -> EditPlan:
     """Pause, resume or stop. Errors: NotFoundError.
 
-    As in Java a stop also leaves the connector without tasks, and what is wanted already is written again.
+    As in Java, a stop also removes the connector's tasks, and a state that is already set is written again.
     Source: DistributedHerder#stopConnector, KafkaConfigBackingStore#putTargetState.
     """
     known(view, connector)
@@ -66,7 +66,7 @@ def target_state_plan(view: ConfigView, connector: str, state: TargetState) -> E
 
 
 def delete_plan(view: ConfigView, connector: str, statuses: StatusView | None = None) -> EditPlan:
-    """Delete a connector, of whatever name; with `statuses` what is left of it in the status topic goes as well.
+    """Delete a connector, whatever its name; with `statuses`, also what is left of it in the status topic.
 
     Errors: NotFoundError when it has neither a config nor a target state. Its offsets stay, as in Java.
     Source: KafkaConfigBackingStore#removeConnectorConfig; the workers, which would delete the statuses, do not run.
@@ -87,9 +87,9 @@ def delete_plan(view: ConfigView, connector: str, statuses: StatusView | None = 
 
 
 def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusView) -> EditPlan:
-    """A stop, and behind it tombstones for the statuses of the tasks that are no more.
+    """A stop, followed by tombstones for the statuses of the tasks it removes.
 
-    A worker that runs writes them; one that starts later does not know of these tasks, and would show them for ever.
+    A worker that runs writes them; one that starts later does not know these tasks, and would show them forever.
     """
     keys = [status_key(task) for task in statuses.statuses.tasks(connector)]
     gone = tuple((Edit(InternalTopic.STATUS, key, None, statuses.latest.get(key)),) for key in keys)
@@ -97,7 +97,7 @@ def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusV
 
 
 def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
-    """Make a connector as it was; the plan is empty when it is so. Errors: NotFoundError when it was not there then."""
+    """Restore an earlier version; the plan is empty if nothing differs. Errors: NotFoundError if it did not exist."""
     wanted = connector_state(then, connector)
     if wanted is None:
         raise NotFoundError(
@@ -116,7 +116,7 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
 def state_step(
     now: ConfigView, connector: str, wanted: ConnectorState, *, with_record: bool = False
 ) -> tuple[Edit, ...]:
-    """The records that make a connector so, none when it is so already.
+    """The records that bring a connector to this state; none if it is in it already.
 
     What is wanted of it comes first, as when Java creates one, so that nobody starts what is to be stopped; the commit
     last. A set of tasks counts only as a whole, so all are written or none; and they are written anew behind a config,
@@ -144,7 +144,7 @@ def state_step(
 
 
 def known(view: ConfigView, connector: str) -> StringMap:
-    """A connector's settings. Errors: NotFoundError with names that are there."""
+    """A connector's settings. Errors: NotFoundError that lists existing names."""
     config = view.snapshot.raw_config(connector)
     if config is not None:
         return config
@@ -155,7 +155,7 @@ def known(view: ConfigView, connector: str) -> StringMap:
 
 
 def _is_overlaid(now: ConfigView, key: bytes) -> bool:
-    """Whether the newest record of a key is skipped by all who read it, as malformed."""
+    """Whether the newest record of a key is malformed, so that every reader skips it."""
     record = now.latest.get(key)
     return record is not None and isinstance(decode(record), Malformed)
 

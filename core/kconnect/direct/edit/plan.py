@@ -1,4 +1,4 @@
-"""EditPlan: what is to be written to a cluster's topics, in which order, and what must hold for it. Pure.
+"""EditPlan: what to write to a cluster's topics, in which order, and the conditions for it. Pure.
 
 A plan is made of steps. A step is written as a whole: all its records are in the topic or none is (one batch of the
 producer, or one transaction). So a command that is killed leaves the topics as before or after a step, and who makes a
@@ -37,12 +37,12 @@ class Edit:
 
     @property
     def key_text(self) -> str:
-        """The key for people: what is no UTF-8 is escaped."""
+        """The key for people: bytes that are not UTF-8 are escaped."""
         return self.key.decode(errors="backslashreplace")
 
     @property
     def is_change(self) -> bool:
-        """Whether the value that is in force becomes another one."""
+        """Whether the value in force changes."""
         return (None if self.old is None else self.old.value) != self.new
 
 
@@ -83,7 +83,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class NoRunningTask:
-    """No task of the connector is RUNNING on a worker that lives; what a dead worker said last does not count."""
+    """No task of the connector is RUNNING on a live worker; the last status of a dead worker does not count."""
 
     connector: str
 
@@ -146,7 +146,7 @@ def refusals(
     snapshot: ClusterSnapshot | None = None,
     statuses: StatusCache | None = None,
 ) -> list[Refusal]:
-    """What stands against a plan. `live` None: group.id is not known, so nobody can tell whether workers run.
+    """Reasons to refuse a plan. `live` None: group.id is not known, so live workers cannot be detected.
 
     `snapshot` is needed for Stopped, `statuses` for NoRunningTask.
     """
@@ -181,7 +181,7 @@ def refusals(
 
 
 def other_group_refusals(requirements: Iterable[Requirement], live: LiveGroup, others: OtherGroups) -> list[Refusal]:
-    """What stands against a plan when nobody is in the group that was asked, and other groups use the topics."""
+    """Reasons to refuse a plan when the given group is empty, but other groups use the topics."""
     if live.is_live or all(isinstance(need, Stopped) for need in requirements):
         return []
     return [
@@ -233,7 +233,7 @@ def _running_tasks(connector: str, live: LiveGroup, statuses: StatusCache) -> di
 
 
 def requirements_for_keys(keys: Iterable[tuple[InternalTopic, bytes]]) -> tuple[Requirement, ...]:
-    """For edits of single records: nobody runs the connector; nobody at all runs where it is of no connector."""
+    """For edits of single records: no worker runs the connector; for records of no connector, no worker runs at all."""
     found: dict[Requirement, None] = {}
     for which, key in keys:
         connector = connector_of(which, key)
@@ -251,6 +251,6 @@ def _shown(key: bytes) -> str:
 
 
 def without_unchanged(steps: Iterable[Collection[Edit]]) -> tuple[tuple[Edit, ...], ...]:
-    """The steps without edits that write what is there, and without steps that have none left."""
+    """The steps without edits that change nothing, and without steps that become empty."""
     kept = (tuple(edit for edit in step if edit.is_change) for step in steps)
     return tuple(step for step in kept if step)

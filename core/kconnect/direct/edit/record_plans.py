@@ -1,4 +1,4 @@
-"""Single records as a user writes them: the key as the topic has it, the value checked for its kind. Pure."""
+"""Single records as a user writes them: the key as in the topic, the value checked for its kind. Pure."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def live_group(access: ClusterAccess) -> LiveGroup:
 
 
 def other_groups(access: ClusterAccess) -> tuple[LiveGroup, ...]:
-    """The other groups of Connect workers on the same brokers, as far as they may be described.
+    """The other groups of Connect workers on the same brokers, as far as we may describe them.
 
-    A group whose members speak otherwise than Connect is left out. Errors: ConnectError of the client.
+    A group whose members do not speak Connect's protocol is left out. Errors: ConnectError of the client.
     """
     found = []
     for described in describe_groups(access.clients().admin, access.timeout_s):

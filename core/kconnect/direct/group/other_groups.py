@@ -1,6 +1,6 @@
-"""Live workers under another group.id than the one that was given: a guard that asks for a wrong group sees nobody.
+"""Live workers under another group.id than the given one: a check of the wrong group finds nobody.
 
-Who runs connectors of this cluster stands in its status topic: a RUNNING status by a worker that lives in another group
+The status topic shows who runs this cluster's connectors: a RUNNING status from a live worker of another group
 proves that the topics are that group's.
 """
 
@@ -18,14 +18,14 @@ from kconnect.storage.status_topic import Subject
 
 @dataclass(frozen=True, slots=True)
 class OtherGroups:
-    """`users` are live groups whose workers run connectors of this cluster, `others` those of which it is not known."""
+    """`users` are live groups whose workers run connectors of this cluster, `others` may or may not."""
 
     users: tuple[tuple[LiveGroup, str], ...] = ()
     """Each group with the words of what one of its workers runs."""
     others: tuple[LiveGroup, ...] = ()
 
     def warnings(self, group_id: str) -> tuple[str, ...]:
-        """Sentences for who is about to write."""
+        """Warnings before a write, as sentences."""
         if not self.others:
             return ()
         names = ", ".join(group.name for group in self.others)
@@ -36,7 +36,7 @@ class OtherGroups:
 
 
 def sort_other_groups(groups: Sequence[LiveGroup], statuses: StatusCache | None) -> OtherGroups:
-    """Sort the live ones of other groups. `statuses` None: they cannot be read, so nothing is proved."""
+    """Sort the live groups. `statuses` None: they cannot be read, so nothing is proven."""
     users: list[tuple[LiveGroup, str]] = []
     others: list[LiveGroup] = []
     for group in groups:

@@ -1,1 +1,1 @@
-"""What happened to a connector, as the records that are left of it tell. Pure."""
+"""What happened to a connector, according to its remaining records. Pure."""

@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 
 class Earlier(StrEnum):
-    """Whether there were versions before the first one that is left."""
+    """Whether there were versions before the first remaining one."""
 
     NONE = "none"
     MAYBE = "maybe"
@@ -76,7 +76,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All versions of a connector that are left, oldest first."""
+    """All remaining versions of a connector, oldest first."""
 
     connector: str
     versions: tuple[Version, ...]
@@ -86,7 +86,7 @@ class History:
 def config_history(records: Iterable[LogRecord], connector: str) -> History:
     """The versions of a connector, and whether there were earlier ones; `records` is the whole config topic.
 
-    Never raises, whatever the records are. Memory: the versions.
+    Never raises, whatever the records hold. Memory: the versions.
 
     Records that mean nothing (tombstones of tasks, tasks that no commit follows) are no versions.
     """

@@ -1,4 +1,4 @@
-"""The history of a connector in the status and offsets topics: what workers saw, and how far it had come. Pure."""
+"""The history of a connector in the status and offsets topics: what workers reported, and how far it had got. Pure."""
 
 from __future__ import annotations
 

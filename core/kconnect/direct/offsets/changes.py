@@ -1,4 +1,4 @@
-"""Alter and reset the offsets of one connector directly: what has to be done, and doing it."""
+"""Alters and resets the offsets of one connector on the topics: the plans, and carrying them out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OffsetChange:
         return done
 
     def _prepare(self, access: ClusterAccess) -> None:
-        """Ask the plugin, and take the transactional ids of the tasks away from producers that may still run.
+        """Ask the plugin, and fence out producers of the tasks that may still be running.
 
         Source: KIP-618.
         """
@@ -131,7 +131,7 @@ def _hook(client: DirectClient, info: ConnectorInfo, wanted: Sequence[ConnectorO
 def check_readable(
     access: ClusterAccess, info: ConnectorInfo, wanted: Sequence[ConnectorOffset], cluster_id: str | None
 ) -> str | None:
-    """None when all of them can be read; why that was not looked at, where the brokers are not those of `cluster_id`.
+    """None when all of them can be read; else why that was not checked: the brokers are not those of `cluster_id`.
 
     Errors: BadRequestError for offsets at which nothing can be read; ConnectError when the brokers do not tell.
     """

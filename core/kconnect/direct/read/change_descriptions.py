@@ -1,4 +1,4 @@
-"""What a record changes, in a sentence, for who watches a topic live. Pure; no values of settings are told."""
+"""What a record changes, in a sentence, for people following a topic. Pure; shows no values of settings."""
 
 from __future__ import annotations
 

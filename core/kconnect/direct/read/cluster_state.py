@@ -1,4 +1,4 @@
-"""What the broker tells of a cluster as a whole: its group, who leads it, how far its workers have read the configs."""
+"""What the broker knows of a cluster as a whole: its group, its leader, how far workers have read the configs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROTOCOLS = {"default": "eager"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """One look at a cluster; nothing of it comes from a worker's REST server."""
+    """A snapshot of a cluster; nothing in it comes from a worker's REST server."""
 
     group: LiveGroup
     config_end: int | None = None
@@ -29,7 +29,7 @@ class ClusterState:
 
     @property
     def leader(self) -> LiveWorker | None:
-        """None while a rebalance runs, as who leads is decided in it, and without workers."""
+        """None without workers, and during a rebalance, which decides who leads."""
         if not self.group.is_settled:
             return None
         return next((worker for worker in self.group.workers if worker.is_leader), None)
@@ -78,7 +78,7 @@ def member_json(worker: LiveWorker) -> dict[str, Any]:
 
 
 def shown_url(worker: LiveWorker) -> str:
-    """Its URL as people write it: workers tell the group one with a slash at its end."""
+    """Its URL as people write it: workers announce it with a trailing slash."""
     return worker.url.rstrip("/")
 
 

@@ -26,7 +26,7 @@ _OWN_BROKERS = "producer.override.bootstrap.servers"
 
 @dataclass(frozen=True, slots=True)
 class SourceNow:
-    """The offsets of a source as they are: what each of its topics holds, the one that counts first.
+    """The current offsets of a source: what each of its topics holds, the one that takes precedence first.
 
     The name of the worker's topic is None.
     """
@@ -88,9 +88,9 @@ def read_offsets_now(
     *,
     partitions: Collection[TopicPartition] | None = None,
 ) -> OffsetsNow:
-    """A connector's offsets where they are kept.
+    """A connector's offsets, read from where they are kept.
 
-    With `partitions`, so for a change, a sink's also with its group's members and what there is of these partitions.
+    With `partitions`, that is for a change, a sink's also has its group's members and the log ranges of these.
 
     Errors: as ClusterReader; ConnectError when they are kept in another cluster.
     """

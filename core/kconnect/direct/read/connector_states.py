@@ -69,7 +69,7 @@ def connector_info(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass 
 
 
 def connector_type(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass | None = None) -> ConnectorType:
-    """Source or sink, by the first of these that tells: a class we ship, the end of the class's name, a class that is
+    """Source or sink, by the first of these that decides: a class we ship, the end of the class's name, a class that is
     installed here, the end of the name of its tasks' class, topics to read (a sink has to name some).
 
     Differs: a worker knows it from the class. Errors: NotFoundError.
@@ -89,7 +89,7 @@ def connector_type(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass 
 
 
 def states_to_come(snapshot: ClusterSnapshot, statuses: StatusCache, names: Collection[str]) -> dict[str, TargetState]:
-    """What is wanted of these connectors where the status that was written last says otherwise."""
+    """Target states of these connectors, where the last status written differs."""
     found = {}
     for name in names:
         wanted, seen = snapshot.target_state(name), statuses.status(name) or _NEVER_SEEN

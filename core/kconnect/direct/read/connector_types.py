@@ -1,4 +1,4 @@
-"""Whether a connector is a source or a sink, told from its settings: the topics do not say it. Pure."""
+"""Whether a connector is a source or a sink, judged by its settings: the topics do not say. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three topics hold, as documents for JSON and tables. Pure; secrets are masked unless they are asked for."""
+"""What the three topics hold, as documents for JSON and tables. Pure; secrets are masked unless requested."""
 
 from __future__ import annotations
 

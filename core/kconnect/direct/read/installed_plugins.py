@@ -1,4 +1,4 @@
-"""InstalledConnectors: what the classes of a cluster's connectors say of themselves, where they are installed here."""
+"""InstalledConnectors: what connector classes installed here declare about themselves."""
 
 from __future__ import annotations
 

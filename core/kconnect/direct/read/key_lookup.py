@@ -1,4 +1,4 @@
-"""The newest record of one key, and the keys that are like it when there is none. Pure over the records."""
+"""The newest record of one key, or similar keys if there is none. Pure over the records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def look_up(records: Iterable[LogRecord], key: bytes, *, is_offset: bool = False
 
 
 def _is_newer(record: LogRecord, other: LogRecord) -> bool:
-    """In one partition the order counts, whatever its times are; between partitions there is only the time."""
+    """Within a partition the order decides, whatever the timestamps; between partitions there is only the time."""
     if record.partition == other.partition:
         return record.offset > other.offset
     return (record.timestamp_ms or 0) >= (other.timestamp_ms or 0)

@@ -39,7 +39,7 @@ _OTHER_PROTOCOL = (
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Up to where to read: with neither, to the end as it is now.
+    """Up to where to read: with neither, to the current end.
 
     `at` has the last offset to read of each partition that is cut short; `until_ms` is the time of the last record.
     """
@@ -87,7 +87,7 @@ def _age(record: LogRecord) -> tuple[int, int]:
 
 
 class Seen:
-    """What was read, in numbers: all records, those with a key of no kind that the topic holds, and how far."""
+    """Counts of what was read: all records, those with a key of an unknown kind, and how far."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -196,7 +196,7 @@ class ClusterReader:
         begin: Mapping[int, int] | None = None,
         follow: Stop | None = None,
     ) -> Iterator[LogRecord]:
-        """The records one by one, each partition in its order; with `follow` on and on until that is set.
+        """The records one by one, each partition in order; with `follow`, without end until that is set.
 
         `begin`: partition -> first offset. Memory: one batch.
         """
@@ -223,14 +223,14 @@ class ClusterReader:
             raise
 
     def other_groups(self) -> OtherGroups:
-        """Live workers of other groups on the same brokers, and whether they use these topics; looked at once."""
+        """Live workers of other groups on the same brokers, and whether they use these topics; read once."""
         if self._other_groups is None:
             groups = [group for group in other_groups(self._access) if group.is_live]
             self._other_groups = sort_other_groups(groups, self._known_statuses() if groups else None)
         return self._other_groups
 
     def _known_statuses(self) -> StatusCache | None:
-        """None where the topic is not named, not there, or may not be read."""
+        """None when the topic is not named, does not exist, or may not be read."""
         try:
             return self.statuses().statuses
         except (UnreachableError, TimedOutError):

@@ -46,7 +46,7 @@ def shown_bytes(data: bytes | None) -> Shown:
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of a key as one writes it on a command line: UTF-8, or `base64:..`. Errors: ValueError."""
+    """The bytes of a key as written on a command line: UTF-8, or `base64:..`. Errors: ValueError."""
     lead, colon, rest = text.partition(":")
     if lead == _BASE64 and colon:
         return base64.b64decode(rest, validate=True)
@@ -85,7 +85,7 @@ def connector_of(which: InternalTopic, key: bytes | None) -> str | None:
 
 
 def kind_of(key: bytes | None) -> InternalTopic | None:
-    """The topic in which a key of this form stands; None when in none."""
+    """The topic that has keys of this form; None when none has."""
     data = key or b""
     if data.startswith(_STATUS):
         return InternalTopic.STATUS

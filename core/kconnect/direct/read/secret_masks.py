@@ -1,4 +1,4 @@
-"""SecretMasks: which settings and records of the config topic may be shown. Pure but for what it is told of classes."""
+"""SecretMasks: which settings and records of the config topic may be shown. Pure, given the PASSWORD settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SecretMasks:
         self._passwords: dict[str, set[str]] = {}
 
     def learn(self, configs: Mapping[str, Mapping[str, str]]) -> None:
-        """Remember what is a password of connectors, whose tasks may be shown before them."""
+        """Learn the password settings of connectors whose tasks may be shown before them."""
         if self._passwords_of is None:
             return
         for connector, config in configs.items():

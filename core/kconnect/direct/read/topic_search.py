@@ -1,4 +1,4 @@
-"""Topics of a broker that look like a Connect cluster's, for who gave a wrong name."""
+"""Topics that look like those of a Connect cluster, to suggest after a wrong name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LOOKED_INTO, _RECORDS_LOOKED_AT, _LOOK_S = 10, 100, 1.0
 
 
 def hint_of_topics(access: ClusterAccess, which: InternalTopic, admin: KafkaAdmin, wrong: str) -> str:
-    """What to say to who named a topic that is not there, or is of another kind."""
+    """A hint for a topic name that does not exist, or is of another kind."""
     correct = f"Correct {which.setting} or --{which}-topic."
     try:
         topics = {name: count for name, count in admin.topic_names(access.timeout_s).items() if name[:2] != "__"}
