@@ -69,7 +69,7 @@ def test_a_sick_cluster_ends_with_1_and_shows_place_and_repair_under_each_severi
     assert err == "Found: 1 error, 1 warning, 1 info.\n"
     heads = [line for line in out.splitlines() if not line.startswith(" ")]
     assert heads == ["ERROR", "WARNING", "INFO"]
-    assert "  inconsistent-tasks: Connector src has a commit of 7 tasks" in out
+    assert "  inconsistent-tasks: Connector src has committed 7 tasks" in out
     assert f"    at {sick.worker['config.storage.topic']}-0@3 commit-src" in out
     assert f"    $ connect topics config put --worker {sick.worker_file} commit-src '{{\"tasks\":0}}'" in out
 

@@ -118,7 +118,7 @@ def test_a_put_that_is_only_retried_fails_after_the_time(home: Path, tmp_path: P
     assert re.search(
         r"put failed [23] times \(mistaken\.MistakenSinkTask\): RetriableError: the database is aw", done.stderr
     )
-    assert "A worker calls put again until it succeeds" in done.stderr
+    assert "A worker keeps calling put until it succeeds" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ def test_without_a_worker_file_a_home_that_can_not_be_written_is_told(tmp_path: 
     ended, told = refused(tmp_path, [], {"HOME": str(tmp_path / "no-folder" / "home")})
     assert ended.code == 2
     assert f"folder {tmp_path}/no-folder/home/.local/share/kconnect cannot be created: Not a directory" in told
-    assert "Let HOME be a folder of yours" in told
+    assert "Set HOME to a folder of yours" in told
 
 
 def path_with(folder: Path, **programs: str) -> str:

@@ -165,7 +165,7 @@ def test_beside_java_it_shows_both_and_then_javas_own_cluster(
             assert cluster.connect("leader").stdout == f"{ours.rest_url}\n"
             mixed = cluster.connect("rebalances")
             assert ours.rest_url in mixed.stdout
-            assert f"{java.url} keeps no list of its rebalances" in mixed.stderr
+            assert f"{java.url} keeps no list of rebalances" in mixed.stderr
             ours.stop()
             cluster.await_members([java.url])
             status, _ = java.request("PUT", "/connectors/js/config", source(tmp_path, "js"))

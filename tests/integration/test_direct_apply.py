@@ -141,7 +141,7 @@ def test_what_was_changed_meanwhile_is_not_written(cluster, reader):
     plan = target_state_plan(reader.configs(), "src", TargetState.STARTED)
     cluster.configs.put_target_state("src", TargetState.PAUSED)
     end = reader.configs().snapshot.offset
-    with pytest.raises(ConflictError, match="target-state-src was changed meanwhile, nothing was written"):
+    with pytest.raises(ConflictError, match="target-state-src was changed in the meantime, nothing was written"):
         apply_plan(cluster.access, reader, plan)
     assert reader.configs().snapshot.offset == end
 
@@ -170,11 +170,11 @@ def test_what_somebody_writes_between_the_last_look_and_the_writing_is_told(clus
 def test_without_the_group_only_force_writes(cluster, reader):
     access = ClusterAccess({key: value for key, value in cluster.worker.items() if key != "group.id"}, 20)
     plan = target_state_plan(reader.configs(), "src", TargetState.PAUSED)
-    with pytest.raises(ConflictError, match="group of the workers is not known") as error:
+    with pytest.raises(ConflictError, match="workers' group is not known") as error:
         apply_plan(access, reader, plan)
     assert "--group-id" in error.value.hint
     applied = apply_plan(access, reader, plan, force=True)
-    assert "group of the workers is not known" in applied.overridden[0]
+    assert "workers' group is not known" in applied.overridden[0]
 
 
 def test_a_connector_that_must_be_stopped_is_refused_even_with_force(cluster, reader):
@@ -190,7 +190,7 @@ def test_what_runs_before_the_writing_runs_after_the_checks(cluster, reader):
     done = []
     plan = target_state_plan(reader.configs(), "src", TargetState.STOPPED)
     cluster.configs.put_target_state("src", TargetState.STOPPED)
-    with pytest.raises(ConflictError, match="changed meanwhile"):
+    with pytest.raises(ConflictError, match="changed in the meantime"):
         apply_plan(cluster.access, reader, plan, before=lambda: done.append("too early"))
     plan = target_state_plan(reader.configs(), "src", TargetState.STOPPED)
     end = reader.configs().snapshot.offset
