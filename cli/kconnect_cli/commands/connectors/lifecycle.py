@@ -1,4 +1,4 @@
-"""`connect connectors`: list, show, create, apply, pause, resume, stop, restart, delete and more, over REST."""
+"""`connect connectors`: list, show, create, pause, resume, stop, restart, delete, topics; over REST or --direct."""
 
 from __future__ import annotations
 
