@@ -43,6 +43,7 @@ class ConnectorChange:
 
     def make(self) -> Sequence[str]:
         applied = apply_plan(self.client.access, self.client.reader, self.plan, force=self.force)
+        self.client.forget()
         return [*written_lines(applied), f"{_DONE[self.verb]} {self.name}"]
 
 
