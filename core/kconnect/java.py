@@ -47,7 +47,7 @@ def find_java(purpose: str = "the Kafka broker", *, env: Mapping[str, str] | Non
                 f"{needed}; none was found on the PATH, and JAVA_HOME is not set.", hint=_HINT
             )
         executable = Path(found)
-    java = _ask(executable, needed)
+    java = _said_by_release(executable) or _ask(executable, needed)
     if java.major < MINIMUM_JAVA:
         raise EnvironmentProblemError(f"{needed}; found {java.version} at {executable}.", hint=_HINT)
     return java
@@ -62,6 +62,16 @@ def parse_version(text: str) -> tuple[int, str] | None:
     if major == 1 and match[3] is not None:  # 1.8.0_402: the numbering before Java 9
         major = int(match[3])
     return major, match[1]
+
+
+def _said_by_release(executable: Path) -> Java | None:
+    """What the file `release` of the installation says; None without one. To ask Java itself takes 0.1 s."""
+    try:
+        text = (executable.resolve().parent.parent / "release").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    version = parse_version(text.replace("JAVA_VERSION=", "version "))
+    return None if version is None else Java(executable, *version)
 
 
 def _ask(executable: Path, needed: str) -> Java:

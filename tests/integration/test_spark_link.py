@@ -20,8 +20,8 @@ from kconnect.spark.link import Link, LinkServer, connect, greet_slot, greet_wor
 from kconnect.spark.messages import Challenge, Heartbeat, Hello, Message, Refused, Welcome, encode
 from kconnect.spark.ports import PoolPorts
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_pool import SlotPool
+from kconnect.spark.slot_spec import SlotSpec
 from kit.pace import ample_s, now
 from kit.waiting import eventually
 
@@ -192,7 +192,8 @@ def test_a_slot_with_another_kconnect_is_refused_with_a_sentence_on_both_ends(ca
 
 _SLOT = """
 import sys
-from kconnect.spark.slot import SlotSpec, slot_main
+from kconnect.spark.slot import slot_main
+from kconnect.spark.slot_spec import SlotSpec
 
 slot_main(SlotSpec(
     slot=0, host="127.0.0.1", port=int(sys.argv[1]), token=b"t" * 32, heartbeat_interval_s=1.0,

@@ -33,7 +33,7 @@ from kconnect.spark.messages import (
 )
 from kconnect.spark.ports import PoolPorts, Serve
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot import SlotSpec
+from kconnect.spark.slot_spec import SlotSpec
 from kconnect.testing import ManualClock
 from kit.waiting import eventually
 

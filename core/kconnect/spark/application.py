@@ -28,7 +28,7 @@ from kconnect.spark.master import await_master, warn_while_queued
 from kconnect.spark.processes import await_end, birth, session_members
 from kconnect.spark.settings import SparkSettings
 from kconnect.spark.shipping import LIBRARY, pack, shipments
-from kconnect.spark.slot import SlotSpec
+from kconnect.spark.slot_spec import SlotSpec
 
 log = logging.getLogger(__name__)
 

@@ -50,6 +50,7 @@ def enter(order: Mapping[str, Any], partition: Iterable[Any]) -> None:
 
             root = SparkFiles.getRootDirectory()
             spec["plugin_path"] = ",".join(os.path.join(root, name) for name in order["plugins"])
-        from kconnect.spark.slot import SlotSpec, slot_main
+        from kconnect.spark.slot import slot_main
+        from kconnect.spark.slot_spec import SlotSpec
 
         slot_main(SlotSpec(**spec))

@@ -17,7 +17,7 @@ from kconnect.spark.link import LinkServer
 from kconnect.spark.messages import Hello, Message
 from kconnect.spark.processes import kill_descendant
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot import SlotSpec
+from kconnect.spark.slot_spec import SlotSpec
 
 
 class SlotJobs(Protocol):

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError, TimedOutError
@@ -44,29 +43,12 @@ from kconnect.spark.messages import (
     TaskTopic,
 )
 from kconnect.spark.slot_io import LinkLogHandler, StdoutForwarder, borrow_stdin
+from kconnect.spark.slot_spec import SlotSpec
 
 log = logging.getLogger(__name__)
 
 EXIT_LEFTOVERS: Final = 71
 EXIT_WORKER_LOST: Final = 72
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotSpec:
-    """All a slot needs to reach its worker. Travels inside Spark's task, so it holds nothing live."""
-
-    slot: int
-    host: str
-    port: int
-    token: bytes = field(repr=False)
-    heartbeat_interval_s: float
-    heartbeat_timeout_s: float
-    start_timeout_s: float
-    offsets_timeout_s: float
-    plugin_path: str | None
-    log_level: int
-    worker_host: str
-    worker_pid: int
 
 
 def slot_main(spec: SlotSpec) -> None:

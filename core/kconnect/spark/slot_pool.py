@@ -19,8 +19,8 @@ from kconnect.errors import ConnectError, LinkError
 from kconnect.spark.messages import Console, Heartbeat, Hello, LogLine, Message, Quit
 from kconnect.spark.ports import PoolEvents, PoolPorts, SlotLink
 from kconnect.spark.settings import SparkSettings
-from kconnect.spark.slot import SlotSpec
 from kconnect.spark.slot_io import replay_log_line
+from kconnect.spark.slot_spec import SlotSpec
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)

@@ -33,6 +33,22 @@ def test_versions_are_read_as_jvms_print_them(text: str, major: int, version: st
     assert parse_version(text) == (major, version)
 
 
+def test_an_installation_that_says_its_version_is_not_run(tmp_path: Path) -> None:
+    program = _java(tmp_path / "jdk", "It was run.", code=1)
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="21.0.4"\nOS_NAME="Linux"\n')
+    link = tmp_path / "java"
+    link.symlink_to(program)
+    java = find_java(env={"PATH": str(tmp_path)})
+    assert (java.executable, java.major, java.version) == (link, 21, "21.0.4")
+
+
+@pytest.mark.parametrize("release", ['IMPLEMENTOR="Debian"\n', "JAVA_VERSION=", ""])
+def test_an_installation_that_does_not_say_its_version_is_run(tmp_path: Path, release: str) -> None:
+    _java(tmp_path, 'openjdk version "17.0.1"')
+    (tmp_path / "release").write_text(release)
+    assert find_java(env={"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}).version == "17.0.1"
+
+
 def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
     home = _java(tmp_path / "home", 'openjdk version "21.0.1"')
     path = _java(tmp_path / "path", 'openjdk version "17.0.1"')

@@ -1,0 +1,23 @@
+"""SlotSpec: what a worker tells a slot about itself. Apart from `slot`, so that a worker loads no data path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSpec:
+    """All a slot needs to reach its worker. Travels inside Spark's task, so it holds nothing live."""
+
+    slot: int
+    host: str
+    port: int
+    token: bytes = field(repr=False)
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    start_timeout_s: float
+    offsets_timeout_s: float
+    plugin_path: str | None
+    log_level: int
+    worker_host: str
+    worker_pid: int

@@ -1,0 +1,34 @@
+"""What a worker loads before its JVM starts: each module it does not need there delays the first record."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kit.pace import ample_s
+
+LOADS = """
+import sys
+from kconnect.worker import {worker}
+from kconnect.spark import SparkLauncher
+print(*sorted(name for name in sys.modules if name.startswith("kconnect.")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("worker", "unwanted"),
+    [
+        ("StandaloneWorker", ("kconnect.pipeline", "kconnect.herder.cluster", "kconnect.worker.distributed")),
+        ("DistributedWorker", ("kconnect.pipeline", "kconnect.worker.standalone")),
+    ],
+)
+def test_a_worker_loads_neither_the_data_path_nor_the_other_kind_of_worker(
+    worker: str, unwanted: tuple[str, ...]
+) -> None:
+    code = LOADS.format(worker=worker)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
+    loaded = told.stdout.split()
+    assert "kconnect.spark.launcher" in loaded, told.stderr
+    assert [name for name in loaded if name.startswith(unwanted)] == []
