@@ -13,8 +13,8 @@ from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.offsets.changes import check_readable
 from kconnect.errors import BadRequestError
-from kconnect.herder.offsets.admin import STARTS_OVER, OffsetsAdmin
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.offsets_admin import STARTS_OVER, OffsetsAdmin
 from kconnect.kafka.admin import cluster_id
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage import MemoryOffsetStore

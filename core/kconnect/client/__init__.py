@@ -6,7 +6,7 @@ commands that answer in 0.3 s have no time to import an HTTP library (`transport
 
 from kconnect.client.access import ClientAccess
 from kconnect.client.connect_client import ConnectClient
-from kconnect.client.messages import Request, Response
+from kconnect.client.http_messages import Request, Response
 from kconnect.client.transport import Transport
 
 __all__ = ["ClientAccess", "ConnectClient", "Request", "Response", "Transport"]

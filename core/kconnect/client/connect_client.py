@@ -8,7 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from kconnect.client.access import ClientAccess
-from kconnect.client.answers import (
+from kconnect.client.exchange import Exchange
+from kconnect.client.failover import FailoverTransport
+from kconnect.client.response_json import (
     as_conditions,
     as_info,
     as_infos,
@@ -21,8 +23,6 @@ from kconnect.client.answers import (
     as_task_infos,
     as_task_state,
 )
-from kconnect.client.exchange import Exchange
-from kconnect.client.failover import FailoverTransport
 from kconnect.client.transport import HttpTransport, Transport, checked_url
 from kconnect.clock import Clock, SystemClock
 from kconnect.model import (

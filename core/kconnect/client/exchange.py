@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.client.failures import foreign, is_passing_conflict, refusal
-from kconnect.client.messages import Request, Response
+from kconnect.client.http_messages import Request, Response
 from kconnect.client.transport import Transport
 from kconnect.errors import BadRequestError
 from kconnect.outage import Outage

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kconnect.client.failures import BrokenOffError, NotConnectedError, nobody_of
-from kconnect.client.messages import Request, Response
+from kconnect.client.http_messages import Request, Response
 from kconnect.client.transport import HttpTransport
 from kconnect.errors import ConnectError, TimedOutError
 

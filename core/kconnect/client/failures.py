@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kconnect.client.messages import Response
+from kconnect.client.http_messages import Response
 from kconnect.errors import (
     AlreadyExistsError,
     BadRequestError,

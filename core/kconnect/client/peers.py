@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kconnect.client.messages import Request, Response
+from kconnect.client.http_messages import Request, Response
 from kconnect.client.transport import HttpTransport, checked_url
 from kconnect.errors import BadRequestError, UnreachableError
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from kconnect.client.failures import broken_off, late, not_connected
-from kconnect.client.messages import Request, Response
+from kconnect.client.http_messages import Request, Response
 from kconnect.errors import BadRequestError
 
 if TYPE_CHECKING:

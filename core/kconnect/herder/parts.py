@@ -12,7 +12,7 @@ from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
 from kconnect.herder.health.kafka_contact import KafkaContact
 from kconnect.herder.health.reasons import Health
 from kconnect.herder.interface import Launcher
-from kconnect.herder.offsets.admin import GroupOffsetsFactory
+from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.storage import OffsetStore
 

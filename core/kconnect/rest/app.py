@@ -27,7 +27,7 @@ from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
-from kconnect.rest import admin, conditions, connectors, internal, observe, plugins_api, root
+from kconnect.rest import conditions, connectors, internal, loggers, observe, plugins_api, root
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
@@ -42,7 +42,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *connectors.ENDPOINTS,
     *internal.ENDPOINTS,
     *plugins_api.ENDPOINTS,
-    *admin.ENDPOINTS,
+    *loggers.ENDPOINTS,
     *observe.ENDPOINTS,
     *conditions.ENDPOINTS,
 )

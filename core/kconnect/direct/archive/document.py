@@ -27,7 +27,7 @@ from kconnect.direct.read.reader import ConfigView, OffsetView
 from kconnect.direct.read.record_json import moment
 from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import BadRequestError, ConflictError
-from kconnect.herder.offsets.admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
+from kconnect.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, parse_sink_offsets
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
 from kconnect.storage.offset_document import offset_changes, offset_entries, offsets_document
 from kconnect.wording import counted

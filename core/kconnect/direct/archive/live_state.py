@@ -11,8 +11,8 @@ from kconnect.direct.archive.document import Archive, ClusterState, GroupState
 from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.reader import ClusterReader, ConfigView, Latest, OffsetView
 from kconnect.errors import NotFoundError, RetriableError, TimedOutError
-from kconnect.herder.offsets.admin import consumer_group_of
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.offsets_admin import consumer_group_of
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.model import ConnectorType, TopicPartition
 from kconnect.storage.internal_topic_specs import internal_topic_specs

@@ -15,9 +15,9 @@ from kconnect.direct.offsets.plans import fencing_plan, reset_plans, sink_plans,
 from kconnect.direct.read.connector_offsets import GroupNow, read_offsets_now, resolved_config
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, DataError
 from kconnect.herder.connectors.runner import call_once
-from kconnect.herder.offsets.admin import STARTS_OVER, parse_sink_offsets
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.offsets.log_ranges import not_in_log
+from kconnect.herder.offsets.offsets_admin import STARTS_OVER, parse_sink_offsets
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwner, NoRunningTask, Stopped, without_unchanged
 from kconnect.direct.read.connector_offsets import GroupNow, OffsetsNow, SourceNow
 from kconnect.errors import BadRequestError, ConflictError, DataError, NotFoundError
-from kconnect.herder.offsets.admin import STARTS_OVER, parse_sink_offsets
 from kconnect.herder.offsets.log_ranges import not_in_log
+from kconnect.herder.offsets.offsets_admin import STARTS_OVER, parse_sink_offsets
 from kconnect.java_compat.hash_map import grown_map_order
 from kconnect.java_compat.jackson import jackson_text
 from kconnect.model import ConnectorOffset, LogRecord

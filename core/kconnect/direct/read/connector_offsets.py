@@ -12,9 +12,9 @@ from kconnect.config.variables import Variables
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.read.reader import ClusterReader, OffsetView
 from kconnect.errors import ConnectError
-from kconnect.herder.offsets.admin import OFFSET, PARTITION, TOPIC, consumer_group_of
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.offsets.log_ranges import LogRanges
+from kconnect.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key

@@ -1,7 +1,7 @@
 """The herder of one worker of a cluster: answers what REST asks, and runs the share of the work its group gives it.
 
 What is only read is answered here at once, from the topics as this worker has read them. What changes something goes to
-the herder's thread by way of `change_requests`. `assembly` shows what there is, `lifecycle` starts and stops it.
+the herder's thread by way of `change_requests`. `assembly` shows what there is, `herder_lifecycle` starts and stops it.
 Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 """
 
@@ -14,7 +14,7 @@ from kconnect.herder.cluster.assembly import assemble
 from kconnect.herder.cluster.cluster_parts import ClusterParts
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import ClusterConfig
-from kconnect.herder.cluster.lifecycle import HerderLifecycle
+from kconnect.herder.cluster.herder_lifecycle import HerderLifecycle
 from kconnect.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.herder.decisions.machine import HerderState
 from kconnect.herder.decisions.rebalances import Rebalance

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect.herder.cluster.config_entries import ClusterConfig
-from kconnect.herder.offsets.admin import GroupOffsetsFactory, OffsetsAdmin
+from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory, OffsetsAdmin
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.storage import OffsetStore
 from kconnect.storage.connector_offsets import ConnectorOffsetStore

@@ -24,7 +24,7 @@ from kconnect.herder.group.errors import (
     error_name,
 )
 from kconnect.herder.group.frames import Heartbeat, LeaveGroup
-from kconnect.herder.group.messages import Evicted, Message, Place, RebalanceSeen
+from kconnect.herder.group.member_events import Evicted, Message, Place, RebalanceSeen
 from kconnect.kafka.clients import ClientLog
 from kconnect.metrics import GroupMeter
 

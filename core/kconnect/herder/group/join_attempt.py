@@ -24,7 +24,7 @@ from kconnect.herder.group.errors import (
     Unanswered,
 )
 from kconnect.herder.group.frames import Joined, JoinGroup, SyncGroup
-from kconnect.herder.group.messages import Elected, Failed, InGroup, Message, Place
+from kconnect.herder.group.member_events import Elected, Failed, InGroup, Message, Place
 from kconnect.metrics import GroupMeter
 
 # The broker answers when the rebalance timeout is over at the latest.

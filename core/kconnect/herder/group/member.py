@@ -33,7 +33,7 @@ from kconnect.herder.group.errors import (
 from kconnect.herder.group.frames import LeaveGroup
 from kconnect.herder.group.heartbeats import Heartbeats, Rhythm, must_stop_at
 from kconnect.herder.group.join_attempt import Attempt, Ticket
-from kconnect.herder.group.messages import Elected, Evicted, Failed, Inbox, InGroup, Message, Place, RebalanceSeen
+from kconnect.herder.group.member_events import Elected, Evicted, Failed, Inbox, InGroup, Message, Place, RebalanceSeen
 from kconnect.herder.group.security import Access
 from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
 from kconnect.kafka.clients import ClientLog

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from kconnect.config.client_config import admin_config, admin_settings
-from kconnect.herder.offsets.admin import GroupOffsetsFactory
 from kconnect.herder.offsets.log_ranges import LogRanges
+from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:

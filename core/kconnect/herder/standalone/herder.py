@@ -27,7 +27,7 @@ from kconnect.herder.decisions.rebalances import Rebalance
 from kconnect.herder.decisions.request_signatures import RequestSignature
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.interface import LauncherEvents
-from kconnect.herder.offsets.admin import OffsetsAdmin
+from kconnect.herder.offsets.offsets_admin import OffsetsAdmin
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.herder_queries import HerderQueries
 from kconnect.herder.queries.logger_levels import WorkerLoggers
