@@ -122,8 +122,7 @@ class SinkLoop:
                     self._follow_target()  # paused or resumed by the user
                     partitions.go_where_asked()  # rewound by the task
                     partitions.go_to(self._commits.commit_if_due())  # back to the last commit if it could not flush
-                    # What was fetched is kept in no variable here: held until the next fetch, its messages would cost
-                    # that one the CPU's cache (0.2 us a record).
+                    # No variable here: it would keep the fetched messages in memory during the next fetch
                     queue.add(self._convert(self._poll()))  # converters and transforms, of what the consumer has
                     self._put()  # the task
             except StoppedInRetryError as stopped:  # read again after the next start
