@@ -13,7 +13,7 @@ from kconnect.api import ConfigError, DataError, ExactlyOnceSupport, Schema
 from kconnect.builtin.connectors.verifiable_lines import LineWriter
 from kconnect.builtin.connectors.verifiable_sink import VerifiableSinkConnector
 from kconnect.builtin.connectors.verifiable_source import VerifiableSourceConnector
-from kconnect.testing import SinkHarness, SourceHarness
+from kconnect.testing import ManualClock, SinkHarness, SourceHarness
 
 JAVA = "org.apache.kafka.connect.tools.Verifiable"
 
@@ -69,7 +69,8 @@ def test_no_more_is_given_than_the_rate_allows(tmp_path: Path) -> None:
     config = source_config(tmp_path / "out", throughput="1000000")
     with SourceHarness(VerifiableSourceConnector, config) as source:
         assert len(source.poll_once()) <= 500
-    with SourceHarness(VerifiableSourceConnector, source_config(tmp_path / "none", throughput="0")) as source:
+    none = source_config(tmp_path / "none", throughput="0")
+    with SourceHarness(VerifiableSourceConnector, none, clock=ManualClock()) as source:
         assert [source.poll_once() for _ in range(3)] == [[], [], []]
 
 

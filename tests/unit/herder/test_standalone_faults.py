@@ -188,7 +188,7 @@ def test_a_connector_that_hangs_holds_up_no_other():
 
 
 def test_a_second_request_for_a_connector_that_hangs_gives_up():
-    with herder_bench(call_s=0.5) as bench:
+    with herder_bench(call_s=0.2) as bench:
         hanging, errors = in_background(lambda: bench.create(hang_in="task_configs"))
         eventually(lambda: "task_configs" in bench.journal.calls, within_s=2, why="it hangs")
         waiting, refused = in_background(lambda: bench.herder.restart_connector("fsrc"))

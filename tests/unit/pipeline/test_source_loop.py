@@ -78,7 +78,7 @@ class Script:
             case "mend offsets":
                 run.ports.offsets.fail_with = None  # type: ignore[attr-defined]
             case "retry":
-                raise RetriableError("later")
+                raise RetriableError("later", retry_after_s=0.001)
             case "crash":
                 raise Crash("now")
             case "cancel":
