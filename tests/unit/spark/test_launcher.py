@@ -12,7 +12,7 @@ from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType, TargetState, TaskId, TaskSpec
 from kconnect.spark.executors import Executor
 from kconnect.spark.launcher import SparkLauncher
-from kconnect.spark.messages import Heartbeat, TaskMetrics
+from kconnect.spark.messages import Heartbeat, OffsetsRead, TaskMetrics
 from kconnect.spark.settings import SparkSettings
 from kit.memory_spark import MemorySlot, MemorySpark, RecordedEvents
 from kit.waiting import eventually
@@ -267,3 +267,13 @@ def test_a_job_that_waits_to_be_submitted_again_is_not_once_the_stop_has_begun()
         world.settle()
         submitted = list(spark.submitted)
     assert spark.submitted == submitted
+
+
+def test_each_request_for_offsets_has_one_answer() -> None:
+    with launched(MemorySpark(), 1) as world:
+        world.settle()
+        process = world.up(0)
+        for number in range(1, 4):
+            process.say(OffsetsRead(number, "a", ({"file": "f"},)))
+        eventually(lambda: {number for number, _ in process.replies} == {1, 2, 3}, pause_s=0.001)
+    assert sorted(process.replies) == [(1, None), (2, None), (3, None)]
