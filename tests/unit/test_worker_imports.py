@@ -20,7 +20,15 @@ print(*sorted(name for name in sys.modules if name.startswith("kconnect.")))
 @pytest.mark.parametrize(
     ("worker", "unwanted"),
     [
-        ("StandaloneWorker", ("kconnect.pipeline", "kconnect.herder.cluster", "kconnect.worker.distributed")),
+        (
+            "StandaloneWorker",
+            (
+                "kconnect.pipeline",
+                "kconnect.herder.cluster",
+                "kconnect.herder.membership",
+                "kconnect.worker.distributed",
+            ),
+        ),
         ("DistributedWorker", ("kconnect.pipeline", "kconnect.worker.standalone")),
     ],
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect.api.configdef import ConfigKey
-from kconnect.herder.decisions.rebalances import Rebalance
-from kconnect.herder.decisions.request_signatures import RequestSignature
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.logs import LoggerLevel
@@ -26,6 +24,10 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.outage import Outage
+
+if TYPE_CHECKING:  # of a cluster's worker; a standalone one starts without them
+    from kconnect.herder.decisions.rebalances import Rebalance
+    from kconnect.herder.decisions.request_signatures import RequestSignature
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.errors import (
     AlreadyExistsError,
@@ -23,8 +23,6 @@ from kconnect.herder.decisions.connector_entry import (
     patched,
     require_stopped,
 )
-from kconnect.herder.decisions.rebalances import Rebalance
-from kconnect.herder.decisions.request_signatures import RequestSignature
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.offsets.offsets_admin import OffsetsAdmin
@@ -47,6 +45,10 @@ from kconnect.model import (
     TargetState,
     TaskId,
 )
+
+if TYPE_CHECKING:  # of a cluster's worker: it is none
+    from kconnect.herder.decisions.rebalances import Rebalance
+    from kconnect.herder.decisions.request_signatures import RequestSignature
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
