@@ -317,7 +317,7 @@ def test_the_group_that_is_not_named_is_asked_for(topics, cluster, monkeypatch, 
     assert run(["topics", "config", "put", "target-state-src", PAUSED, "--yes", *where]) == 4
     assert "--group-id" in capsys.readouterr().err
     assert run(["topics", "config", "put", "target-state-src", PAUSED, "--yes", "--force", *where]) == 0
-    assert "Forced: The group" in capsys.readouterr().err
+    assert "Forced: The workers' group" in capsys.readouterr().err
 
 
 def test_a_cluster_that_never_ran_gets_its_topics_too(topics, filled, tmp_path, broker):
