@@ -43,7 +43,7 @@ def preload() -> None:
             importlib.import_module(name)
         except Exception as error:
             sys.stderr.write(f"{name} could not be imported ahead of the slots: {error}\n")
-    gc.collect()
+    gc.enable()
     gc.freeze()  # existing objects are never collected, so their pages stay shared between the daemon and its slots
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from kconnect.spark.preload import without_zipped_sources
+from kit.pace import ample_s
 
 
 def _spark_home(folder: Path) -> Path:
@@ -61,3 +64,13 @@ def test_those_of_an_installed_pyspark_that_is_not_on_the_path_stay(tmp_path):
 
 def test_a_path_without_sparks_sources_stays_as_it_is():
     assert without_zipped_sources(["", "/usr/lib/python3.11"]) == ["", "/usr/lib/python3.11"]
+
+
+def test_garbage_of_slots_is_collected_but_not_what_stood_before_them():
+    code = (
+        "import gc; from kconnect.spark.preload import preload; preload(); print(gc.isenabled(), gc.get_freeze_count())"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ample_s(60))
+    is_on, frozen = told.stdout.split()
+    assert is_on == "True", told.stderr
+    assert int(frozen) > 10_000
