@@ -55,6 +55,7 @@ check: lint types layers  ## lint, format, strict types, import layers: half a m
 lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/kit/wording.py
 
 types: $(DEV)
 	$(BIN)/mypy

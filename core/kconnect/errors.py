@@ -140,7 +140,7 @@ class NotReadyError(ConnectError):
 
 
 class TimedOutError(ConnectError):
-    """A deadline passed. The message names what was awaited and the setting that sets the deadline."""
+    """A deadline passed. The message says what it waited for and which setting is the deadline."""
 
 
 class UnreachableError(ConnectError):

@@ -71,7 +71,7 @@ class ConnectorAdmin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a change is to be made."""
+    """How to make a change."""
 
     dry_run: bool = False
     yes: bool = False

@@ -80,7 +80,7 @@ def carry_out(
 
 
 def _masks(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, reveal: bool) -> SecretMasks:
-    """What of the plan may be shown. Classes of connectors stand in the plan or in the config topic."""
+    """What of the plan may be shown. Connector classes are in the plan or in the config topic."""
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.read.installed_plugins import secret_masks
 

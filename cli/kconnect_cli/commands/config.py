@@ -167,7 +167,7 @@ def _scratch(name: str, text: str) -> Path:
 
 
 def _edited(editor: Sequence[str], path: Path) -> str:
-    """What the editor left behind. Errors: ConnectError when there is no such editor or it failed."""
+    """The text after editing. Errors: ConnectError if the editor does not exist or failed."""
     try:
         code = subprocess.run([*editor, str(path)], check=False).returncode
     except OSError as err:

@@ -49,7 +49,7 @@ def distributed(
 ) -> None:
     """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.
 
-    The first signal stops it in good order: it gives its work back to the others. A second one quits at once.
+    The first signal stops it cleanly: it gives up its work to the others. A second one quits at once.
     """
     from kconnect import logs
 

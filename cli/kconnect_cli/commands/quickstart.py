@@ -166,7 +166,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _until(check: Callable[[], T], what: str) -> T:
-    """The first true answer. Errors: TimedOutError naming what was awaited."""
+    """The first true answer. Errors: TimedOutError naming what it waited for."""
     deadline = time.monotonic() + _WITHIN_S
     while time.monotonic() < deadline:
         if answer := check():

@@ -108,7 +108,7 @@ def _number(kind: type[int] | type[float], value: Any) -> float:
 
 
 def _in_range(number: float, low: float | None, high: float | None) -> float:
-    if low is not None and not number >= low:  # nor what is no number
+    if low is not None and not number >= low:  # also false for NaN
         raise ValueError(f"must be at least {low:g}, not {number:g}")
     if high is not None and not number <= high:
         raise ValueError(f"must be at most {high:g}, not {number:g}")

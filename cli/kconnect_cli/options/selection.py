@@ -49,7 +49,7 @@ class Selection:
         state: Sequence[str] | None,
         prefixes: Sequence[str] | None = None,
     ) -> Selection:
-        """Errors: UsageProblem for options that do not go together, unknown states, bad regular expressions."""
+        """Errors: UsageProblem for options that are incompatible, unknown states, bad regular expressions."""
         states = {wanted.upper() for wanted in state or ()} | ({"FAILED"} if failed else set())
         if unknown := sorted(states.difference(STATES)):
             raise UsageProblem(f"Unknown state: {unknown[0]}", hint=f"States: {', '.join(STATES[:5])}.")

@@ -14,7 +14,7 @@ def signals_raise(*numbers: signal.Signals) -> Iterator[None]:
     """These signals, or SIGTERM and a closed terminal, end the command as Ctrl-C does: with 128 and their number.
 
     The exception of a handler is lost when the Kafka client is just then in a callback of its own, as it often is while
-    a broker is away: its poll() raises a SystemError that knows nothing of it (confluent-kafka 2.16). So what came is
+    a broker is away: its poll() raises a SystemError that does not mention it (confluent-kafka 2.16). So what came is
     kept, and takes the place of that error.
     """
     came: list[int] = []

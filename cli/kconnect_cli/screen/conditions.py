@@ -1,4 +1,4 @@
-"""How a task fares beside its state, in words: what the WHY of a screen says, and the fields of `-o json`."""
+"""The condition of a task, in words: what the WHY of a screen says, and the fields of `-o json`."""
 
 from __future__ import annotations
 

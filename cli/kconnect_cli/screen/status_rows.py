@@ -35,7 +35,7 @@ def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
 
 
 def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
-    """What stands in a row only where there is any: how a task fares, the trace of what failed."""
+    """Fields that a row has only if there is a value: the condition of a task, the trace of what failed."""
     condition = getattr(seen, "condition", None)
     more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
     return more | ({"trace": seen.trace} if seen.trace else {})

@@ -23,7 +23,7 @@ def check_settings(
 ) -> None:
     """Warn of each misspelt setting of these connectors, by name; `only` those settings, where it is given.
 
-    The worker, ours or Java's, says which settings it knows; what it refuses is told by the write itself.
+    The worker, ours or Java's, says which settings it knows; the write itself reports what it refuses.
     Errors: ConfigError with `strict`, and then whatever validation raises; UnreachableError.
     """
     problems: list[ConfigProblem] = []

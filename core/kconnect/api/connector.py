@@ -95,7 +95,7 @@ class Connector(ABC):
         Called on the connector's thread, after initialize and again on the same object after each pause; `props` were
         validated. It may block, but the connector is not RUNNING before it returns, and FAILED if it does not within
         `kconnect.connector.start.timeout.ms`. An error fails the connector, and no tasks are started. NOT called while
-        the connector is to be paused or stopped.
+        the connector should be paused or stopped.
         """
 
     def reconfigure(self, props: Mapping[str, str]) -> None:
@@ -190,7 +190,7 @@ class SourceConnector(Connector):
         alter or reset, and only while the connector is STOPPED. `offsets` are pairs of source partition and new offset,
         None to reset. Return True if the offsets were checked or applied, and
         raise DataError to refuse them: the user gets its message with status 400. Any other error is a failure of the
-        connector (500), and the offsets also stay unchanged. False means "not checked", and the user is told so.
+        connector (500), and the offsets also stay unchanged. False means "not checked", and the user is told.
         It must be safe to call twice with the same offsets. May block briefly.
         Differs: pairs in a list, where Java has a map from map to map.
         """

@@ -17,7 +17,7 @@ class SchemaBuilder:
         SchemaBuilder.struct().name("order").field("id", Schema.INT64_SCHEMA).field("note", SchemaBuilder.string()
             .optional()).build()
 
-    Wherever a schema is expected inside (`field`, `array`, `map`) a builder is taken too, and built there and then.
+    Wherever a schema is expected inside (`field`, `array`, `map`) a builder is accepted too, and built immediately.
     `optional`, `default`, `name`, `version` and `doc` may be set once; a second, different value is an error.
 
     Threads: one. Errors: SchemaBuilderError.

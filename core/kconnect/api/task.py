@@ -109,7 +109,7 @@ class SourceTaskContext(Protocol):
     """
 
     def configs(self) -> Mapping[str, str]:
-        """The task's settings as they are now: `${..}` references are resolved anew. May block on a config provider."""
+        """The task's current settings, with `${..}` references resolved again. May block on a config provider."""
         ...
 
     def offset_storage_reader(self) -> OffsetStorageReader:
@@ -223,7 +223,7 @@ class SinkTaskContext(Protocol):
     """
 
     def configs(self) -> Mapping[str, str]:
-        """The task's settings as they are now: `${..}` references are resolved anew. May block on a config provider."""
+        """The task's current settings, with `${..}` references resolved again. May block on a config provider."""
         ...
 
     def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:

@@ -133,7 +133,7 @@ class _ValueParser:
         return self._scalar(token.strip(_BLANK), embedded)
 
     def _is_literal(self, literal: str, embedded: bool) -> bool:
-        """Whether the next token is this word; at top level it must be all there is."""
+        """Whether the next token is this word; at top level nothing may follow it."""
         start = self._tokens.mark()
         if self._tokens.take(literal) and (embedded or not self._tokens.more()):
             return True

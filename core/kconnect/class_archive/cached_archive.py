@@ -164,7 +164,7 @@ class ClassArchive:
         return None
 
     def _sweep_unfinished(self) -> None:
-        """Remove what makers that were killed left behind. Call with the lock, so that no other one writes."""
+        """Remove the files of killed makers. Call it with the lock held, so that no other maker writes."""
         for path in self._folder.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 

@@ -227,7 +227,7 @@ class ConnectClient:
         )
 
     def conditions(self) -> dict[TaskId, TaskCondition]:
-        """How the tasks fare that this worker runs; NotFoundError from a worker that does not tell, such as Java's."""
+        """Conditions of the tasks this worker runs; NotFoundError from a worker without them, such as Java's."""
         return self._exchange.read("GET", "/conditions", as_conditions)
 
     def slots(self) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """The network. The connection is made with the first request, and anew when the worker has closed it."""
+    """The network. It connects with the first request, and again if the worker has closed the connection."""
 
     def __init__(self, url: str, access: TlsAccess, *, timeout_s: float, connect_timeout_s: float) -> None:
         self._url = url

@@ -129,7 +129,7 @@ GROUP: Final[Rows] = (
         300000,
         Range.at_least(0),
         LOW,
-        "How old knowledge of the cluster may get before it is fetched anew.",
+        "The maximum age of cluster metadata before it is refreshed.",
     ),
     ("client.id", STRING, "", None, LOW, "Name of this worker in the broker's logs, metrics and quotas."),
     (
@@ -196,7 +196,7 @@ GROUP: Final[Rows] = (
         LOW,
         "The longest wait before a failed request is sent again.",
     ),
-    ("request.timeout.ms", INT, 40000, Range.at_least(0), MEDIUM, "How long an answer of a broker is awaited."),
+    ("request.timeout.ms", INT, 40000, Range.at_least(0), MEDIUM, "How long to wait for a broker's response."),
     ("connections.max.idle.ms", LONG, 540000, None, MEDIUM, "An idle connection is closed after this time."),
     (
         "security.protocol",

@@ -253,7 +253,7 @@ SASL: Final[Rows] = (
         "Address of the identity provider's token endpoint.",
     ),
     ("sasl.oauthbearer.jwks.endpoint.url", STRING, None, None, MEDIUM, "Address of the identity provider's keys."),
-    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3600000, None, LOW, "How often those keys are fetched anew."),
+    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3600000, None, LOW, "How often those keys are refreshed."),
     (
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,

@@ -265,7 +265,7 @@ def _turn(path: Path) -> Iterator[None]:
 
 
 def _make_lock(target: Path) -> None:
-    """Resolve the roots anew and write the lock; for maintainers, when the Kafka version moves."""
+    """Resolve the roots again and write the lock; for maintainers, when the Kafka version changes."""
     with tempfile.TemporaryDirectory() as folder:
         context = maven_context(Path(folder))
         sets: dict[str, set[str]] = {}

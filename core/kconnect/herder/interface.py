@@ -64,7 +64,7 @@ class LauncherEvents(Protocol):
         ...
 
     def reconfiguration_requested(self, connector: str) -> None:
-        """A task asked that its connector give out task configs anew."""
+        """A task requested that its connector be asked for task configs again."""
         ...
 
     def topic_used(self, task_id: TaskId, topic: str) -> None:
@@ -96,7 +96,7 @@ class Launcher(Protocol):
         ...
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
-        """Stop tasks gracefully and wait. Gives the ids that did not end in time: they are left behind, fenced off."""
+        """Stop tasks gracefully and wait. Returns the ids that did not end in time: abandoned and fenced off."""
         ...
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
@@ -120,7 +120,7 @@ class Launcher(Protocol):
         ...
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
-        """How each task fares that runs, a second old at most; none for those that have ended or have no slot."""
+        """Conditions of the running tasks, a second old at most; none for tasks that have ended or have no slot."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]: ...
@@ -267,7 +267,7 @@ class Herder(Protocol):
         ...
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
-        """How the tasks fare that this worker runs."""
+        """Conditions of the tasks this worker runs."""
         ...
 
     def rebalances(self) -> Sequence[Rebalance]:

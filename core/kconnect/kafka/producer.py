@@ -302,7 +302,7 @@ class RecordProducer:
         return True
 
     def abandon(self) -> None:
-        """Drop what is not sent yet, from any thread: the fence of a task that was left behind. Quick, never raises."""
+        """Drop what has not been sent, from any thread: fences off an abandoned task. Quick, never raises."""
         with self._ending:
             if not self._is_closed:
                 self._client.purge(in_queue=True, in_flight=True, blocking=False)

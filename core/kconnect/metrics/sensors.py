@@ -95,11 +95,11 @@ class TaskCounters:
 
     @property
     def has_new_maxima(self) -> bool:
-        """Whether a copy would begin any of the maxima anew."""
+        """Whether a copy would reset any of the maxima."""
         return self.records_active_most != self.records_active or bool(self.transaction_least)
 
     def snapshot(self) -> TaskCounters:
-        """A copy; the maxima begin anew, so each value is in the maximum of exactly one copy."""
+        """A copy; it resets the maxima, so each value is in the maximum of exactly one copy."""
         copy = replace(self, **{name: replace(getattr(self, name)) for name in _SPREADS})
         self.records_active_most = self.records_active
         self.transaction_least = 0

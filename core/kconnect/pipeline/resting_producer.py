@@ -17,7 +17,7 @@ from kconnect.pipeline.sending import UnitProducer
 
 log = logging.getLogger(__name__)
 
-# What a client costs to make anew it costs in some 25 s of idling (2.5 ms of processor time against 0.1 ms a second,
+# Creating a client again costs as much as 25 s of idling (2.5 ms of processor time against 0.1 ms a second,
 # without TLS and passwords, which make it dearer): a source with a record now and then keeps its client.
 _REST_AFTER_S = 60.0
 # A source that has sent nothing since its start has most likely nothing to send for long. The time is for the broker

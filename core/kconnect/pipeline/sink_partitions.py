@@ -139,7 +139,7 @@ class SinkPartitions:
 
     def _close(self) -> None:
         """Flush, close and commit what is assigned; nothing once fenced off."""
-        self._is_closing = True  # a rebalance while the commit is awaited tells the task nothing new
+        self._is_closing = True  # a rebalance during the commit tells the task nothing new
         partitions = self._consumer.assignment
         if partitions and not self._control.is_cancelled:
             self._commits.close(partitions)

@@ -27,7 +27,7 @@ from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean,
 
 log = logging.getLogger(__name__)
 
-CONDITION: Final = Query("condition", "Whether to show how each task fares beside its state", boolean)
+CONDITION: Final = Query("condition", "Whether to show each task's condition beside its state", boolean)
 """A parameter that Java's workers do not look at."""
 
 # How long other workers have for their answers together: who looks at statuses does not wait for one that is away
@@ -75,7 +75,7 @@ def _of_others(
 
 
 class OtherWorkers:
-    """Asks other workers how their tasks fare. Threads: any; `close` breaks off what is under way.
+    """Asks other workers for the conditions of their tasks. Threads: any; `close` breaks off what is under way.
 
     Who does not answer in time is left out, and left alone for a while: its tasks have no condition then.
     """
@@ -143,7 +143,7 @@ ENDPOINTS = (
         {
             "GET": Operation(
                 list_conditions,
-                "How the tasks fare that this worker runs",
+                "The conditions of the tasks this worker runs",
                 {200: array_of(object_of({"connector": text, "task": integer, "condition": _CONDITION}))},
             )
         },

@@ -19,7 +19,7 @@ class Others(Protocol):
     """The other workers of the cluster, as far as an answer needs them."""
 
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> Mapping[TaskId, TaskCondition]:
-        """How the tasks fare that these workers run, as far as they answer."""
+        """Conditions of the tasks these workers run, as far as they answer."""
         ...
 
 

@@ -59,7 +59,7 @@ class Listeners:
 def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> Listeners:
     """Bind `http://host:port` addresses; port 0 takes a free one, an empty host takes all of this machine's.
 
-    Errors: ConfigError for a malformed listener, EnvironmentProblemError when an address cannot be had.
+    Errors: ConfigError for a malformed listener, EnvironmentProblemError when it cannot listen on an address.
     """
     parsed = [_parse(listener.strip(), setting) for listener in listeners]
     bound: list[BoundListener] = []

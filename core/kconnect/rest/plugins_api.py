@@ -61,7 +61,7 @@ def show_config(call: Call) -> Answer:
 def validate(call: Call) -> Answer:
     """What is wrong with a connector's config, setting by setting; creates nothing.
 
-    Differs: without `connector.class`, or with one that is not to be had, Java answers 500.
+    Differs: without `connector.class`, or with one that does not exist, Java answers 500.
     """
     config = as_texts(call.json_object(CONFIG, texts=True))
     plugin, given = call.path["plugin"], config.get("connector.class")

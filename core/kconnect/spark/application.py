@@ -306,7 +306,7 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.task.maxFailures": str(failures),
         "spark.excludeOnFailure.enabled": "false",
-        # A thread that looks ten times a second for what jobs left behind; slots are few jobs and leave 10 kB each
+        # A thread that looks ten times a second for what jobs leave; slots are few jobs and leave 10 kB each
         "spark.cleaner.referenceTracking": "false",
         # Where the above is on: a slot that was killed would wait for another executor, and all of them are busy
         "spark.excludeOnFailure.taskAndStage.enabled": "false",

@@ -54,7 +54,7 @@ EXIT_WORKER_LOST: Final = 72
 def slot_main(spec: SlotSpec) -> None:
     """Run a slot until its worker says quit or is gone.
 
-    Returns when the slot ended in good order, so that Spark may use the process again. Otherwise the process ends here
+    Returns when the slot ended cleanly, so that Spark may use the process again. Otherwise the process ends here
     and now: threads of plugins that never return, or that may already run elsewhere, go with it.
     Errors: LinkRefusedError when its worker does not want it, LinkError when it is not to be found; nothing runs then,
     and Spark hands the reason to whoever submitted the job.

@@ -121,7 +121,7 @@ class SlotPool:
         return f"Slots cannot start: {hopeless[0]}" if hopeless else None
 
     def replace(self, slot: int, reason: str) -> None:
-        """Give a slot up and start it anew: break its link, kill its process. Its tasks are reported lost."""
+        """Give a slot up and restart it: break its link, kill its process. Its tasks are reported lost."""
         with self._lock:
             attached = self._attached.get(slot)
         if attached is None:

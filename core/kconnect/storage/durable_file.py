@@ -74,7 +74,7 @@ class DurableFile:
             found = target.read_bytes()
         except FileNotFoundError:
             if self._mark is not None:
-                log.warning("%s was removed while it was in use; it is written anew", self._path)
+                log.warning("%s was removed while it was in use; it is written again", self._path)
             return
         if found in (b"", self._content):
             if found != self._content:
@@ -133,7 +133,7 @@ def _write_beside(target: Path, data: bytes, mode: int | None) -> _Mark:
 
 
 def _write_new(path: Path, data: bytes, mode: int | None) -> _Mark:
-    """Create a new file durably; nothing is left behind if that fails."""
+    """Create a new file durably; if that fails, no file remains."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:

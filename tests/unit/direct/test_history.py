@@ -48,7 +48,7 @@ def test_what_java_recorded_of_a_source_is_told_step_by_step():
     assert by_offset[90] == "deleted"
     assert by_offset[94] == "created"
     assert told[3].sentence == "tasks 0 -> 1"
-    assert told[10].sentence == "1 task anew"
+    assert told[10].sentence == "1 task rewritten"
     assert told[22].sentence == "tasks 1 -> 0"
     assert "only" not in told[30].sentence
     assert "as far as FAILED" in told[31].sentence

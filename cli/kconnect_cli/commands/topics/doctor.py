@@ -43,7 +43,7 @@ def mount(groups: TopicGroups) -> None:
 def doctor(ctx: typer.Context) -> None:
     """Say what is wrong with the topics, where it can be seen, and which command repairs it.
 
-    Workers are asked how their tasks fare, with the user and certificates of the other commands.
+    Workers are asked for the conditions of their tasks, with the user and certificates of the other commands.
     Ends with 1 when there is an error or a warning. What cannot be looked at, for want of a topic's name or of
     group.id, is told. `-o json` is for monitoring, `-o name` gives the codes of what was found.
     """

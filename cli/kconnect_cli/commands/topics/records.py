@@ -1,4 +1,4 @@
-"""Records as they stand in a topic, and what is written to it from now on: `show --raw` and `show --follow`."""
+"""Records as they are in a topic, and what is written to it from now on: `show --raw` and `show --follow`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What of a topic is to be shown, and how."""
+    """What to show of a topic, and how."""
 
     names: Sequence[str]
     bounds: Bounds

@@ -134,11 +134,11 @@ class _Watcher:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        awaited = select.poll()  # select() cannot look at descriptors above 1023: a slot with 200 tasks has them
-        awaited.register(self._descriptor, select.POLLIN)
-        awaited.register(self._ending, select.POLLIN)
+        poller = select.poll()  # select() cannot look at descriptors above 1023: a slot with 200 tasks has them
+        poller.register(self._descriptor, select.POLLIN)
+        poller.register(self._ending, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in awaited.poll()]
+            ready = [descriptor for descriptor, _ in poller.poll()]
             if self._ending in ready:
                 os.close(self._descriptor)
                 os.close(self._ending)

@@ -98,7 +98,7 @@ class Dialect:
 
 
 def _types(text: str) -> dict[str, str]:
-    """One type for each kind; kinds and types stand in the order of `_KINDS`."""
+    """One type for each kind; kinds and types are in the order of `_KINDS`."""
     return dict(zip(_KINDS, (name.strip() for name in text.split(";")), strict=True))
 
 

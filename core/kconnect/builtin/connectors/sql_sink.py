@@ -243,7 +243,7 @@ class SqlSinkTask(SinkTask):
         return cursor
 
     def _roll_back(self) -> None:
-        """Undo, and connect anew next time: after an error a connection may be unusable."""
+        """Roll back, and reconnect next time: after an error a connection may be unusable."""
         connection, self._connection = self._connection, None
         self._created.clear()  # a table made in this transaction is gone with it
         if connection is not None:

@@ -44,7 +44,7 @@ CONFIG = with_replace_null(
         None,
         ConfigDef.NonEmptyString(),
         ConfigDef.Importance.LOW,
-        "What stands in the masked fields, for numbers and text; otherwise 0, false, an empty text or list.",
+        "The value that masked fields get, for numbers and text; otherwise 0, false, an empty text or list.",
     )
 )
 

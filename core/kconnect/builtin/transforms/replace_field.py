@@ -42,7 +42,7 @@ def _config() -> ConfigDef:
         lambda _, value: _check(_renames(value)), "list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>"
     )
     table = ConfigDef()
-    table.define(EXCLUDE, kind, [], names, medium, "Fields to leave out, also when they are to be kept.")
+    table.define(EXCLUDE, kind, [], names, medium, "Fields to leave out, even if they are in `include`.")
     table.define(INCLUDE, kind, [], names, medium, "Fields to keep; none named keeps all.")
     table.define(RENAMES, kind, [], pairs, medium, "Pairs old:new of fields to rename.")
     return with_replace_null(table)

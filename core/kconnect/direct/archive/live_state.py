@@ -80,7 +80,7 @@ def read_cluster(
 ) -> ClusterState:
     """What the cluster holds; groups and own offsets topics of these connectors only, where they are given.
 
-    `beside` is an archive that is to be compared: its groups and own topics are read as well. Topics in `missing` are
+    `beside` is an archive to compare with: its groups and own topics are read as well. Topics in `missing` are
     taken to be empty.
     Errors: as ClusterReader; ConnectError of a group's admin client.
     """

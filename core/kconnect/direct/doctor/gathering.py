@@ -41,7 +41,7 @@ def gather_facts(
 ) -> ClusterFacts:
     """Everything the given settings allow to know; a topic or group that is not named is left out.
 
-    `to_workers`: who we are to the REST servers of workers, which are asked how their tasks fare.
+    `to_workers`: who we are to the REST servers of workers, which are asked for the conditions of their tasks.
     The configs are read first, so that what belongs to a younger connector is known to be young.
     Errors: ConfigError when no topic is named; ConnectError when the brokers do not answer or refuse a topic.
     """

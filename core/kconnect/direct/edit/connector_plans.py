@@ -118,8 +118,8 @@ def state_step(
 ) -> tuple[Edit, ...]:
     """The records that bring a connector to this state; none if it is in it already.
 
-    What is wanted of it comes first, as when Java creates one, so that nobody starts what is to be stopped; the commit
-    last. A set of tasks counts only as a whole, so all are written or none; and they are written anew behind a config,
+    What is wanted of it comes first, as when Java creates one, so that nobody starts what should be stopped; the commit
+    last. A set of tasks counts only as a whole, so all are written or none; and they are written again after a config,
     or compaction would lose them (KAFKA-17719). So is what counts only because a newer record of its key is malformed.
     `with_record`: the task count record too, before the commit, so that the leader fences the former tasks before these
     start.

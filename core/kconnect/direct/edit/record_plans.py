@@ -52,7 +52,7 @@ def delete_plan(which: InternalTopic, latest: Latest, keys: Sequence[str], *, is
 
 
 def key_bytes(which: InternalTopic, latest: Latest, text: str) -> bytes:
-    """The key that is meant: as it stands in the topic, also where a source partition is spelled in another way there.
+    """The key that is meant: as it is in the topic, also where a source partition is spelled in another way there.
 
     A new one is spelled as Java does. Errors: BadRequestError when it is not Base64 after `base64:`.
     """

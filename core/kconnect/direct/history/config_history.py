@@ -183,7 +183,9 @@ class _Teller:
             for number in range(count)
             if is_whole and dict(old.get(number) or {}) != dict(waiting[number])
         }
-        sentence = f"tasks {0 if before is None else before} -> {count}" if before != count else f"{_tasks(count)} anew"
+        sentence = (
+            f"tasks {0 if before is None else before} -> {count}" if before != count else f"{_tasks(count)} rewritten"
+        )
         if not is_whole:
             sentence += ", of which configs are missing: inconsistent"
         self._add(record, Kind.TASKS, sentence, task_changes=changes)

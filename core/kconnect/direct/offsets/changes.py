@@ -28,7 +28,7 @@ _HOOK_TIMEOUT_S = 90.0
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """All that is to be done for one connector, in order.
+    """Everything to do for one connector, in order.
 
     `hook` asks the connector's plugin, which may refuse, or change positions that it keeps elsewhere; None when it is
     not installed here. `zombies`: producers of how many tasks are fenced before anything is written.

@@ -38,7 +38,7 @@ class OffsetFileNow:
         self._store.start()
 
     def offsets(self, tell: Callable[[str], None]) -> Offsets:
-        """All that is in it; what cannot stand in a document is told."""
+        """Everything in it; what a document cannot hold is reported."""
         return _of_document(offsets_document(self._store.entries(), skip=tell))
 
     def changes(self, wanted: Offsets, *, replaced: bool) -> dict[bytes, bytes | None]:

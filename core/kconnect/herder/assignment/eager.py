@@ -126,7 +126,7 @@ class GroupAssignor:
 
 
 def assign_eagerly(snapshot: ClusterSnapshot, members: Iterable[str]) -> dict[str, Work]:
-    """All work anew, in turn: first all connectors, then, going on with the next member, all tasks.
+    """All work assigned from scratch, round-robin: first connectors, then, from the next member on, tasks.
 
     Source: EagerAssignor.
     """

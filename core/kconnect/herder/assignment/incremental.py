@@ -220,7 +220,7 @@ class _Table:
 def _previous(facts: Round, memory: LeaderMemory, active: WorkSet) -> WorkSet:
     """What the group should be running by the last round, as far as it took effect."""
     if memory.revoked & active:
-        return active  # members did not get to know what they had to stop
+        return active  # members were not told what to stop
     return memory.assigned if memory.generation == facts.last_generation else NOTHING
 
 

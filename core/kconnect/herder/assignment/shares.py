@@ -41,7 +41,7 @@ class Shares(Generic[Item]):
                 self.given[member].pop(item, None)
 
     def surplus(self, configured: int) -> dict[str, list[Item]]:
-        """What members have above an even share of all there is to run; nothing if all have such a share.
+        """What members have beyond an even share of all work; nothing if no member has.
 
         Shares differ by one when it cannot be even: the first members with more than the least may have one more.
         """

@@ -30,7 +30,7 @@ class _Run:
     has_run: bool = False
 
 
-# A worker that has said the same thing so often in one generation is up against another that says otherwise as often
+# A worker that repeats a status this many times in one generation competes with another that keeps contradicting it
 _MOST_REPEATS = 5
 # A second each, and in touch with the group all the while: longer than a session, in which a rebalance is told
 _LOOKS_UNTIL_BELIEVED = 15
@@ -124,7 +124,7 @@ class ClusterStatus:
             self._put(subject, RunState.RESTARTING, None, version)
 
     def end_runs(self, ids: Collection[TaskId]) -> None:
-        """These tasks were stopped or left behind: what they report from now on does not count."""
+        """These tasks were stopped or abandoned: what they report from now on is ignored."""
         with self._lock:
             for task_id in ids:
                 run = self._runs.pop(task_id, None)

@@ -28,7 +28,7 @@ def entry_of(snapshot: ClusterSnapshot, name: str) -> ConnectorEntry | None:
 
 
 class ClusterConfig:
-    """The entries as they stand in the config topic now. Threads: any."""
+    """The entries as they are in the config topic now. Threads: any."""
 
     def __init__(self, snapshot: Callable[[], ClusterSnapshot]) -> None:
         self._snapshot = snapshot

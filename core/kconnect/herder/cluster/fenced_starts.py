@@ -62,7 +62,7 @@ class FencedStarts:
             self._pool.submit(self._fence_and_start, connector, ids, number, start, failed)
 
     def cancel(self, ids: Collection[TaskId]) -> None:
-        """These are to be stopped: what has not been started yet is not."""
+        """These tasks must stop: those that have not started yet will not start."""
         with self._lock:
             for task_id in ids:
                 self._wanted.pop(task_id, None)

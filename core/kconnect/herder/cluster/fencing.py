@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 
 StringMap = Mapping[str, str]
 Fence = Callable[[str, int], None]
-"""Fence off the producers of so many former tasks of a connector. Blocks. Errors: ConnectError."""
+"""Fence off the producers of that many former tasks of a connector. Blocks. Errors: ConnectError."""
 
 
 @dataclass(frozen=True, slots=True)
 class FencingPlan:
-    """What is to be done before tasks of a connector may start, or its offsets be changed."""
+    """What must be done before a connector's tasks may start or its offsets be changed."""
 
     tasks_to_fence: int = 0
     count_to_record: int | None = None
-    """None: the former tasks have been fenced off already, nothing is to be done."""
+    """None: the former tasks are already fenced off."""
     generation: int | None = None
     """Of the task configs for which this holds."""
 
@@ -75,7 +75,7 @@ class FencingRounds:
         self._active: dict[str, Future[None]] = {}  # guarded by _lock
 
     def run(self, connector: str) -> None:
-        """Errors: NotFoundError; ConflictError when tasks were configured anew; FencedError, ConnectError."""
+        """Errors: NotFoundError; ConflictError when the tasks were reconfigured; FencedError, ConnectError."""
         self._configs.refresh(self._sync_timeout_s)
         with self._lock:
             active = self._active.get(connector)

@@ -1,4 +1,4 @@
-"""Where this worker stands in its group: who leads, with which key workers sign, what the group has told it."""
+"""The worker's place in its group: who leads, with which key workers sign, what the group has told it."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class HerderThread:
         self._take(Tick(self._parts.clock.time_ms()))
 
     def _take(self, event: Event) -> None:
-        """Decide and perform, and so on with what comes of it."""
+        """Decide and perform, then the same with the events that result."""
         state, rounds, performer = self._parts.state, self._parts.rounds, self._parts.performer
         events, settled = deque([event]), state.facts.settled_rebalances
         while events:

@@ -56,7 +56,7 @@ class ClusterEvents:
         self._may_write(task_id)
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        """Errors: ConflictError when no task of it runs here: one left behind must not undo what others did."""
+        """Errors: ConflictError when no task of it runs here: an abandoned one must not undo what others did."""
         if not self._status.runs(connector):
             raise ConflictError(f"Connector {connector} has no tasks on this worker: its offsets are not committed")
         commit_source_offsets(self._offsets.commit_store_of(connector), connector, offsets)

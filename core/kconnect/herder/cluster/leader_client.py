@@ -56,7 +56,7 @@ class RestLeader:
             raise self._refused(url, request, response, key)
 
     def _refused(self, url: str, request: Request, response: Response, key: SessionKey | None) -> ConnectError:
-        """A refused signature is told with all that could have made it: the key, and the clocks of both workers."""
+        """A refused signature is reported with its possible causes: the key, and the clocks of both workers."""
         error = refusal(url.rstrip("/"), None, str(request), response)
         if not isinstance(error, ForbiddenError) or key is None:
             return error

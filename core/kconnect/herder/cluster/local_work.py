@@ -43,7 +43,7 @@ class LocalWork:
     """States: open -> closed. Threads: start, stop, .. from the herder's; what takes long goes on in the pool.
 
     Starts of connectors are not waited for, stops are. A start that its stop has overtaken does nothing.
-    `post` takes the events that come of it; it is called from the pool.
+    `post` takes the resulting events; it is called from the pool.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LocalWork:
             self._start_tasks(entries[name], ids)
 
     def stop(self, work: Work) -> None:
-        """Stop connectors and tasks, all at once, and wait; what does not stop in time is left behind."""
+        """Stop connectors and tasks, all at once, and wait; what does not stop in time is abandoned."""
         stops = [self._in_pool(self._stop_connector, name, self._next_start(name)) for name in work.connectors]
         if work.tasks:
             stops.append(self._in_pool(self._stop_tasks, work.tasks))

@@ -27,7 +27,7 @@ class StoreOffsetReader:
 
 
 class SinkHostContext:
-    """A SinkConnectorContext. A connector that was shut down, or left behind, can ask for nothing any more."""
+    """A SinkConnectorContext. A connector that was shut down or abandoned can no longer ask for anything."""
 
     def __init__(self, host: HostedConnector, request_reconfiguration: Callable[[], None]) -> None:
         self._host = host

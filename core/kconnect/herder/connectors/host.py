@@ -129,7 +129,7 @@ class ConnectorHost:
         """Ask for task configs; None when the connector is not running.
 
         Errors: RetriableError, to ask again later; another ConnectError has failed the connector. With
-        `is_asked_again` whatever the plugin raises is to be asked again, as Java's distributed herder has it.
+        `is_asked_again` the plugin is asked again whatever it raises, as by Java's distributed herder.
         """
         hosted = self._hosted[entry.name]
         if not hosted.is_running or entry.target_state is not TargetState.STARTED:

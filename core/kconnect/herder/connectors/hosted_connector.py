@@ -71,7 +71,7 @@ class _State(Enum):
 class HostedConnector:
     """States: init -> started <-> paused, stopped; failed can only be stopped or shut down; shut down at last.
 
-    `resolve` gives the config with its references replaced, anew at each start, on the connector's thread.
+    `resolve` gives the config with its references replaced, again at each start, on the connector's thread.
     Threads: one caller at a time (the herder's order of that connector); `fail` from any.
     Differs: `stop` of a connector that failed is called as well, so that it can let go of what it holds.
     """
@@ -131,7 +131,7 @@ class HostedConnector:
         self._parts.on_status(RunState.FAILED, redact(trace_of(error)))
 
     def shut_down(self) -> None:
-        """Stop for good; what does not stop in time is left behind. Never raises. Idempotent."""
+        """Stop for good; it is abandoned if it does not stop in time. Never raises. Idempotent."""
         if self._is_shut_down:
             return
         try:
@@ -248,7 +248,7 @@ def _plan_of(connector: Connector, max_tasks: int) -> TaskPlan:
 
 
 def _version_of(task_class: type, connector: Connector) -> str:
-    """What the task calls its version; a task that cannot be made here is told by its connector."""
+    """The version of the task; that of its connector if the task cannot be created here."""
     try:
         return str(task_class().version())
     except Exception:  # a plugin call

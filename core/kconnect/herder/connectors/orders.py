@@ -26,7 +26,7 @@ class Orders:
         self._patience_s = patience_s
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}  # guarded by _lock
-        # Guarded by _lock: work that has not begun its turn, by connector and what is to be done
+        # Guarded by _lock: work that has not begun its turn, by connector and action
         self._pending: dict[tuple[str, str], threading.Thread] = {}
         self._running: set[threading.Thread] = set()  # guarded by _lock
         self._closed = threading.Event()

@@ -73,7 +73,7 @@ class ConnectorRunner:
             raise HeldUpError(what, timeout_s, place) from None
 
     def close(self, timeout_s: float) -> bool:
-        """Take no more calls and wait for the thread. False: it is held up in a call and is left behind."""
+        """Take no more calls and wait for the thread. False: it hangs in a call and is abandoned."""
         with self._lock:
             if not self._closed:
                 self._closed = True

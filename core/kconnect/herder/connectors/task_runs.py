@@ -70,7 +70,7 @@ class TaskRuns:
         self._launcher.set_target_state(ids, state)
 
     def stop(self, ids: Collection[TaskId], timeout_s: float | None = None) -> None:
-        """Stop gracefully and wait; what does not end in time is left behind, with a warning."""
+        """Stop gracefully and wait; what does not end in time is abandoned, with a warning."""
         if not ids:
             return
         leftovers = self._launcher.stop_tasks(ids, self._stop_timeout_s if timeout_s is None else timeout_s)

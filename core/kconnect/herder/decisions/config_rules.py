@@ -84,7 +84,7 @@ class ConfigRules:
 
     @property
     def expects_rebalance(self) -> bool:
-        """Whether work will be placed anew for a change that was read."""
+        """Whether a change that was read will cause a rebalance."""
         return self._dirty_since_ms is not None
 
     def is_rebalance_due(self) -> bool:
@@ -99,7 +99,7 @@ class ConfigRules:
         return min(self._dirty_last_ms + times.quiet_ms, self._dirty_since_ms + times.longest_quiet_ms)
 
     def _note_rebalance(self, change: Change, offset: int) -> None:
-        """A connector that comes or goes, or other tasks, are placed anew."""
+        """A connector that comes or goes, or changed tasks, need a rebalance."""
         match change:
             case ConnectorUpdated(connector):
                 if self._facts.placed.contains(connector) or offset <= self._facts.placed.offset:

@@ -55,7 +55,7 @@ class ConnectorEntry:
         return replace(self, task_configs=(), applied_config=None)
 
     def tasks_differ(self, task_configs: Sequence[StringMap]) -> bool:
-        """Whether tasks must be started anew: other configs or count, or another connector config (converters...)."""
+        """Whether tasks must be restarted: other configs or count, or another connector config (converters...)."""
         if len(task_configs) != len(self.task_configs):
             return True
         if any(dict(new) != dict(old) for new, old in zip(task_configs, self.task_configs, strict=True)):

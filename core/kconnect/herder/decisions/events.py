@@ -101,7 +101,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class Reconfigure:
-    """A connector that runs here is to be asked for task configs: it started, or it or one of its tasks wants so."""
+    """A connector that runs here must be asked for task configs: it started, or it or one of its tasks requested it."""
 
     connector: str
 

@@ -148,6 +148,6 @@ class HerderFacts:
         self.running_tasks.update(dict.fromkeys(work.tasks, snapshot.offset))
 
     def task_configs(self, connector: str) -> list[Mapping[str, str]]:
-        """The configs of a connector's tasks as they stand in the topic; none while some are missing."""
+        """The configs of a connector's tasks as they are in the topic; none while some are missing."""
         found = [self.snapshot.raw_task_config(task) for task in self.snapshot.tasks(connector)]
         return [config for config in found if config is not None]

@@ -12,7 +12,7 @@ elsewhere:
                  │  └─────────────── UNREAD                                                │
                  │   read after a back-off                                                 │
                  └─────────────────────────────────────────────────────────────────────────┘
-                   Joining (another member), changes that place work anew, a delay that is over,
+                   Joining (another member), changes that reassign work, a delay that is over,
                    work that was revoked and is free now; Lost: stop everything, then join again
 
     StopAsked leads from each of them to STOPPED: everything stops, whoever waits is refused.
@@ -84,7 +84,7 @@ class HerderState:
         self.rebalances = Rebalances()
 
     def step(self, event: Event) -> list[Instruction]:
-        """Take an event in; gives what is to be done, in order."""
+        """Take an event; returns what to do, in order."""
         entry = self._trace.begin(event, self.facts.now_ms, self.parts)
         try:
             told = [*self._take(event), *self._due()]
@@ -119,7 +119,7 @@ class HerderState:
 
     @property
     def wants_group(self) -> bool:
-        """Whether the member's membership is to be polled: it is in the group or wants to join."""
+        """Whether to poll the group membership: it is in the group or wants to join."""
         return self.facts.phase in (Phase.JOINING, Phase.SETTLING, Phase.STABLE)
 
     @property
@@ -245,7 +245,7 @@ class _KeyRules:
         return [Write(ForKey(), NewSessionKey(self._facts.now_ms))]
 
     def next_due_ms(self) -> int | None:
-        """When a new key is to be written by this worker; None: not by this one, or never."""
+        """When this worker must write a new key; None: not this worker, or never."""
         facts = self._facts
         if not facts.is_leader or not facts.signs_requests:
             return None

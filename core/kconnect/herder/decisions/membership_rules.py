@@ -166,7 +166,7 @@ class MembershipRules:
         return []
 
     def fenced(self) -> None:
-        """Another worker wrote as leader: claim the right anew, if this one still leads."""
+        """Another worker wrote as leader: claim write privileges again, if this one still leads."""
         self._facts.needs_claim = self._facts.is_leader
         self._claim_at_ms = self._facts.now_ms if self._facts.is_leader else None
 

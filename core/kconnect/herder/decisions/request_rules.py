@@ -92,7 +92,7 @@ class RequestRules:
         if isinstance(error, FencedError):
             error = ConflictError(
                 "Another worker has taken over the right to write to the config topic",
-                hint="Try again: the worker claims it anew if it still leads the group.",
+                hint="Try again: the worker claims it again if it still leads the group.",
             )
         return [Complete(target.id, target.answer) if error is None else Refuse(target.id, error)]
 

@@ -162,7 +162,7 @@ class TraceEncoder:
                 return self._collection(value, hidden)
 
     def _object(self, value: Any, hidden: bool) -> dict[str, Any]:
-        # A snapshot is left out of reprs for its size alone: its own fields say what is to be hidden
+        # A snapshot is left out of reprs for its size alone: its own fields say what must be hidden
         hidden = hidden and not isinstance(value, ClusterSnapshot)
         shown = [each for each in fields(value) if each.name != "transform"]
         body = {each.name: self.encoded(getattr(value, each.name), hidden=hidden or not each.repr) for each in shown}

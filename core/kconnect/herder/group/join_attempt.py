@@ -60,7 +60,7 @@ class Attempt:
         follow: Callable[[Place], None],
         meter: GroupMeter,
     ) -> None:
-        """`follow` is told the place as soon as the group has given it: heartbeats begin before the assignment."""
+        """`follow` gets the membership as soon as the group has granted it: heartbeats begin before the assignment."""
         self.member_id = ticket.member_id
         """Given by the broker in the course of a newcomer's attempt; needed to leave."""
         self._ticket = ticket
@@ -83,7 +83,7 @@ class Attempt:
         self._assignments.put(assignments)
 
     def abort(self) -> None:
-        """Give up without a word; what it posts later is to be ignored."""
+        """Give up silently; ignore what it posts later."""
         with self._lock:
             self._is_aborted = True
             if self._connection is not None:

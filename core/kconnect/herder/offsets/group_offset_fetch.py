@@ -2,7 +2,7 @@
 
 librdkafka (2.16) can ask for them, and ends the process with a segmentation fault when the coordinator answers that it
 is not ready, as it does for a moment after each start of a broker: its admin client has no group of its own to look up
-anew. Source: OffsetFetch of the Kafka protocol (KIP-211).
+again. Source: OffsetFetch of the Kafka protocol (KIP-211).
 """
 
 from __future__ import annotations

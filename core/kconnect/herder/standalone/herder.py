@@ -1,4 +1,4 @@
-"""The herder of one process: runs every connector it is told of, keeps configs and statuses in memory.
+"""The herder of one process: runs every connector it is given, keeps configs and statuses in memory.
 
 Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). `Differs:` is said where it is.
 """

@@ -57,7 +57,7 @@ class HerderEvents:
         """No worker but this one runs its tasks."""
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
-        """Errors: ConflictError for a connector without tasks: a task that was left behind must not undo an alter."""
+        """Errors: ConflictError for a connector without tasks: an abandoned task must not undo an alter."""
         entry = self._config.find(connector)
         if entry is None or not entry.task_configs:
             raise ConflictError(f"Connector {connector} has no tasks: its offsets are not committed")

@@ -43,7 +43,7 @@ class HostedConnectors:
         self.host.shut_down_all()
 
     def configure(self, entry: ConnectorEntry) -> None:
-        """Take an entry in place of the one before, start its connector anew and give it its tasks."""
+        """Replace the entry, restart its connector and give it its tasks."""
         name = entry.name
         self.host.shut_down(name)
         self._config.put(entry)
@@ -59,7 +59,7 @@ class HostedConnectors:
         self.host.start(self._config.get(name))
 
     def try_start(self, name: str) -> None:
-        """Start it; an error is logged and stands in its status."""
+        """Start it; an error is logged and shown in its status."""
         try:
             self.start(name)
         except ConnectError as err:
@@ -73,7 +73,7 @@ class HostedConnectors:
         self.host.forget(name)
 
     def update_tasks(self, name: str) -> None:
-        """Ask for task configs; start tasks anew if they changed. Errors: RetriableError; others fail the connector."""
+        """Ask for task configs; restart tasks if they changed. Errors: RetriableError; others fail the connector."""
         entry = self._config.get(name)
         given = self.host.task_configs(entry)
         if given is not None and entry.tasks_differ(given.configs):

@@ -65,8 +65,8 @@ class ConnectorValidator:
     """Validates connector configs against the plugins and settings of one worker.
 
     Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
-    Differs: an override of a client setting that is no number is an error of that setting, where Java answers 500; so
-    is GSSAPI where the installed librdkafka does not have it.
+    Differs: a client override that is not a number is an error of that setting, where Java answers 500; so is
+    GSSAPI where the installed librdkafka does not have it.
     """
 
     plugins: PluginFinder
@@ -106,7 +106,7 @@ class ConnectorValidator:
     def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
         """Every setting with its value, its errors and what to offer instead.
 
-        Errors: BadRequestError when there is no `connector.class`, or it is not to be had; what the connector's own
+        Errors: BadRequestError when there is no `connector.class`, or it does not exist; what the connector's own
         `validate` raises goes through.
         """
         name = props.get("connector.class")
@@ -199,7 +199,7 @@ class ConnectorValidator:
         return instance_of(plugin_class)
 
     def _other_version(self, name: str, connector: Any, props: Mapping[str, str | None]) -> ConfigInfos | None:
-        """What is told of a connector that is not here in the version it is wanted in: Connect's own settings alone.
+        """The answer for a connector that is not installed in the required version: only Connect's own settings.
 
         None when it is. Errors: BadRequestError for what is no version. Source: AbstractHerder.validateConnectorConfig.
         Differs: Java answers 500 with the text of a NullPointerException when it is asked for that version again.

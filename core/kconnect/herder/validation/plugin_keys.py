@@ -205,7 +205,7 @@ def _add(table: ConfigDef, kind: _Kind, props: Mapping[str, str | None], plugins
 def _own_table(kind: _Kind, name: str, plugins: PluginFinder, wanted: str | None) -> ConfigDef | None:
     """The settings of one plugin with the implicit ones of its kind.
 
-    None when its class is not to be had, or not in the version that is wanted.
+    None if its class is not installed, or not in the required version.
     """
     try:
         plugin = instance_of(kind.find(name))

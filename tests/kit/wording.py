@@ -1,0 +1,71 @@
+"""Turns of phrase that make native readers stop, in code, comments, docstrings and documents. `make lint` runs it.
+
+Prints each place with what to say instead, and ends with 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+
+INSTEAD = {
+    r"\bcan not\b(?! be supplied as the configuration value)": "cannot",  # Java's own words
+    r"\banew\b": "again; new",
+    r"\bis no use\b": "will not help",
+    r"\b(?:do|does) not go together\b": "are incompatible",
+    r"\bcounts? with --\S+ only\b": "is only valid with",
+    r"\bleft behind\b": "abandoned",
+    r"\bhanded on\b": "forwarded, passed on",
+    r"\bin good order\b": "cleanly",
+    r"\bthere and then\b": "immediately",
+    r"\bmany an? (?!one)\w+": "many",
+    r"\b(?:stand|stands|stood) (?:in|behind) (?:the|a|its|no|it)\b": "is in, follows",
+    r"\bhow (?:a|the|its|their|each|this) \w+ fares?\b": "the condition of",
+    r"\bcomes? of it\b": "results",
+    r"\bgets? to know\b|\bcomes? to know\b": "learns",
+    r"\ball there is\b": "everything; all",
+    r"\bthere is to be\b|\bthere are to be\b|\b(?:is|are) to be (?!found)\w+": "must be; should be",
+    r"\bawaited\b(?! by)": "expected",
+    r"\bmore like it\b": "repeated",
+    r"\bto be had\b|\bbe had\b|\bwere had\b": "available; obtained",
+    r"\b(?:is|are) so already\b": "is already up to date",
+    r"\bis no (?:setting|level|type|state|number|text)\b": "is not a ..; Unknown ..",
+    r"\bBoth ends prove\b": "authenticate each other",
+    r"\bthat knows nothing\b": "unaware",
+    r"\bby (?:him|her|it)self then\b": "on its own",
+    r"\bso often\b": "that many times",
+    r"\bnor does it\b": "and does not",
+    r"\bwhat is otherwise\b": "other differences",
+    r"\b(?:is|are|was|were) told (?:of|where|at|in|by|with|once|before|when|the|as|so)\b": "is reported, is shown",
+    r"\b(?:in|of|for) so many\b": "in that many",
+    r"\bthe road\b": "the way; how to",
+}
+
+
+def sources() -> Iterator[Path]:
+    """Python files of the two packages, and the documents that are written by hand."""
+    for folder in ("core", "cli"):
+        yield from sorted((_ROOT / folder).rglob("*.py"))
+    yield from sorted((_ROOT / "docs").glob("*.md"))
+    yield from (_ROOT / name for name in ("README.md", "CONTRIBUTING.md"))
+
+
+def findings() -> Iterator[str]:
+    """`file:line: 'phrase': say 'better'` for each phrase."""
+    phrases = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items()]
+    for path in sources():
+        name = path.relative_to(_ROOT).as_posix()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            for phrase, better in phrases:
+                if found := phrase.search(line):
+                    yield f"{name}:{number}: {found[0]!r}: say {better!r}"
+
+
+if __name__ == "__main__":
+    found = list(findings())
+    sys.stdout.writelines(f"{place}\n" for place in found)
+    sys.exit(bool(found))
