@@ -39,11 +39,11 @@ class Headers:
         Shape: as in Java only the outermost type is checked here; converters check the rest.
         """
         if isinstance(key, Header):
-            self._items.append(key)
+            self._items.append(_with_key(key))
             return self
         if schema is not None:
             _check_fits(schema, value)
-        self._items.append(Header(key, value, schema))
+        self._items.append(_with_key(Header(key, value, schema)))
         return self
 
     def add_string(self, key: str, value: str | None) -> Headers:
@@ -159,7 +159,7 @@ class Headers:
         return Headers(self._items)
 
     def _append(self, key: str, value: Any, schema: Schema | None) -> Headers:
-        self._items.append(Header(key, value, schema))
+        self._items.append(_with_key(Header(key, value, schema)))
         return self
 
     def _append_checked(self, key: str, value: Any, schema: Schema, expected: Type) -> Headers:
@@ -189,6 +189,13 @@ class Headers:
 
 ConnectHeaders = Headers
 """Java's name for `Headers`, for those who port code."""
+
+
+def _with_key(header: Header) -> Header:
+    """The header, if it has a name. Source: ConnectHeader; there a NullPointerException with these words."""
+    if header.key is None:
+        raise DataError("Null header keys are not permitted")
+    return header
 
 
 def _check_fits(schema: Schema, value: Any) -> None:

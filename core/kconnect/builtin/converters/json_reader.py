@@ -11,7 +11,7 @@ from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
-from kconnect.java_compat.jackson import MISSING, node_type
+from kconnect.java_compat.jackson import node_type
 
 _TYPES = {**{kind.value: kind for kind in Type}, "float": Type.FLOAT32, "double": Type.FLOAT64}
 del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own names for these
@@ -32,7 +32,7 @@ class JsonReader:
         """The Connect value of parsed JSON. Errors: DataError in Java's words."""
         if schema is None:
             return _schemaless(node)
-        if node is None or node is MISSING:
+        if node is None:  # not MISSING: to Java an empty text is no null, but 0, false, an empty list
             if schema.default is not None and self._replace_null:
                 return schema.default
             if schema.is_optional:

@@ -145,8 +145,9 @@ def _replaced(value: Any, schema: Schema | None, replacement: str) -> Any:
         raise DataError(f"Cannot mask value of type class {java_class(value)} with custom replacement.")
     try:
         return make(replacement)
-    except (DataError, ArithmeticError) as error:  # Decimal's InvalidOperation is an ArithmeticError
-        raise DataError(f"Unable to convert {replacement} (class java.lang.String) to number") from error
+    except DataError as error:
+        number = "number" if isinstance(value, Decimal) else "a number"  # two places in Java, two ways to say it
+        raise DataError(f"Unable to convert {replacement} (class java.lang.String) to {number}") from error
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -172,5 +173,5 @@ _REPLACED: dict[str, Callable[[str], Any]] = {
     "java.lang.Float": lambda text: values.convert_to_float(None, text),
     "java.lang.Double": lambda text: values.convert_to_double(None, text),
     "java.lang.String": str,
-    "java.math.BigDecimal": Decimal,
+    "java.math.BigDecimal": lambda text: values.convert_to_decimal(None, text, 0),
 }
