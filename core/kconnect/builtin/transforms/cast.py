@@ -112,9 +112,10 @@ class _Cast(Part, Transformation):
 
     def _changed(self, schema: Schema) -> Schema:
         if self._whole is None:
+            updated = self._edits.schema(schema)
             if schema.default is not None:
-                cast_value(schema, schema.default, Type.STRUCT)  # refused, as in Java
-            return self._edits.schema(schema)
+                cast_value(schema, schema.default, Type.STRUCT)  # a struct as default is refused, as in Java
+            return updated
         builder = SchemaBuilder(self._whole).name(schema.name).version(schema.version).doc(schema.doc)
         builder.parameters(schema.parameters or {})
         return _with_default(builder, schema, self._whole)
