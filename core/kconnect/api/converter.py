@@ -26,6 +26,9 @@ class Converter(ABC):
     conversions, close. All on the task's thread. Source: o.a.k.connect.storage.Converter.
     """
 
+    ignores_headers: bool = False
+    """Whether it never looks at a record's headers: then batches with headers go by `from_connect_batch` too."""
+
     @abstractmethod
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
         """Read the settings: those after `key.converter.` or `value.converter.`, as text. Called once, first.

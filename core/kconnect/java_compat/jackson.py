@@ -1,8 +1,9 @@
 r"""JSON text as Jackson writes and reads it, with the settings that Java's JsonConverter uses.
 
 Writing: characters beyond the BMP and lone surrogates as \uXXXX in upper case, short escapes for \b \t \n \f \r, floats
-in Java's spelling, NaN and the infinities as strings. Reading: anything after the first value is ignored, numbers may
-start with zeros, UTF-16 and UTF-32 are recognised, fractions keep all digits.
+in Java's spelling, NaN and the infinities as strings. Reading: anything after the first value is ignored, save right
+behind a number, true, false or null; numbers may start with zeros, UTF-16 and UTF-32 are recognised, fractions keep all
+digits.
 Source: JsonSerializer, JsonDeserializer (Kafka 4.3), Jackson 2.19.
 """
 
@@ -12,6 +13,7 @@ import base64
 import codecs
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -109,7 +111,27 @@ def parse_exact(raw: bytes) -> Any:
         return MISSING
     if _LEADING_ZERO.search(text):
         text = _LEADING_ZERO.sub(lambda match: match.group(1) or match.group(2), text)
-    return _DECODER.raw_decode(text)[0]
+    value, end = _DECODER.raw_decode(text)
+    _check_end(value, text[end : end + 1])
+    return value
+
+
+def _check_end(value: Any, follows: str) -> None:
+    """Refuses what Jackson does not let stand right behind a number, true, false or null; all else it ignores.
+
+    Source: ParserBase._verifyRootSpace, UTF8StreamJsonParser._checkMatchEnd.
+    """
+    if not follows or isinstance(value, str | list | dict):
+        return
+    if isinstance(value, bool) or value is None:
+        if follows >= "0" and (f"a{follows}".isidentifier() or unicodedata.category(follows) in _JAVA_IDENTIFIER_PARTS):
+            raise ValueError(f"Unrecognized token: {follows!r} right behind true, false or null")
+    elif follows not in " \t\r\n":
+        raise ValueError(f"Expected a space behind the number, not {follows!r}")
+
+
+# What Java takes in names and Python does not: currency signs, format and control characters
+_JAVA_IDENTIFIER_PARTS = frozenset(("Sc", "Cf", "Cc"))
 
 
 def _refuse_constant(name: str) -> Any:

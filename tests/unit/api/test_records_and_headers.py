@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -145,3 +147,15 @@ def test_null_containers_become_schemaless_nulls() -> None:
     schema = SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.INT8_SCHEMA).build()
     headers = Headers().add_map("m", None, schema).add_struct("s", None).add_string("t", None)
     assert [header.schema for header in headers] == [None, None, Schema.OPTIONAL_STRING_SCHEMA]
+
+
+@pytest.mark.parametrize(
+    "add",
+    [lambda h: h.add(None, 1), lambda h: h.add_string(None, "v"), lambda h: h.add(Header(None, 1))],
+    ids=["value", "string", "header"],
+)
+def test_a_header_must_have_a_name(add: Callable[[Any], Headers]) -> None:
+    headers = ConnectHeaders()
+    with pytest.raises(DataError, match="Null header keys are not permitted"):
+        add(headers)
+    assert len(headers) == 0

@@ -154,6 +154,14 @@ def test_lone_surrogates_are_escaped_in_upper_case() -> None:
     [
         (b"123456789012345678901234567890", -4362896299872285998),  # the low 64 bits, as BigInteger.longValue
         (b'{"a":1} trailing', {"a": 1}),
+        (b'{"a":1}x', {"a": 1}),
+        (b'"a""b"', "a"),
+        (b"1 x", 1),
+        (b"1\n{", 1),
+        (b"true,", True),
+        (b"false]", False),
+        (b"null}", None),
+        (b"true:1", True),
         (b"[01, 1.50]", [1, 1.5]),
         (b'\xef\xbb\xbf"bom"', "bom"),
         ('{"a":"ü"}'.encode("utf-16-le"), {"a": "ü"}),
@@ -164,6 +172,47 @@ def test_lone_surrogates_are_escaped_in_upper_case() -> None:
 )
 def test_reading_is_as_lenient_as_jackson(raw: bytes, value: Any) -> None:
     assert configured(schemas_enable="false").to_connect_data("t", raw).value == value
+
+
+@pytest.mark.parametrize(
+    "raw", [b"1,", b"1]", b"1.5x", b"-7..8", b'2"a"', b"truex", b"null1", b"false_", "true\u20ac".encode()]
+)
+def test_what_stands_right_behind_a_number_or_a_word_is_refused(raw: bytes) -> None:
+    with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):
+        configured(schemas_enable="false").to_connect_data("t", raw)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ('{"type":"int32"}', 0),
+        ('{"type":"double"}', 0.0),
+        ('{"type":"boolean"}', False),
+        ('{"type":"string"}', None),
+        ('{"type":"bytes","optional":true}', None),
+        ('{"type":"array","items":{"type":"string"}}', []),
+    ],
+)
+@pytest.mark.parametrize("raw", [b"", b"  "])
+def test_an_empty_text_is_no_null_when_the_schema_is_fixed(raw: bytes, schema: str, value: Any) -> None:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "true", "schema.content": schema}, is_key=False)
+    assert made.to_connect_data("t", raw).value == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        ('{"type":"struct","fields":[],"optional":true}', "Structs should be encoded as JSON objects"),
+        ('{"type":"map","keys":{"type":"string"},"values":{"type":"string"}}', "Maps with string fields should be"),
+        ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "Invalid type for Timestamp"),
+    ],
+)
+def test_an_empty_text_is_no_object_and_no_date(schema: str, found: str) -> None:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "true", "schema.content": schema}, is_key=False)
+    with pytest.raises(DataError, match=f"{found}.*MISSING"):
+        made.to_connect_data("t", b"")
 
 
 @pytest.mark.parametrize("raw", [b"{a:1}", b"[1,]", b"NaN", b'"\xff"', b'"a\nb"', b"{'a':1}", b'{"a":', b"[" * 100_000])

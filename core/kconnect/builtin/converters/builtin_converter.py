@@ -17,6 +17,8 @@ class BuiltinConverter(Converter, HeaderConverter):
 
     TABLE: ClassVar[ConfigDef]
 
+    ignores_headers = True
+
     @abstractmethod
     def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None: ...
 

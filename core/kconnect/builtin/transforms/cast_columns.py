@@ -34,8 +34,10 @@ def cast_column(schema: Schema, column: pa.Array, target: Type) -> pa.Array | No
 
 
 def _by_kernel(schema: Schema, column: pa.Array, target: Type) -> pa.Array | None:
-    if schema.name is not None or schema.type not in OUTPUTS:
-        return None  # dates, decimals, bytes: value by value
+    if schema.name is not None:
+        return _from_moment(schema, column, target)
+    if schema.type not in OUTPUTS:
+        return None  # bytes: value by value
     if schema.type is target:
         return column
     wanted = arrow_type(Schema(target))
@@ -53,6 +55,17 @@ def _by_kernel(schema: Schema, column: pa.Array, target: Type) -> pa.Array | Non
     if target is Type.STRING:
         return column.cast(wanted)
     return column.cast(wanted, safe=False)  # too wide numbers are cut to their low bits, as in Java
+
+
+def _from_moment(schema: Schema, column: pa.Array, target: Type) -> pa.Array | None:
+    """Dates, times and timestamps by way of the number that stands for them; as text, and all else, value by value."""
+    import pyarrow as pa
+
+    plain = {"timestamp[ms, tz=UTC]": pa.int64(), "date32[day]": pa.int32(), "time32[ms]": pa.int32()}
+    number = plain.get(str(column.type))
+    if number is None or target is Type.STRING:
+        return None
+    return _by_kernel(Schema(schema.type), column.cast(number), target)
 
 
 def _from_text(column: pa.Array, target: Type, wanted: Any) -> pa.Array | None:  # Any: pa.DataType
