@@ -111,7 +111,7 @@ def test_a_topic_that_the_broker_is_to_make_is_told_of_once_and_one_that_is_ther
         host.await_count(spec, "records_written", 4)
     told = [line for line in caplog.messages if "does not exist" in line]
     assert [line.partition(":")[0] for line in told] == [f"Topic '{missing}' does not exist"]
-    assert "topic.creation.default.partitions of the connector say how" in told[0]
+    assert "topic.creation.default.partitions in the connector" in told[0]
 
 
 @pytest.mark.parametrize(
