@@ -65,6 +65,7 @@ class RestingProducer:
     threads that wake once a second: a thousand idle ones took 7 to 12 % of a core, at rest they take none.
     A client is held from the begin of a unit until its end was told, so none rests with a record on its way.
     Threads: as RecordProducer. Errors: ConnectError; also when it wakes, should its settings be wrong by then.
+    Differs: Java keeps the producer of an idle source, whose one thread sleeps.
     """
 
     def __init__(
