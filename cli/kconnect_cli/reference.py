@@ -15,7 +15,8 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from kconnect.api.configdef import ConfigDef, ConfigKey
+from kconnect.api.config_key import ConfigKey
+from kconnect.api.configdef import ConfigDef
 from kconnect_cli import exits
 from kconnect_cli.app import app
 from kconnect_cli.contexts.target import VARIABLES

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef
+from kconnect.api.config_key import NO_DEFAULT
+from kconnect.api.configdef import ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.health.reasons import Reason

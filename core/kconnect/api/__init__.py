@@ -23,8 +23,9 @@ from kconnect.api.connector import (
 from kconnect.api.converter import Converter, HeaderConverter
 from kconnect.api.headers import ConnectHeaders, Header, Headers
 from kconnect.api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
-from kconnect.api.schema import Field, Schema, SchemaAndValue, Struct, Type
+from kconnect.api.schema import Field, Schema, SchemaAndValue, Struct
 from kconnect.api.schema_builder import SchemaBuilder
+from kconnect.api.schema_types import Type
 from kconnect.api.task import (
     ErrantRecordReporter,
     OffsetStorageReader,
@@ -50,8 +51,10 @@ from kconnect.errors import (
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
+    from kconnect.api.config_key import Config, ConfigKey, ConfigValue
+    from kconnect.api.config_parse import Password
     from kconnect.api.config_provider import ConfigData, ConfigProvider
-    from kconnect.api.configdef import Config, ConfigDef, ConfigKey, ConfigValue, Password
+    from kconnect.api.configdef import ConfigDef
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
     from kconnect.api.projection import SchemaProjector
 
@@ -115,15 +118,15 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Config": "configdef",
+    "Config": "config_key",
     "ConfigData": "config_provider",
     "ConfigDef": "configdef",
-    "ConfigKey": "configdef",
+    "ConfigKey": "config_key",
     "ConfigProvider": "config_provider",
-    "ConfigValue": "configdef",
+    "ConfigValue": "config_key",
     "Date": "logical",
     "Decimal": "logical",
-    "Password": "configdef",
+    "Password": "config_parse",
     "SchemaProjector": "projection",
     "Time": "logical",
     "Timestamp": "logical",

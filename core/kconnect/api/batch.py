@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Column: TypeAlias = pa.Array | Callable[[], pa.Array]
 
-__all__ = ["RecordBatch"]
-
 _NAMES = (
     "topic",
     "kafka_partition",

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api.logical import Date, Decimal, Time, Timestamp
-from kconnect.api.schema import Schema, Struct, Type
+from kconnect.api.schema import Schema, Struct
+from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["arrow_type", "column_of", "values_of"]
 
 _LOGICAL = {Decimal.LOGICAL_NAME, Date.LOGICAL_NAME, Time.LOGICAL_NAME, Timestamp.LOGICAL_NAME}
 

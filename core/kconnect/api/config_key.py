@@ -10,8 +10,6 @@ from typing import Any, Final, Protocol
 from kconnect.api.config_parse import ConfigType, convert_to_string
 from kconnect.api.config_validators import Validator
 
-__all__ = ["NO_DEFAULT", "Config", "ConfigKey", "ConfigValue", "Importance", "NoDefault", "Recommender", "Width"]
-
 
 class Importance(Enum):
     """How important a setting is to most users."""

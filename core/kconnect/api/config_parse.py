@@ -9,8 +9,6 @@ from typing import Any
 
 from kconnect.errors import ConfigError, NotFoundError
 
-__all__ = ["ConfigType", "Password", "convert_to_string", "java_trim", "parse_type"]
-
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+")
 # Java's Double.parseDouble also reads a trailing d or f, and hexadecimal floats with their p exponent.

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ConfigData", "ConfigProvider"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigData:

@@ -8,20 +8,6 @@ from typing import Any, Protocol
 
 from kconnect.errors import ConfigError
 
-__all__ = [
-    "CaseInsensitiveValidString",
-    "CompositeValidator",
-    "LambdaValidator",
-    "ListSize",
-    "NonEmptyString",
-    "NonEmptyStringWithoutControlChars",
-    "NonNull",
-    "Range",
-    "ValidList",
-    "ValidString",
-    "Validator",
-]
-
 
 class Validator(Protocol):
     """Checks one parsed value. Its `str()` briefly says what is allowed.

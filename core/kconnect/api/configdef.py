@@ -20,15 +20,13 @@ from typing import Any, Final, TypeAlias
 
 from kconnect.api.config_key import (
     NO_DEFAULT,
-    Config,
     ConfigKey,
     ConfigValue,
     Importance,
-    NoDefault,
     Recommender,
     Width,
 )
-from kconnect.api.config_parse import ConfigType, Password, convert_to_string, parse_type
+from kconnect.api.config_parse import ConfigType, parse_type
 from kconnect.api.config_validators import (
     CaseInsensitiveValidString,
     CompositeValidator,
@@ -43,23 +41,6 @@ from kconnect.api.config_validators import (
     ValidString,
 )
 from kconnect.errors import ConfigError, ConfigProblem
-
-__all__ = [
-    "NO_DEFAULT",
-    "Config",
-    "ConfigDef",
-    "ConfigKey",
-    "ConfigType",
-    "ConfigValue",
-    "Importance",
-    "NoDefault",
-    "Password",
-    "Recommender",
-    "Validator",
-    "Width",
-    "convert_to_string",
-    "parse_type",
-]
 
 log = logging.getLogger(__name__)
 

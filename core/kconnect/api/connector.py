@@ -12,18 +12,8 @@ from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kconnect.api.configdef import Config, ConfigDef
-
-__all__ = [
-    "Connector",
-    "ConnectorContext",
-    "ConnectorTransactionBoundaries",
-    "ExactlyOnceSupport",
-    "SinkConnector",
-    "SinkConnectorContext",
-    "SourceConnector",
-    "SourceConnectorContext",
-]
+    from kconnect.api.config_key import Config
+    from kconnect.api.configdef import ConfigDef
 
 
 class ExactlyOnceSupport(Enum):
@@ -140,7 +130,7 @@ class Connector(ABC):
         for `kconnect.connector.start.timeout.ms` at most. `configs` have `${..}` resolved: keep them out of logs. Add
         problems to the error_messages of the ConfigValues; an exception becomes a server error.
         """
-        from kconnect.api.configdef import Config
+        from kconnect.api.config_key import Config
 
         definition = self.config()
         if definition is None:

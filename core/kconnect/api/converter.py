@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from kconnect.api.configdef import ConfigDef
 
-__all__ = ["Converter", "HeaderConverter"]
-
 
 class Converter(ABC):
     """Turns keys or values into bytes for Kafka and back: `key.converter`, `value.converter`.

@@ -7,10 +7,9 @@ import decimal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kconnect.api.schema import Schema, Struct, Type
+from kconnect.api.schema import Schema, Struct
+from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
-
-__all__ = ["ConnectHeaders", "Header", "Headers"]
 
 
 class Header(NamedTuple):

@@ -10,11 +10,10 @@ import datetime
 import decimal
 from typing import Final
 
-from kconnect.api.schema import Schema, Type
+from kconnect.api.schema import Schema
 from kconnect.api.schema_builder import SchemaBuilder
+from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
-
-__all__ = ["Date", "Decimal", "Time", "Timestamp"]
 
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kconnect.api.schema import Schema, Struct, Type
+from kconnect.api.schema import Schema, Struct
+from kconnect.api.schema_types import Type
 from kconnect.errors import SchemaProjectorError, string_value
-
-__all__ = ["SchemaProjector"]
 
 # Wider to the right: a number may be read as any type that does not stand left of its own.
 _NUMBERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)

@@ -9,8 +9,6 @@ from typing import Any, Self
 from kconnect.api.headers import Headers
 from kconnect.api.schema import Schema
 
-__all__ = ["ConnectRecord", "SinkRecord", "SourceRecord", "TimestampType"]
-
 
 class TimestampType(Enum):
     """Who set the timestamp of a Kafka record; `.value` is Java's name of it. Source: o.a.k.common.record."""

@@ -14,8 +14,6 @@ from typing import Any, ClassVar, NoReturn
 from kconnect.api.schema_types import INT_BITS, LOGICAL_CHECKS, TYPE_CHECKS, Type
 from kconnect.errors import DataError
 
-__all__ = ["Field", "Schema", "SchemaAndValue", "Struct", "Type"]
-
 
 class Field:
     """One field of a STRUCT schema: its name, its place, its schema. Immutable. Source: o.a.k.connect.data.Field."""

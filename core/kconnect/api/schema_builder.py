@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kconnect.api.schema import Field, Schema, Type
+from kconnect.api.schema import Field, Schema
+from kconnect.api.schema_types import Type
 from kconnect.errors import DataError, SchemaBuilderError
-
-__all__ = ["SchemaBuilder"]
 
 
 class SchemaBuilder:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
 
-__all__ = ["INT_BITS", "LOGICAL_CHECKS", "TYPE_CHECKS", "Type"]
-
 
 class Type(Enum):
     """The twelve kinds of Connect data; `.value` is Java's lower-case name. Source: o.a.k.connect.data.Schema.Type.

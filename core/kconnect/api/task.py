@@ -14,19 +14,6 @@ from kconnect.model import TopicPartition
 if TYPE_CHECKING:
     from kconnect.api.batch import RecordBatch
 
-__all__ = [
-    "ErrantRecordReporter",
-    "OffsetStorageReader",
-    "RecordMetadata",
-    "SinkTask",
-    "SinkTaskContext",
-    "SourceTask",
-    "SourceTaskContext",
-    "Task",
-    "TransactionBoundary",
-    "TransactionContext",
-]
-
 
 class Task(ABC):
     """What source and sink tasks share. Extend `SourceTask` or `SinkTask`, not this.

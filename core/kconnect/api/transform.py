@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kconnect.api.batch import RecordBatch
     from kconnect.api.configdef import ConfigDef
 
-__all__ = ["Predicate", "Transformation"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 

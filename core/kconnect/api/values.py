@@ -14,32 +14,12 @@ import decimal
 from typing import Any
 
 from kconnect.api.logical import Date, Decimal, Time, Timestamp
-from kconnect.api.schema import Schema, SchemaAndValue, Struct, Type
+from kconnect.api.schema import Schema, SchemaAndValue, Struct
 from kconnect.api.schema_builder import SchemaBuilder
+from kconnect.api.schema_types import Type
 from kconnect.api.values_parser import parse
 from kconnect.api.values_text import single_precision, text_of
 from kconnect.errors import DataError
-
-__all__ = [
-    "convert_to",
-    "convert_to_boolean",
-    "convert_to_byte",
-    "convert_to_date",
-    "convert_to_decimal",
-    "convert_to_double",
-    "convert_to_float",
-    "convert_to_integer",
-    "convert_to_list",
-    "convert_to_long",
-    "convert_to_map",
-    "convert_to_short",
-    "convert_to_string",
-    "convert_to_struct",
-    "convert_to_time",
-    "convert_to_timestamp",
-    "infer_schema",
-    "parse_string",
-]
 
 _NO_NULL = "Unable to convert a null value to a schema that requires a value"
 _MILLIS_PER_DAY = 24 * 60 * 60 * 1000

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kconnect.api.logical import Date, Decimal, Time, Timestamp
-from kconnect.api.schema import Schema, SchemaAndValue, Type
+from kconnect.api.schema import Schema, SchemaAndValue
+from kconnect.api.schema_types import Type
 from kconnect.api.values_text import single_precision
 from kconnect.errors import DataError
-
-__all__ = ["NUMBER", "parse"]
 
 Convert = Callable[[Schema, Schema | None, Any], Any]
 

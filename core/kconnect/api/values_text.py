@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kconnect.api.logical import Date, Time, Timestamp
-from kconnect.api.schema import Schema, Struct, Type
+from kconnect.api.schema import Schema, Struct
+from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
-
-__all__ = ["number_text", "single_precision", "text_of"]
 
 _MILLIS_PER_DAY = 24 * 60 * 60 * 1000
 

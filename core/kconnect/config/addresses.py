@@ -11,7 +11,8 @@ import socket
 from collections.abc import Mapping
 from typing import Final
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, ConfigProblem
 
 Address = tuple[str, int]

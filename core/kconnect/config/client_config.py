@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import canonical_servers
 from kconnect.config.client_keys import ADMIN, CONSUMER, HANDLED_ELSEWHERE, PRODUCER, Rule
 from kconnect.config.client_security import SECURITY_KEYS, security_settings

@@ -11,7 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigType, Importance
+from kconnect.api.config_key import NO_DEFAULT, Importance
+from kconnect.api.config_parse import ConfigType
+from kconnect.api.configdef import ConfigDef
 
 ClientKind = Literal["admin", "consumer", "producer"]
 _DOCUMENTATION: Final = "https://kafka.apache.org/43/documentation.html"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.errors import ConfigError
 

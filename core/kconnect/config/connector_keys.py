@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigType, Importance, Validator, Width
+from kconnect.api.config_key import NO_DEFAULT, Importance, Width
+from kconnect.api.config_parse import ConfigType
+from kconnect.api.config_validators import Validator
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.distributed_keys import PARTITIONS, REPLICATION_FACTOR
 from kconnect.errors import ConfigError
 from kconnect.java_compat.maven_version_range import VersionRange

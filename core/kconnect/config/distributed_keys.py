@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef
+from kconnect.api.config_key import NO_DEFAULT
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.errors import ConfigError
 

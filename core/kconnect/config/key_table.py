@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from kconnect.api.configdef import ConfigDef, ConfigType, Importance, Validator
+from kconnect.api.config_key import Importance
+from kconnect.api.config_parse import ConfigType
+from kconnect.api.config_validators import Validator
+from kconnect.api.configdef import ConfigDef
 
 # The default has the type that the setting parses to.
 Row: TypeAlias = tuple[str, ConfigType, Any, Validator | None, Importance, str]

@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from kconnect.api.config_parse import parse_type
 from kconnect.api.config_provider import ConfigData, ConfigProvider
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.properties import parse_properties
 from kconnect.errors import ConfigError
 from kconnect.java_compat.regex import compile_java

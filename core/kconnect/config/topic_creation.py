@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.connector_keys import topic_creation_table
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kconnect.api.config_parse import parse_type
 from kconnect.api.config_provider import ConfigProvider
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.client_security import parse_jaas
 from kconnect.config.providers import BUILTIN_PROVIDERS
 from kconnect.errors import ConfigError

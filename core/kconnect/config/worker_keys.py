@@ -9,7 +9,8 @@ import csv
 import re
 from typing import Any, Final
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef
+from kconnect.api.config_key import NO_DEFAULT
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.errors import ConfigError
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect.api.configdef import ConfigKey
+from kconnect.api.config_key import ConfigKey
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.logs import LoggerLevel

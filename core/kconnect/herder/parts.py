@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kconnect.api.configdef import ConfigKey
+from kconnect.api.config_key import ConfigKey
 from kconnect.config.variables import Variables
 from kconnect.herder.connectors.hosted_connector import PluginTimes
 from kconnect.herder.connectors.plugin_classes import ConnectorPlugins

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import Converter, HeaderConverter, Task
-from kconnect.api.configdef import parse_type
+from kconnect.api.config_parse import parse_type
 from kconnect.config.connector_config import ConnectorConfig, TransformSpec, prefixed
 from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.errors import ConfigError

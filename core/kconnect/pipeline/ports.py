@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kconnect.api.configdef import parse_type
+from kconnect.api.config_parse import parse_type
 from kconnect.clock import Clock, SystemClock
 from kconnect.config.worker_config import KCONNECT_CONFIG, STANDALONE_CONFIG
 from kconnect.errors import ConfigError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.kafka.internal_topics import InternalTopicSpec
 

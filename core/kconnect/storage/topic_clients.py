@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.client_config import InternalClients, internal_clients
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.storage.config_clients import overruled

@@ -11,8 +11,6 @@ from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.plugins import PluginRegistry
 
-__all__ = ["known_settings"]
-
 log = logging.getLogger(__name__)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kconnect.api.configdef import ConfigDef, Password, convert_to_string, parse_type
+from kconnect.api.config_parse import Password, convert_to_string, parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, NotFoundError
 
 T, LOW = ConfigDef.Type, ConfigDef.Importance.LOW

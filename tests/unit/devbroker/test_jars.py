@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.jars import KAFKA_VERSION, Jar, JarSet, cache_folder, locked_jars
+from kconnect.devbroker.jars import KAFKA_VERSION, Jar, JarSet, locked_jars
 from kconnect.errors import EnvironmentProblemError
+from kconnect.folders import cache_folder
 
 
 def _jar(name: str, data: bytes) -> Jar:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConnectorTransactionBoundaries, ExactlyOnceSupport
-from kconnect.api.configdef import ConfigValue
+from kconnect.api.config_key import ConfigValue
 from kconnect.config.exactly_once_settings import (
     exactly_once_producer,
     is_exactly_once,

@@ -13,7 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     WrongWorkerError,
 )
-from kconnect.herder.decisions.events import Asked, Claimed, GivenUp, Lost, StopAsked
+from kconnect.herder.decisions.events import Asked, Claimed, GivenUp, StopAsked
 from kconnect.herder.decisions.instructions import (
     Complete,
     FenceZombies,
@@ -34,7 +34,7 @@ from kconnect.herder.decisions.requests import (
     AskTasks,
 )
 from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
-from kconnect.herder.membership import Joining
+from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import LEADER_URL, Member, kinds, of

@@ -6,12 +6,13 @@ import base64
 
 import pytest
 
+from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError
 from kconnect.rest.cors import origin_check
 from kconnect.rest.headers import _joined, parse_rules
 from kconnect.rest.jaas import Login, load_login, parse_jaas_file
 from kconnect.rest.security import credentials, find_login, jaas_file
-from kconnect.rest.tls import openssl_ciphers, tls_settings
+from kconnect.rest.tls import tls_settings
 
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"

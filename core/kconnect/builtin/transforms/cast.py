@@ -23,8 +23,6 @@ from kconnect.builtin.version import KAFKA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CastKey", "CastValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "cast types"

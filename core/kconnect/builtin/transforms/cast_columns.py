@@ -11,8 +11,6 @@ from kconnect.builtin.transforms.cast_values import OUTPUTS, cast_value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["cast_column"]
-
 _INTEGERS = frozenset((Type.INT8, Type.INT16, Type.INT32, Type.INT64))
 _FLOATS = frozenset((Type.FLOAT32, Type.FLOAT64))
 # Digits that fit each type whatever they are; longer texts are read one by one.

@@ -13,8 +13,6 @@ from kconnect.api import DataError, Date, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision, text_of
 from kconnect.java_compat.to_string import float_text, java_class, java_text
 
-__all__ = ["OUTPUTS", "cast_value", "schemaless_type"]
-
 OUTPUTS: Final = (
     *(Type.INT8, Type.INT16, Type.INT32, Type.INT64),
     *(Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING),

@@ -11,8 +11,6 @@ from kconnect.java_compat.simple_date_format import DatePattern
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["format_column", "parse_column"]
-
 # Where Arrow writes what Java writes: Gregorian, and years of four digits
 _FIRST_MS, _LAST_MS = -12_219_292_800_000, 253_402_300_799_999
 # Where each field stands in Arrow's own text of an instant, and what is between them there

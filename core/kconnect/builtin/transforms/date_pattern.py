@@ -8,8 +8,6 @@ from kconnect.api import ConfigError
 from kconnect.api.config_validators import LambdaValidator
 from kconnect.java_compat.simple_date_format import DatePattern
 
-__all__ = ["pattern_validator"]
-
 
 def pattern_validator() -> LambdaValidator:
     """Takes what SimpleDateFormat takes, and texts of nothing but spaces."""

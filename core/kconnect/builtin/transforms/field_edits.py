@@ -13,8 +13,6 @@ from kconnect.builtin.transforms.record_part import require_map, require_struct,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FieldEdit", "FieldEdits"]
-
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 Tree = dict[str, Any]  # of a field's name: what to do with it, in a _Leaf, or the Tree of the fields below

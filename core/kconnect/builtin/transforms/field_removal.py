@@ -12,8 +12,6 @@ from kconnect.builtin.transforms.record_part import kept_child, require_map, req
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FieldRemoval"]
-
 Tree = dict[str, Any]  # of a field's name: the Tree of what goes below it; empty for a field that goes itself
 
 

@@ -31,8 +31,6 @@ from kconnect.java_compat.to_string import java_class
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FlattenKey", "FlattenValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "flattening"

@@ -33,8 +33,6 @@ from kconnect.builtin.version import KAFKA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HeaderFromKey", "HeaderFromValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 FIELDS_CONFIG, HEADERS_CONFIG, OPERATION_CONFIG = "fields", "headers", "operation"

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from kconnect.api import ConfigDef, ConnectRecord, Header, Headers, RecordBatch, SchemaAndValue, Transformation, values
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["DropHeaders", "InsertHeader"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 HEADERS_CONFIG = "headers"

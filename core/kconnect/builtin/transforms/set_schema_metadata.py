@@ -15,8 +15,6 @@ from kconnect.builtin.transforms.record_part import (
 )
 from kconnect.builtin.version import KAFKA_VERSION
 
-__all__ = ["SetSchemaMetadataKey", "SetSchemaMetadataValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 NAME_CONFIG, VERSION_CONFIG = "schema.name", "schema.version"

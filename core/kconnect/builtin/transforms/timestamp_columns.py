@@ -21,8 +21,6 @@ from kconnect.builtin.transforms.timestamp_kinds import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["converted_column"]
-
 # The years 1 to 9999, outside of which there is no datetime
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 

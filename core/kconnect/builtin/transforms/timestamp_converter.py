@@ -33,8 +33,6 @@ from kconnect.java_compat.simple_date_format import DatePattern
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TimestampConverterKey", "TimestampConverterValue"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 PURPOSE = "converting timestamp formats"

@@ -10,8 +10,6 @@ from kconnect.api import ConnectError, DataError, Date, Schema, SchemaBuilder, T
 from kconnect.java_compat.simple_date_format import DatePattern, format_instant, parse_instant
 from kconnect.java_compat.to_string import java_class
 
-__all__ = ["TARGETS", "UNITS", "TimestampFormat", "converted", "kind_of", "target_schema"]
-
 STRING, UNIX, DATE, TIME, TIMESTAMP = "string", "unix", "Date", "Time", "Timestamp"
 TARGETS: Final = (STRING, UNIX, DATE, TIME, TIMESTAMP)
 UNITS: Final = ("nanoseconds", "microseconds", "milliseconds", "seconds")

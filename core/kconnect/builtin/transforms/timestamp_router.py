@@ -13,8 +13,6 @@ from kconnect.java_compat.simple_date_format import DatePattern, format_instant
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TimestampRouter"]
-
 R = TypeVar("R", bound=ConnectRecord)
 
 TOPIC_FORMAT, TIMESTAMP_FORMAT = "topic.format", "timestamp.format"

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kconnect.api.configdef import ConfigDef, parse_type
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import Address, parse_servers
 from kconnect.config.client_security import security_settings
 from kconnect.config.tls_ciphers import openssl_ciphers

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-__all__ = ["WatchThread"]
-
 
 class WatchThread:
     """States: new -> start() -> stop(). `run` gets the event that stops it, and ends soon after that is set."""

@@ -33,7 +33,7 @@ from kconnect.model import (
 from kconnect.outage import Outage
 
 if TYPE_CHECKING:
-    from kconnect.api.configdef import ConfigKey
+    from kconnect.api.config_key import ConfigKey
 
 Result = TypeVar("Result")
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kconnect.api.configdef import ConfigKey, ConfigType, ConfigValue, convert_to_string
+from kconnect.api.config_key import ConfigKey, ConfigValue
+from kconnect.api.config_parse import ConfigType, convert_to_string
 
 
 @dataclass(frozen=True, slots=True)

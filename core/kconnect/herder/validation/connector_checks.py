@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from kconnect import redaction
 from kconnect.api import SourceConnector
-from kconnect.api.configdef import ConfigDef, ConfigKey, ConfigValue, parse_type
+from kconnect.api.config_key import ConfigKey, ConfigValue
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import consumer_config, override_error, producer_config
 from kconnect.config.client_tables import ClientKind, client_table

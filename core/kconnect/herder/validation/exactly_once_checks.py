@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from kconnect.api import ConnectorTransactionBoundaries, ExactlyOnceSupport, SourceConnector
-from kconnect.api.configdef import ConfigValue
+from kconnect.api.config_key import ConfigValue
 
 log = logging.getLogger(__name__)
 

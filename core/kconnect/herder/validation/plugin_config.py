@@ -16,7 +16,8 @@ from kconnect.api import (
     SourceConnector,
     Transformation,
 )
-from kconnect.api.configdef import ConfigDef, ConfigKey
+from kconnect.api.config_key import ConfigKey
+from kconnect.api.configdef import ConfigDef
 from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
 from kconnect.errors import BadRequestError, ConfigError, ConnectError, NotFoundError
 from kconnect.herder.validation.plugin_keys import PluginFinder, any_plugin, instance_of

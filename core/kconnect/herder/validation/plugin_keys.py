@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from kconnect.api.configdef import NO_DEFAULT, ConfigDef, ConfigValue, parse_type
+from kconnect.api.config_key import NO_DEFAULT, ConfigValue
+from kconnect.api.config_parse import parse_type
+from kconnect.api.configdef import ConfigDef
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["MILLIS_PER_DAY", "Moment", "days_of", "moment_of", "weekday"]
-
 MILLIS_PER_DAY = 86_400_000
 # 15 October 1582, the first Gregorian day
 CUTOVER_DAY, CUTOVER_YEAR = -141_427, 1582

@@ -14,8 +14,6 @@ from kconnect.java_compat.simple_date_format.calendar import MILLIS_PER_DAY, day
 from kconnect.java_compat.simple_date_format.pattern import DatePattern, Piece
 from kconnect.java_compat.simple_date_format.text import MONTHS, WEEKDAYS
 
-__all__ = ["parse_instant"]
-
 _NUMBER = re.compile(r"-?\d+(?:E-?\d+)?")
 _COUNTED = frozenset("yYdDFwWHkKhmsSu")
 _NAMED = frozenset("GEa")

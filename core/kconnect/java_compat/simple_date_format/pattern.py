@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["LETTERS", "DatePattern", "Piece"]
-
 LETTERS: Final = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 # A date is read from year, month and day, or from the day of the year; weeks are only written
 ONLY_WRITTEN: Final = "YwWF"

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from kconnect.java_compat.simple_date_format.calendar import Moment, days_of, moment_of, weekday
 from kconnect.java_compat.simple_date_format.pattern import DatePattern
 
-__all__ = ["MONTHS", "WEEKDAYS", "format_instant"]
-
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
