@@ -44,7 +44,7 @@ _CODE_OF: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-class Failure(Exception):
+class ExitError(Exception):
     """An error with an exit code of its own choice, for commands that keep another program's codes."""
 
     def __init__(self, error: ConnectError, code: int) -> None:
@@ -67,7 +67,7 @@ class Explained(NamedTuple):
 
 def explain(error: BaseException) -> Explained:
     """Sentence, hint and exit code of anything a command raised."""
-    if isinstance(error, Failure):
+    if isinstance(error, ExitError):
         return Explained(str(error.error), error.error.hint, error.code)
     if isinstance(error, UsageProblem):
         return Explained(str(error), error.hint, USAGE)

@@ -16,7 +16,7 @@ from kconnect.errors import NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState
 from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader
 from kconnect_cli.admin.rest_admin import RestAdmin
-from kconnect_cli.admin.topic_admin import TopicAdmin
+from kconnect_cli.admin.topic_admin import DirectAdmin
 from kit.java_cluster import JavaCluster
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -75,7 +75,7 @@ def on_topics(broker, folder):
             cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
             client.forget()
 
-        yield World(TopicAdmin(client), client, cluster.access, create)
+        yield World(DirectAdmin(client), client, cluster.access, create)
         client.close()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import kconnect
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
-from kconnect.spark.executors import Executor, Running
+from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.messages import (
     ForgetTopics,
     Heartbeat,
@@ -245,7 +245,7 @@ class MemoryCluster:
     def settled(self, slot: int) -> None:
         self.up.append(slot)
 
-    def running(self, slot: int) -> Running | None:
+    def running(self, slot: int) -> RunningSlot | None:
         return None
 
 

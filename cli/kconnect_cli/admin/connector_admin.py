@@ -1,6 +1,6 @@
 """ConnectorAdmin: what commands do to connectors, over a worker's REST API or on the cluster's topics.
 
-`connector_admin` chooses between `RestAdmin` and `TopicAdmin`; commands use either by `make_changes`.
+`connector_admin` chooses between `RestAdmin` and `DirectAdmin`; commands use either by `make_changes`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ConnectorReader(Protocol):
     def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Change(Protocol):
+class PreparedChange(Protocol):
     """One change to one connector: prepared, but not made yet."""
 
     @property
@@ -58,14 +58,14 @@ class ConnectorAdmin(Protocol):
     Errors: NotFoundError, BadRequestError, ConnectError.
     """
 
-    def pause(self, name: str) -> Change: ...
-    def resume(self, name: str) -> Change: ...
-    def stop(self, name: str) -> Change: ...
-    def delete(self, name: str) -> Change: ...
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> Change:
+    def pause(self, name: str) -> PreparedChange: ...
+    def resume(self, name: str) -> PreparedChange: ...
+    def stop(self, name: str) -> PreparedChange: ...
+    def delete(self, name: str) -> PreparedChange: ...
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> PreparedChange:
         """Set these offsets; None resets a partition."""
 
-    def reset_offsets(self, name: str) -> Change:
+    def reset_offsets(self, name: str) -> PreparedChange:
         """Forget all offsets."""
 
 
@@ -86,13 +86,17 @@ def connector_admin(
         from kconnect_cli.admin.rest_admin import RestAdmin
 
         return RestAdmin(lambda: session.client, brokers)
-    from kconnect_cli.admin.topic_admin import TopicAdmin
+    from kconnect_cli.admin.topic_admin import DirectAdmin
 
-    return TopicAdmin(session.direct, force=force)
+    return DirectAdmin(session.direct, force=force)
 
 
 def make_changes(
-    session: CliSession, question: str, names: Sequence[str], options: WriteOptions, prepare: Callable[[str], Change]
+    session: CliSession,
+    question: str,
+    names: Sequence[str],
+    options: WriteOptions,
+    prepare: Callable[[str], PreparedChange],
 ) -> None:
     """Prepare all changes, show them, ask, and make them; one connector after the other.
 
@@ -100,7 +104,7 @@ def make_changes(
     """
     if not names:
         return
-    changes: dict[str, Change] = {}
+    changes: dict[str, PreparedChange] = {}
     warnings: list[str] = []
 
     def look(name: str) -> None:

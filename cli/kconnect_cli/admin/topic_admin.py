@@ -1,4 +1,4 @@
-"""TopicAdmin: connectors changed on the cluster's topics (--direct), as a worker would write them."""
+"""DirectAdmin: connectors changed on the cluster's topics (--direct), as a worker would write them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class OffsetsChange:
         ]
 
 
-class TopicAdmin:
+class DirectAdmin:
     """`force`: write although live workers have the connector, or offsets look wrong."""
 
     def __init__(self, client: DirectClient, *, force: bool = False) -> None:

@@ -111,11 +111,11 @@ def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | Non
         log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
     if watched is None:
         return nullcontext()
-    from kconnect_cli.files.file_watch import FileWatch
+    from kconnect_cli.files.file_watch import ConnectorFileWatch
 
     folder = None if watched else DROP_INS
     log.info("Connectors follow %s", f"the files in {DROP_INS}/" if folder else ", ".join(map(str, watched)))
-    return FileWatch(worker.herder, plan.connectors, named=watched, folder=folder)
+    return ConnectorFileWatch(worker.herder, plan.connectors, named=watched, folder=folder)
 
 
 def worker_properties(file: Path | None) -> dict[str, str]:

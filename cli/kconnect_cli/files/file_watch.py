@@ -35,7 +35,7 @@ class Connectors(Protocol):
     def delete_connector(self, name: str) -> None: ...
 
 
-class FileWatch:
+class ConnectorFileWatch:
     """Watches the named files, or a folder. A context manager with a thread of its own.
 
     `loaded` are the connectors that were created from these files already.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from kconnect.errors import ConnectError
-from kconnect_cli.exits import Failure, UsageProblem
+from kconnect_cli.exits import ExitError, UsageProblem
 from kconnect_cli.session import session_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run_worker(
     """Make the worker, start it, wait for a signal, stop it.
 
     `make` is called inside of the view: a worker's code takes a busy machine seconds to load. `beside`: what goes on
-    while it runs. Errors: Failure with Java's code, `exit_code` once it has started.
+    while it runs. Errors: ExitError with Java's code, `exit_code` once it has started.
     """
     with view as shown:
         from kconnect.worker import StartupError
@@ -75,9 +75,9 @@ def run_worker(
                 worker.wait()
         except StartupError as err:
             if not signals.received:
-                raise Failure(err, err.exit_code) from err
+                raise ExitError(err, err.exit_code) from err
         except ConnectError as err:
-            raise Failure(err, exit_code) from err
+            raise ExitError(err, exit_code) from err
         finally:
             worker.stop()
 
@@ -158,4 +158,4 @@ def exit_code(code: int) -> Iterator[None]:
     except UsageProblem:
         raise
     except ConnectError as err:
-        raise Failure(err, code) from err
+        raise ExitError(err, code) from err

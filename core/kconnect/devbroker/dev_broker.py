@@ -19,7 +19,7 @@ from typing import IO
 
 from kconnect.class_archive import ClassArchive, make_in_background
 from kconnect.devbroker.broker_archive import QUIET, broker_archive
-from kconnect.devbroker.folder import NODE_ID, BrokerFolder, Running, telling_lines
+from kconnect.devbroker.folder import NODE_ID, BrokerFolder, RunningBroker, telling_lines
 from kconnect.devbroker.jars import JarSet, Progress
 from kconnect.devbroker.readiness import ask_broker
 from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
@@ -140,7 +140,7 @@ class DevBroker:
                         start_new_session=True,
                         pass_fds=(lock.fileno(),),
                     )
-                self.folder.write_running(lock, Running(self._process.pid, self.port, self.bootstrap))
+                self.folder.write_running(lock, RunningBroker(self._process.pid, self.port, self.bootstrap))
             except OSError as err:
                 raise self.folder.not_writable(err) from err
         try:
@@ -364,7 +364,7 @@ class DevBroker:
                 )
             self._pause.wait(_POLL_S)
 
-    def _await_end(self, running: Running, timeout_s: float) -> bool:
+    def _await_end(self, running: RunningBroker, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         while self.folder.running() == running:
             if self._process is not None and self._process.pid == running.pid:

@@ -25,7 +25,7 @@ NODE_ID = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningBroker:
     """What the process that holds a data folder wrote about itself."""
 
     pid: int
@@ -115,13 +115,15 @@ class BrokerFolder:
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
 
-    def running(self) -> Running | None:
+    def running(self) -> RunningBroker | None:
         """The broker that holds the folder now, None if none does (or it is just being started)."""
         if not self.is_held():
             return None
         try:
             content = json.loads(self.lock.read_text("utf-8"))
-            found = Running(**{name: content[name] for name in Running.__slots__})  # another version may write more
+            found = RunningBroker(
+                **{name: content[name] for name in RunningBroker.__slots__}
+            )  # another version may write more
         except (OSError, ValueError, TypeError, KeyError):
             return None  # not yet written
         return found if self._is_ours(found.pid) else None
@@ -137,7 +139,7 @@ class BrokerFolder:
         except BlockingIOError:
             return True
 
-    def write_running(self, file: IO[str], running: Running) -> None:
+    def write_running(self, file: IO[str], running: RunningBroker) -> None:
         """Tell others who holds the folder; `file` is what `hold()` gave."""
         file.seek(0)
         file.truncate(0)

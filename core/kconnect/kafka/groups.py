@@ -30,7 +30,7 @@ _AWAY_HINT: Final = "Check bootstrap.servers and security.protocol, and that the
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
+class MemberDescription:
     """One member: its join metadata and its assignment, as bytes of the group's protocol."""
 
     id: str
@@ -49,7 +49,7 @@ class GroupDescription:
     protocol_type: str
     """`connect` for workers, `consumer` for consumers, empty for a group that does not exist."""
     protocol: str
-    members: tuple[GroupMember, ...] = ()
+    members: tuple[MemberDescription, ...] = ()
 
 
 def describe_group(config: Mapping[str, Any], group: str, timeout_s: float) -> GroupDescription:
@@ -123,7 +123,9 @@ def _has_come_since(config: Mapping[str, Any], group: str, timeout_s: float, doi
 
 def _described(item: Any) -> GroupDescription:
     members = tuple(
-        GroupMember(member.id, member.client_id, member.client_host, member.metadata or b"", member.assignment or b"")
+        MemberDescription(
+            member.id, member.client_id, member.client_host, member.metadata or b"", member.assignment or b""
+        )
         for member in item.members
     )
     return GroupDescription(item.id, item.state, item.protocol_type, item.protocol, members)

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from kconnect.errors import ConnectError
-from kconnect.spark.executors import Executor, Homes, Running, executors_of
+from kconnect.spark.executors import Executor, Homes, RunningSlot, executors_of
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class ClusterView:
         with self._lock:
             self._homes.settled(slot, running.executor if running else None)
 
-    def running(self, slot: int) -> Running | None:
+    def running(self, slot: int) -> RunningSlot | None:
         """Where Spark runs a slot, whether it has said hello or not; None while unknown."""
         try:
             tracker = self._context._jsc.sc().statusTracker()
@@ -75,7 +75,7 @@ class ClusterView:
                     running = [tasks.apply(index) for index in range(tasks.size())]
                     executors = [str(task.executorId()) for task in running if task.status() == "RUNNING"]
                     if executors:
-                        return Running(executors[0], int(job))
+                        return RunningSlot(executors[0], int(job))
         except Exception as error:  # py4j's and Spark's errors share no root; only shown to operators
             log.debug("The executor of slot %d is not known: %s", slot, error)
         return None

@@ -30,7 +30,7 @@ class Executor:
         return f"executor_{self.host}_{self.id}"
 
 
-class Running(NamedTuple):
+class RunningSlot(NamedTuple):
     """A slot that Spark runs: executor id and job id; each start has a new job."""
 
     executor: str

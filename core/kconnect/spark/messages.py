@@ -216,7 +216,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The sender is alive. A slot adds its number of abandoned tasks and its resource usage; a worker adds nothing."""
+    """The sender is alive. A slot adds its number of abandoned tasks and its resource usage; a worker adds nothing.
+
+    The name is that of the link's protocol; `herder.group.frames.Heartbeat` is that of Kafka's.
+    """
 
     leftovers: int = 0
     cpu_s: float = 0.0

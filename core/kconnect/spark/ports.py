@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import LinkRefusedError
-from kconnect.spark.executors import Executor, Running
+from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.link import LinkServer
 from kconnect.spark.messages import Hello, Message
 from kconnect.spark.processes import kill_descendant
@@ -48,7 +48,7 @@ class Cluster(Protocol):
         """A slot is up."""
         ...
 
-    def running(self, slot: int) -> Running | None:
+    def running(self, slot: int) -> RunningSlot | None:
         """Where a slot runs for Spark; None while that is not known."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kconnect.spark.executors import Executor, Running, expected_slots, registration_wait_s, usable_slots
+from kconnect.spark.executors import Executor, RunningSlot, expected_slots, registration_wait_s, usable_slots
 from kconnect.spark.settings import SparkSettings
 
 # A standalone cluster allocates its executors almost at once, and does not say how many there will be.
@@ -68,9 +68,9 @@ class UnreachableSlots:
 
     settings: SparkSettings
     address: str
-    _since_s: dict[Running, float] = field(default_factory=dict)
+    _since_s: dict[RunningSlot, float] = field(default_factory=dict)
 
-    def look(self, silent: Mapping[int, Running], now_s: float) -> str | None:
+    def look(self, silent: Mapping[int, RunningSlot], now_s: float) -> str | None:
         """What keeps `silent` slots, which run but have no link, from connecting; None while they still may."""
         self._since_s = {running: self._since_s.get(running, now_s) for running in silent.values()}
         # The slot itself gives up after the whole timeout; Python takes some seconds to start on a busy executor.

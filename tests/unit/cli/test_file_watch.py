@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kconnect.config.dropins import load_folder
-from kconnect_cli.files.file_watch import FileWatch
+from kconnect_cli.files.file_watch import ConnectorFileWatch
 from kit.memory_herder import MemoryHerder
 
 
@@ -19,7 +19,7 @@ class Watched:
         files = load_folder(folder)
         for file in files:
             self.herder.put_connector(file.name, file.config, replace=False)
-        self.watch = FileWatch(self.herder, files, folder=folder)
+        self.watch = ConnectorFileWatch(self.herder, files, folder=folder)
 
     def write(self, file, name, topic):
         (self.folder / file).write_text(f"name={name}\nconnector.class=FileStreamSource\ntopic={topic}\n")
@@ -104,7 +104,7 @@ def test_what_was_deleted_otherwise_is_no_error(watched, caplog):
 def test_named_files_alone_are_followed(tmp_path):
     one, other = tmp_path / "one.properties", tmp_path / "other.properties"
     herder = MemoryHerder()
-    with FileWatch(herder, [], named=[one]) as watch:
+    with ConnectorFileWatch(herder, [], named=[one]) as watch:
         pass
     for path in (one, other):
         path.write_text(f"name={path.stem}\nconnector.class=FileStreamSource\ntopic=t\n")

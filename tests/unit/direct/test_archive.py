@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.archive.document import ClusterState, archive_document, import_plan, read_archive
+from kconnect.direct.archive.document import LiveTopics, archive_document, import_plan, read_archive
 from kconnect.direct.edit.plan import (
     NoLiveGroup,
 )
@@ -29,7 +29,7 @@ def test_offsets_come_before_the_connector_that_would_start_from_them():
             "offsets": {"a": {"offsets": [{"partition": {"f": 1}, "offset": {"p": 7}}]}},
         }
     )
-    plan = import_plan(archive, ClusterState(config_view([]), offset_view()))
+    plan = import_plan(archive, LiveTopics(config_view([]), offset_view()))
     assert [edit.key for edit in plan.edits] == [
         b'["a",{"f":1}]',
         b"target-state-a",
@@ -57,8 +57,8 @@ def test_offsets_of_a_connector_that_is_there_are_not_overwritten_unless_asked()
         }
     )
     with pytest.raises(ConflictError, match="another offsets"):
-        import_plan(archive, ClusterState(configs, offsets))
-    plan = import_plan(archive, ClusterState(configs, offsets), replace=True)
+        import_plan(archive, LiveTopics(configs, offsets))
+    plan = import_plan(archive, LiveTopics(configs, offsets), replace=True)
     assert {edit.key: edit.new for edit in plan.edits} == {b'["a",{"f":1}]': b'{"p":7}', b'["a",{"f":2}]': None}
 
 
@@ -70,7 +70,7 @@ def test_a_file_that_says_nothing_of_offsets_leaves_those_that_are_there(has_off
         "connectors": [{"name": "a", "config": {"k": "2"}}],
     } | ({"offsets": {}} if has_offsets else {})
     configs = config_view(records_of([encode_connector("a", {"k": "1"})]))
-    state = ClusterState(configs, offset_view([(b'["a",{"f":1}]', b'{"p":1}')]))
+    state = LiveTopics(configs, offset_view([(b'["a",{"f":1}]', b'{"p":1}')]))
     plan = import_plan(read_archive(file).chosen(["a"]), state, replace=True)
     forgotten = [edit.key for edit in plan.edits if edit.which is InternalTopic.OFFSET and edit.new is None]
     assert forgotten == ([b'["a",{"f":1}]'] if has_offsets else [])
@@ -108,12 +108,12 @@ def test_a_file_that_is_no_export_of_this_version_is_refused_with_the_place(chan
 
 def test_secrets_are_masked_unless_asked_for_and_come_back_from_what_is_there():
     configs = config_view(records_of([encode_connector("a", {"password": "hush", "k": "1"})]))
-    state = ClusterState(configs, offset_view())
+    state = LiveTopics(configs, offset_view())
     document = archive_document(state, None, 0, skip=lambda _: None)
     assert "hush" not in json.dumps(document)
     assert import_plan(read_archive(document), state).is_empty
     with pytest.raises(BadRequestError, match="password is"):
-        import_plan(read_archive(document), ClusterState(config_view([]), offset_view()))
+        import_plan(read_archive(document), LiveTopics(config_view([]), offset_view()))
     assert "hush" in json.dumps(archive_document(state, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None))
 
 
@@ -123,7 +123,7 @@ def test_the_session_key_is_never_exported():
 
     configs = config_view(records_of([encode_session_key(SessionKey(b"very secret", "HmacSHA256", 1))]))
     document = json.dumps(
-        archive_document(ClusterState(configs, offset_view()), None, 0, masks=SecretMasks(reveal=True), skip=print)
+        archive_document(LiveTopics(configs, offset_view()), None, 0, masks=SecretMasks(reveal=True), skip=print)
     )
     assert "HmacSHA256" not in document
     assert "dmVyeSBzZWNyZXQ" not in document

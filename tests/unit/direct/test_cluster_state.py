@@ -10,14 +10,14 @@ from kconnect.direct.group.live_group import LiveGroup, read_group
 from kconnect.direct.read.cluster_state import ClusterState
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
-from kconnect.kafka.groups import GroupDescription, GroupMember
+from kconnect.kafka.groups import GroupDescription, MemberDescription
 from kconnect.model import TaskId
 
 
-def member(number: int, work: Work, *, version: int = 2, delay_ms: int = 0) -> GroupMember:
+def member(number: int, work: Work, *, version: int = 2, delay_ms: int = 0) -> MemberDescription:
     assignment = Assignment(version, "m1", "http://w1:8083/", 17, work, Work(), delay_ms)
     state = MemberState(version, f"http://w{number}:8083/", 10 + number)
-    return GroupMember(
+    return MemberDescription(
         f"m{number}", f"client-{number}", f"/10.0.0.{number}", encode_metadata(state), encode_assignment(assignment)
     )
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.archive.document import ClusterState, archive_document, import_plan, read_archive
+from kconnect.direct.archive.document import LiveTopics, archive_document, import_plan, read_archive
 from kconnect.direct.edit.connector_plans import (
-    ConnectorState,
+    ConfiguredConnector,
     connector_state,
     delete_plan,
     restore_plan,
@@ -182,12 +182,12 @@ def test_a_restore_cut_between_records_mixes_no_tasks_and_can_be_repeated(entrie
 @given(histories, histories, st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(source, target, replace):
-    exported = ClusterState(config_view(records_of(source)), offset_view())
+    exported = LiveTopics(config_view(records_of(source)), offset_view())
     document = archive_document(exported, None, 0, masks=SecretMasks(reveal=True), skip=lambda _: None)
     archive = read_archive(json.loads(json.dumps(document)))
     history = records_of(target)
     now = config_view(history)
-    state = ClusterState(now, offset_view())
+    state = LiveTopics(now, offset_view())
     differing = [
         name
         for name, found in archive.connectors.items()
@@ -204,10 +204,10 @@ def test_an_import_makes_the_cluster_hold_the_export_connector_by_connector(sour
             assert reads_as(view, name) == reads_as(now, name) or same(connector_state(view, name), wanted)
         for name in now.snapshot.configs.keys() - archive.connectors.keys():
             assert reads_as(view, name) == reads_as(now, name)
-        rest = import_plan(archive, ClusterState(view, offset_view()), replace=replace)
+        rest = import_plan(archive, LiveTopics(view, offset_view()), replace=replace)
         done = after_each_step(records, rest)[-1]
         assert all(same(connector_state(done, name), wanted) for name, wanted in archive.connectors.items())
-        assert import_plan(archive, ClusterState(done, offset_view())).is_empty
+        assert import_plan(archive, LiveTopics(done, offset_view())).is_empty
 
 
 def same(found, wanted):
@@ -266,5 +266,5 @@ def test_a_name_that_rest_can_not_address_is_deleted():
 
 def test_a_state_of_a_connector_says_what_the_topic_does():
     configs = config_view(records_of([encode_connector("a", {"k": "1"}), encode_task_count("a", 3)]))
-    assert connector_state(configs, "a") == ConnectorState({"k": "1"}, TargetState.STARTED, [], 3)
+    assert connector_state(configs, "a") == ConfiguredConnector({"k": "1"}, TargetState.STARTED, [], 3)
     assert connector_state(configs, "b") is None

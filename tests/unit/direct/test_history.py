@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kconnect.direct.history.config_history import Earlier, Kind, config_history, history_to_json
+from kconnect.direct.history.config_history import ChangeKind, Earlier, config_history, history_to_json
 from kconnect.direct.history.state_history import offset_history, status_history, step_to_json
 from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.model import LogRecord, TargetState, TaskId
@@ -56,7 +56,11 @@ def test_what_java_recorded_of_a_source_is_told_step_by_step():
 
 
 def test_the_number_of_tasks_is_followed_up_and_down():
-    told = [version.sentence for version in versions_of(recorded_topic("configs"), "snk") if version.kind is Kind.TASKS]
+    told = [
+        version.sentence
+        for version in versions_of(recorded_topic("configs"), "snk")
+        if version.kind is ChangeKind.TASKS
+    ]
     assert told == ["tasks 0 -> 2", "tasks 2 -> 3", "tasks 3 -> 1", "tasks 1 -> 0", "tasks 0 -> 1"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from kconnect.direct.group.live_group import read_group
 from kconnect.errors import ConflictError
 from kconnect.herder.assignment.protocol import Work
-from kconnect.kafka.groups import GroupDescription, GroupMember
+from kconnect.kafka.groups import GroupDescription, MemberDescription
 from kconnect.model import TaskId
 from kit.golden import load
 
@@ -19,7 +19,7 @@ RECORDED = load("topics/group-protocol-disabled.json")
 def described(point: str, **changed: str) -> GroupDescription:
     group = RECORDED[point]
     members = tuple(
-        GroupMember(
+        MemberDescription(
             member["member_id"],
             member["client_id"],
             member["client_host"],

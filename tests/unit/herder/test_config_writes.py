@@ -12,9 +12,9 @@ from kconnect.herder.decisions.writes import (
     NewSessionKey,
     PutConfig,
     PutRestart,
+    PutStopped,
     PutTasks,
     RemoveConfig,
-    StopTasks,
 )
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_store import TopicConfigStore
@@ -66,7 +66,7 @@ def keys(log: SlowLog) -> list[str]:
         (PutConfig("c", {"name": "c"}, TargetState.PAUSED), ["target-state-c", "connector-c"]),
         (RemoveConfig("c"), ["connector-c", "target-state-c"]),
         (PutTasks("c", [{"n": "1"}, {"n": "2"}]), ["task-c-0", "task-c-1", "commit-c"]),
-        (StopTasks("c"), ["commit-c", "target-state-c"]),
+        (PutStopped("c"), ["commit-c", "target-state-c"]),
         (PutRestart(RestartRequested("c", False, True)), ["restart-connector-c"]),
         (NewSessionKey(5), ["session-key"]),
     ],
@@ -80,7 +80,7 @@ def test_what_is_written_in_which_order(
 
 
 def test_a_stopped_connector_has_no_tasks_any_more(configs: TopicConfigStore) -> None:
-    write(configs, StopTasks("c"))
+    write(configs, PutStopped("c"))
     assert configs.snapshot().target_state("c") is TargetState.STOPPED
     assert configs.snapshot().task_count("c") == 0
 
@@ -88,7 +88,7 @@ def test_a_stopped_connector_has_no_tasks_any_more(configs: TopicConfigStore) ->
 def test_a_connector_whose_tasks_can_not_be_taken_away_is_not_stopped(configs: TopicConfigStore, log: SlowLog) -> None:
     log.problems = [ConnectError("Could not write task configs to config topic")]
     with pytest.raises(ConnectError, match="Could not write task configs"):
-        write(configs, StopTasks("c"))
+        write(configs, PutStopped("c"))
     assert keys(log) == ["commit-c"]
     assert configs.snapshot().target_state("c") is TargetState.STARTED
     assert configs.snapshot().raw_task_config(TaskId("c", 0)) == {"n": "0"}
@@ -98,6 +98,6 @@ def test_a_stop_that_was_written_is_done_though_it_is_not_read_back_in_time(
     configs: TopicConfigStore, log: SlowLog
 ) -> None:
     log.slow_reads = [False, False, True]
-    write(configs, StopTasks("c"))
+    write(configs, PutStopped("c"))
     assert log.slow_reads == []
     assert keys(log) == ["commit-c", "target-state-c"]

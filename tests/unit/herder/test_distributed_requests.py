@@ -8,7 +8,7 @@ import pytest
 
 from kconnect.config.variables import Variables
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
-from kconnect.herder.cluster.exactly_once_sources import ExactlyOnce
+from kconnect.herder.cluster.exactly_once_sources import ExactlyOnceSources
 from kconnect.model import ConnectorType, RunState, TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 from kit.distributed import TIMES, Cluster, memory_cluster
@@ -155,11 +155,13 @@ class Leader:
             raise self.problem
 
 
-def exactly_once(cluster: Cluster, leader: Leader, worker: dict[str, str] | None = None) -> ExactlyOnce:
+def exactly_once(cluster: Cluster, leader: Leader, worker: dict[str, str] | None = None) -> ExactlyOnceSources:
     herder = cluster.leader.herder
     parts = replace(herder.assembly.cluster, leader=leader)
     made = herder.assembly
-    return ExactlyOnce(ENABLED if worker is None else worker, parts, made.knowledge.config, made.work.host, leader.ask)
+    return ExactlyOnceSources(
+        ENABLED if worker is None else worker, parts, made.knowledge.config, made.work.host, leader.ask
+    )
 
 
 def test_offsets_of_a_stopped_exactly_once_source_change_behind_a_round_of_fencing():
@@ -229,7 +231,7 @@ def test_without_a_leader_tasks_wait_for_one_and_fail_when_none_comes():
         cluster.create("fsrc", state=TargetState.STOPPED)
         herder.assembly.cluster.configs.put_task_configs("fsrc", [{"n": "0"}])
         parts = replace(herder.assembly.cluster, leader=Leader(), request_timeout_s=0.3)
-        made = ExactlyOnce(
+        made = ExactlyOnceSources(
             ENABLED,
             parts,
             herder.assembly.knowledge.config,

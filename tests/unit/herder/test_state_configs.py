@@ -7,9 +7,9 @@ import pytest
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.decisions.events import ValuesChanged
 from kconnect.herder.decisions.instructions import (
+    ApplyLogLevel,
     RestartByPlan,
     RestartHere,
-    SetLogLevel,
     SetTarget,
     StartWork,
     StopWork,
@@ -159,7 +159,7 @@ def test_a_logger_takes_its_level_even_while_the_group_rebalances():
     member = member_with_all(leads=False)
     member.step(Joining())
     member.store.put_logger_level("kconnect", "DEBUG")
-    assert member.read() == [SetLogLevel("kconnect", "DEBUG")]
+    assert member.read() == [ApplyLogLevel("kconnect", "DEBUG")]
 
 
 def test_a_restart_request_restarts_the_share_of_this_worker():

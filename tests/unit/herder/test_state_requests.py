@@ -33,7 +33,7 @@ from kconnect.herder.decisions.requests import (
     AskStop,
     AskTasks,
 )
-from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutTasks, RemoveConfig, StopTasks
+from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutStopped, PutTasks, RemoveConfig
 from kconnect.herder.membership import Joining, Lost
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
@@ -117,7 +117,7 @@ def test_an_unknown_connector_is_not_found(request_):
     ("request_", "write"),
     [
         (AskRemove(C), RemoveConfig(C)),
-        (AskStop(C), StopTasks(C)),
+        (AskStop(C), PutStopped(C)),
         (AskRestartByPlan(PLAN), PutRestart(PLAN)),
         (AskTasks(C, [{"n": "1"}]), PutTasks(C, [{"n": "1"}])),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kconnect.spark.executors import (
     Executor,
     Homes,
-    Running,
+    RunningSlot,
     executors_of,
     expected_slots,
     registration_wait_s,
@@ -219,18 +219,18 @@ def test_executors_that_are_all_excluded_are_a_sentence():
 def test_a_slot_that_runs_but_never_says_hello_is_a_sentence_with_the_address_and_the_setting():
     watch = UnreachableSlots(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
 
-    assert watch.look({3: Running("7", 0)}, 0.0) is None
-    assert watch.look({3: Running("7", 0)}, 9.0) is None
-    problem = watch.look({3: Running("7", 0)}, 10.0)
+    assert watch.look({3: RunningSlot("7", 0)}, 0.0) is None
+    assert watch.look({3: RunningSlot("7", 0)}, 9.0) is None
+    problem = watch.look({3: RunningSlot("7", 0)}, 10.0)
     assert problem is not None
     assert "Slot 3 runs in executor 7" in problem
     assert "connect-0:40001" in problem
     assert "kconnect.link.advertised.host" in problem
     assert watch.look({}, 11.0) is None
-    assert watch.look({3: Running("7", 0)}, 12.0) is None
+    assert watch.look({3: RunningSlot("7", 0)}, 12.0) is None
 
 
 def test_a_slot_that_fails_and_is_started_again_is_no_matter_of_the_network():
     watch = UnreachableSlots(SparkSettings(spark=STANDALONE, start_timeout_s=20.0), "connect-0:40001")
 
-    assert [watch.look({3: Running("7", job)}, job * 6.0) for job in range(5)] == [None] * 5
+    assert [watch.look({3: RunningSlot("7", job)}, job * 6.0) for job in range(5)] == [None] * 5

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kconnect_cli.admin.connector_admin import Change, ConnectorAdmin, WriteOptions, connector_admin, make_changes
+from kconnect_cli.admin.connector_admin import (
+    ConnectorAdmin,
+    PreparedChange,
+    WriteOptions,
+    connector_admin,
+    make_changes,
+)
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import start_told, tell_unassigned
@@ -226,7 +232,7 @@ def _change(
     session: CliSession,
     names: Sequence[str],
     question: str,
-    change: Callable[[ConnectorAdmin], Callable[[str], Change]],
+    change: Callable[[ConnectorAdmin], Callable[[str], PreparedChange]],
     options: WriteOptions,
 ) -> None:
     """Change connectors, over REST or on the topics."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TopicQuery:
     """What to show of a topic, and how."""
 
     names: Sequence[str]
@@ -37,7 +37,7 @@ class Asked:
 
 
 def show_records(
-    session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, asked: Asked
+    session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, query: TopicQuery
 ) -> None:
     """Record by record, as they come: nothing is kept."""
     from kconnect.direct.access import InternalTopic
@@ -45,23 +45,25 @@ def show_records(
     from kconnect.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import RAW_HEAD, raw_line, write_line
 
-    masks = secret_masks(access, reveal=asked.reveal)
-    if which is InternalTopic.CONFIG and not asked.reveal:  # compaction may have left tasks before their connector
+    masks = secret_masks(access, reveal=query.reveal)
+    if which is InternalTopic.CONFIG and not query.reveal:  # compaction may have left tasks before their connector
         masks.learn(reader.configs(any_kind=True).snapshot.configs)
     if session.output is Format.TABLE:
         write_text(RAW_HEAD)
-    records = reader.records(which, follow=Event()) if asked.follow else reader.records(which, asked.bounds)
+    records = reader.records(which, follow=Event()) if query.follow else reader.records(which, query.bounds)
     for record in records:
-        if asked.only is not None and connector_of(which, record.key) not in asked.only:
+        if query.only is not None and connector_of(which, record.key) not in query.only:
             continue
         row = shown_record(record, masks.value(which, record.key, record.value))
         write_line(row, session.output, raw_line(row))
-        if asked.follow:
+        if query.follow:
             sys.stdout.flush()
 
 
-def follow_changes(session: CliSession, reader: ClusterReader, which: InternalTopic, view: View, asked: Asked) -> None:
-    """What is written from now on, in words, until a signal ends the command."""
+def follow_changes(
+    session: CliSession, reader: ClusterReader, which: InternalTopic, view: View, query: TopicQuery
+) -> None:
+    """Describes each record written from now on, until a signal ends the command."""
     from kconnect.direct.read.change_descriptions import describer_of
     from kconnect.direct.read.record_json import connector_of, shown_record
     from kconnect_cli.screen.topic_pages import safe, write_line
@@ -70,7 +72,7 @@ def follow_changes(session: CliSession, reader: ClusterReader, which: InternalTo
     begin = view.seen.next_offsets
     for record in reader.records(which, begin=begin, follow=Event()):
         told, connector = describe(record), connector_of(which, record.key)
-        if asked.only is not None and connector not in asked.only:
+        if query.only is not None and connector not in query.only:
             continue
         place = shown_record(record, None)
         row = {key: place[key] for key in ("partition", "offset", "timestamp", "key")}

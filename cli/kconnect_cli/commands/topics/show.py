@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, did_you_mean
-from kconnect_cli.commands.topics.records import Asked, clients_told, follow_changes, show_records
+from kconnect_cli.commands.topics.records import TopicQuery, clients_told, follow_changes, show_records
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
@@ -60,7 +60,7 @@ def config_show(
     session = session_of(ctx)
     cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow, has_one_partition=True)
-    _show(session, cluster, "config", Asked(names or (), bounds, raw, follow, show_secrets))
+    _show(session, cluster, "config", TopicQuery(names or (), bounds, raw, follow, show_secrets))
 
 
 def status_show(
@@ -79,7 +79,7 @@ def status_show(
     session = session_of(ctx)
     cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow)
-    _show(session, cluster, "status", Asked(names or (), bounds, raw, follow, True))
+    _show(session, cluster, "status", TopicQuery(names or (), bounds, raw, follow, True))
 
 
 def offsets_show(
@@ -97,67 +97,67 @@ def offsets_show(
     session = session_of(ctx)
     cluster = cluster_of(session)
     bounds = bounds_of(at, until, follow)
-    _show(session, cluster, "offsets", Asked(names or (), bounds, raw, follow, True))
+    _show(session, cluster, "offsets", TopicQuery(names or (), bounds, raw, follow, True))
 
 
-def _show(session: CliSession, cluster: ClusterOptions, word: str, asked: Asked) -> None:
+def _show(session: CliSession, cluster: ClusterOptions, word: str, query: TopicQuery) -> None:
     from kconnect.direct.read.reader import ClusterReader
 
     which, access = internal_topic(word), cluster.access()
-    with signals_raise(), clients_told(session, asked.follow), ClusterReader(access) as reader:
-        if asked.raw:
-            show_records(session, access, reader, which, asked)
+    with signals_raise(), clients_told(session, query.follow), ClusterReader(access) as reader:
+        if query.raw:
+            show_records(session, access, reader, which, query)
             return
-        view = _READ[word](reader, asked.bounds)
-        _check(session, access, which, view, asked)
-        _WRITE[word](session, view, asked, access)
-        if asked.follow:
+        view = _READ[word](reader, query.bounds)
+        _check(session, access, which, view, query)
+        _WRITE[word](session, view, query, access)
+        if query.follow:
             sys.stdout.flush()
-            follow_changes(session, reader, which, view, asked)
+            follow_changes(session, reader, which, view, query)
 
 
-def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, asked: Asked) -> None:
+def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, query: TopicQuery) -> None:
     """Errors: NotFoundError for a connector that the topic does not know."""
     from kconnect.direct.read.documents import known_connectors
 
     topic = access.topic(which)
     if not view.seen.records:
-        session.say(f"Topic {topic} holds no records{' up to there' if asked.bounds != type(asked.bounds)() else ''}.")
+        session.say(f"Topic {topic} holds no records{' up to there' if query.bounds != type(query.bounds)() else ''}.")
     elif view.seen.strangers:
         session.say(f"Keys of no known kind: {view.seen.strangers}. connect topics doctor names them.")
-    if not asked.names or asked.follow:
+    if not query.names or query.follow:
         return
     known = known_connectors(view)
-    for name in asked.names:
+    for name in query.names:
         if name not in known:
             raise NotFoundError(f"Topic {topic} has no connector {name}", hint=_near(name, known))
 
 
-def _write_configs(session: CliSession, view: ConfigView, asked: Asked, access: ClusterAccess) -> None:
+def _write_configs(session: CliSession, view: ConfigView, query: TopicQuery, access: ClusterAccess) -> None:
     from kconnect.direct.read.documents import config_document
     from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect_cli.screen.topic_pages import config_page, config_table
 
-    settings = bool(asked.names) or session.output in (Format.JSON, Format.YAML)
+    settings = bool(query.names) or session.output in (Format.JSON, Format.YAML)
     now_ms = round(time.time() * 1000)
-    masks = secret_masks(access, reveal=asked.reveal)
-    document = config_document(view, asked.only, masks=masks, settings=settings, now_ms=now_ms)
+    masks = secret_masks(access, reveal=query.reveal)
+    document = config_document(view, query.only, masks=masks, settings=settings, now_ms=now_ms)
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:
         _write_names(row["name"] for row in document["connectors"])
-    elif asked.names:
+    elif query.names:
         by_name = {row["name"]: row for row in document["connectors"]}
-        write_text("\n".join(config_page(by_name[name]) for name in dict.fromkeys(asked.names) if name in by_name))
+        write_text("\n".join(config_page(by_name[name]) for name in dict.fromkeys(query.names) if name in by_name))
     else:
         write_text(config_table(document))
 
 
-def _write_statuses(session: CliSession, view: StatusView, asked: Asked, _: ClusterAccess) -> None:
+def _write_statuses(session: CliSession, view: StatusView, query: TopicQuery, _: ClusterAccess) -> None:
     from kconnect.direct.read.documents import status_document
     from kconnect_cli.screen.topic_pages import status_table
 
-    document = status_document(view, asked.only)
+    document = status_document(view, query.only)
     if session.output in (Format.JSON, Format.YAML):
         write_object(document, session.output)
     elif session.output is Format.NAME:
@@ -166,18 +166,18 @@ def _write_statuses(session: CliSession, view: StatusView, asked: Asked, _: Clus
         write_text(status_table(document))
 
 
-def _write_offsets(session: CliSession, view: OffsetView, asked: Asked, _: ClusterAccess) -> None:
+def _write_offsets(session: CliSession, view: OffsetView, query: TopicQuery, _: ClusterAccess) -> None:
     from kconnect.model import offsets_from_json
     from kconnect.storage.offset_document import offsets_document as document_of
     from kconnect_cli.files.offset_files import offsets_document
 
-    document = document_of(view.entries, connectors=asked.only, skip=session.say)
+    document = document_of(view.entries, connectors=query.only, skip=session.say)
     found: dict[str, Sequence[ConnectorOffset]] = {
         name: offsets_from_json(document.get(name, {"offsets": []}))
-        for name in sorted(document if asked.only is None else set(asked.names))
+        for name in sorted(document if query.only is None else set(query.names))
     }
     if session.output in (Format.JSON, Format.YAML):
-        write_object(offsets_document(found, one=len(asked.names) == 1), session.output)
+        write_object(offsets_document(found, one=len(query.names) == 1), session.output)
     elif session.output is Format.NAME:
         _write_names(found)
     else:
@@ -199,7 +199,7 @@ _READ: Mapping[str, Callable[[ClusterReader, Bounds], Any]] = {
     "status": lambda reader, bounds: reader.statuses(bounds),
     "offsets": lambda reader, bounds: reader.offsets(bounds),
 }
-_WRITE: Mapping[str, Callable[[CliSession, Any, Asked, ClusterAccess], None]] = {
+_WRITE: Mapping[str, Callable[[CliSession, Any, TopicQuery, ClusterAccess], None]] = {
     "config": _write_configs,
     "status": _write_statuses,
     "offsets": _write_offsets,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.edit.connector_plans import ConnectorState, connector_state, state_step
+from kconnect.direct.edit.connector_plans import ConfiguredConnector, connector_state, state_step
 from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveGroup, without_unchanged
 from kconnect.direct.edit.record_plans import unmasked
 from kconnect.direct.read.reader import ConfigView, OffsetView
@@ -53,7 +53,7 @@ class Archive:
     `has_offsets`: whether the document has offsets at all; without them, existing offsets are left alone.
     """
 
-    connectors: Mapping[str, ConnectorState] = field(repr=False)
+    connectors: Mapping[str, ConfiguredConnector] = field(repr=False)
     offsets: Mapping[bytes, bytes | None]
     groups: Mapping[str, GroupState]
     has_offsets: bool = True
@@ -75,7 +75,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
+class LiveTopics:
     """What a cluster holds now, as `live_state.py` reads it.
 
     `own_offsets`: connector -> its own offsets topic, by name, where it has one that is there.
@@ -96,7 +96,7 @@ class ClusterState:
 
 
 def archive_document(
-    state: ClusterState,
+    state: LiveTopics,
     names: Collection[str] | None,
     now_ms: int,
     *,
@@ -159,7 +159,7 @@ def read_archive(document: object) -> Archive:
     listed = document.get("connectors")
     if not isinstance(listed, list):
         raise BadRequestError("connectors must be a list")
-    connectors: dict[str, ConnectorState] = {}
+    connectors: dict[str, ConfiguredConnector] = {}
     for index, item in enumerate(listed):
         name, state = _connector(f"connectors[{index}]", item)
         if name in connectors:
@@ -169,7 +169,7 @@ def read_archive(document: object) -> Archive:
     return Archive(connectors, offsets, _groups(document.get("groups", {})), "offsets" in document)
 
 
-def import_plan(archive: Archive, state: ClusterState, *, replace: bool = False) -> EditPlan:
+def import_plan(archive: Archive, state: LiveTopics, *, replace: bool = False) -> EditPlan:
     """What to write so that the cluster matches the archive; nothing where it already does.
 
     Offsets and groups come before configs, each connector's config last and as a whole: a worker that starts after an
@@ -199,7 +199,7 @@ def _refuse_other(
     config: Sequence[Edit],
     offsets: Sequence[Sequence[Edit]],
     groups: Mapping[str, GroupEdit],
-    state: ClusterState,
+    state: LiveTopics,
 ) -> None:
     differs = []
     if config:
@@ -215,9 +215,9 @@ def _refuse_other(
         )
 
 
-def _with_secrets(name: str, wanted: ConnectorState, view: ConfigView) -> ConnectorState:
+def _with_secrets(name: str, wanted: ConfiguredConnector, view: ConfigView) -> ConfiguredConnector:
     known = view.snapshot.raw_config(name) or {}
-    return ConnectorState(
+    return ConfiguredConnector(
         unmasked(wanted.config, known, f"connector {name}"),
         wanted.target_state,
         [unmasked(task, known, f"a task of {name}") for task in wanted.tasks],
@@ -225,7 +225,7 @@ def _with_secrets(name: str, wanted: ConnectorState, view: ConfigView) -> Connec
     )
 
 
-def _offset_steps(archive: Archive, state: ClusterState, replaced: Collection[str]) -> list[tuple[Edit, ...]]:
+def _offset_steps(archive: Archive, state: LiveTopics, replaced: Collection[str]) -> list[tuple[Edit, ...]]:
     """One step for the worker's topic, one for each connector's own, which is written first, as Java does."""
     steps = []
     for name, (topic, view) in state.own_offsets.items():
@@ -242,7 +242,7 @@ def _offset_edit(view: OffsetView, key: bytes, value: bytes | None, topic: str |
     return Edit(InternalTopic.OFFSET, key, value, view.latest.get(key), topic)
 
 
-def _group_edits(archive: Archive, state: ClusterState, replaced: Collection[str]) -> dict[str, GroupEdit]:
+def _group_edits(archive: Archive, state: LiveTopics, replaced: Collection[str]) -> dict[str, GroupEdit]:
     """By connector; only groups with an offset that changes."""
     found = {}
     for name, wanted in archive.groups.items():
@@ -266,7 +266,7 @@ def _sink_offsets(offsets: Mapping[TopicPartition, int]) -> list[ConnectorOffset
     ]
 
 
-def _connector(where: str, item: object) -> tuple[str, ConnectorState]:
+def _connector(where: str, item: object) -> tuple[str, ConfiguredConnector]:
     if not isinstance(item, Mapping):
         raise BadRequestError(f"{where} must be an object")
     if unknown := item.keys() - _CONNECTOR_FIELDS:
@@ -282,7 +282,7 @@ def _connector(where: str, item: object) -> tuple[str, ConnectorState]:
         raise BadRequestError(f"{where}: tasks must be a list")
     if record is not None and (isinstance(record, bool) or not isinstance(record, int) or record < 0):
         raise BadRequestError(f"{where}: task_count_record must be null or a number of tasks")
-    return name, ConnectorState(
+    return name, ConfiguredConnector(
         _settings(f"{where}: config", item.get("config")),
         TargetState(state),
         [_settings(f"{where}: tasks[{number}]", task) for number, task in enumerate(tasks)],

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.direct.access import ClusterAccess, InternalTopic
-from kconnect.direct.archive.document import Archive, ClusterState, GroupState
+from kconnect.direct.archive.document import Archive, GroupState, LiveTopics
 from kconnect.direct.read.connector_types import connector_type
 from kconnect.direct.read.reader import ClusterReader, ConfigView, Latest, OffsetView
 from kconnect.errors import NotFoundError, RetriableError, TimedOutError
@@ -77,7 +77,7 @@ def read_cluster(
     names: Collection[str] | None = None,
     beside: Archive | None = None,
     missing: Collection[InternalTopic] = (),
-) -> ClusterState:
+) -> LiveTopics:
     """What the cluster holds; groups and own offsets topics of these connectors only, where they are given.
 
     `beside` is an archive to compare with: its groups and own topics are read as well. Topics in `missing` are
@@ -92,7 +92,7 @@ def read_cluster(
     if beside is not None:
         known |= {name: found.config for name, found in beside.connectors.items()}
     groups = _groups(access, known, beside)
-    return ClusterState(configs, offsets, _own_offsets(access, reader, known), groups)
+    return LiveTopics(configs, offsets, _own_offsets(access, reader, known), groups)
 
 
 def _own_offsets(

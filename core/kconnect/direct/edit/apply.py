@@ -44,7 +44,7 @@ _PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenEdit:
     """An edit and the position of its record."""
 
     edit: Edit
@@ -59,7 +59,7 @@ class Applied:
     reading back; Kafka has no write that is refused then.
     """
 
-    written: tuple[Written, ...]
+    written: tuple[WrittenEdit, ...]
     groups: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ class _Writers:
         for at in self._plain_writer(which, topic).write(entries):
             begin.setdefault(at.partition, looked_at.get(at.partition, 0))
 
-    def read_back(self) -> list[Written]:
+    def read_back(self) -> list[WrittenEdit]:
         """Positions of all records of the plan. Errors: TimedOutError when one cannot be read in time."""
         by_topic: dict[str, list[int]] = {}
         for number, edit in enumerate(self._plan.edits):
@@ -264,7 +264,7 @@ class _Writers:
         for topic, numbers in by_topic.items():
             edits = [self._plan.edits[number] for number in numbers]
             found |= zip(numbers, self._await(edits[0].which, topic, edits), strict=True)
-        return [Written(edit, found[number]) for number, edit in enumerate(self._plan.edits)]
+        return [WrittenEdit(edit, found[number]) for number, edit in enumerate(self._plan.edits)]
 
     def _name(self, edit: Edit) -> str:
         return edit.topic or self._access.topic(edit.which)

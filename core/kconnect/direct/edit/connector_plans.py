@@ -27,8 +27,8 @@ from kconnect.storage.status_topic import status_key
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorState:
-    """What the config topic says of one connector. `task_count_record` None: no fencing was ever noted."""
+class ConfiguredConnector:
+    """A connector as recorded in the config topic. `task_count_record` is None if its tasks were never fenced."""
 
     config: StringMap = field(repr=False)
     target_state: TargetState
@@ -36,14 +36,14 @@ class ConnectorState:
     task_count_record: int | None = None
 
 
-def connector_state(view: ConfigView, connector: str) -> ConnectorState | None:
+def connector_state(view: ConfigView, connector: str) -> ConfiguredConnector | None:
     """A connector as it is in a view; None when it is not there. Tasks that are inconsistent count as none."""
     snapshot = view.snapshot
     config = snapshot.raw_config(connector)
     if config is None:
         return None
     tasks = [snapshot.raw_task_config(task) for task in snapshot.tasks(connector)]
-    return ConnectorState(
+    return ConfiguredConnector(
         config,
         snapshot.target_state(connector) or TargetState.STARTED,
         [task for task in tasks if task is not None],
@@ -114,7 +114,7 @@ def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
 
 
 def state_step(
-    now: ConfigView, connector: str, wanted: ConnectorState, *, with_record: bool = False
+    now: ConfigView, connector: str, wanted: ConfiguredConnector, *, with_record: bool = False
 ) -> tuple[Edit, ...]:
     """The records that bring a connector to this state; none if it is in it already.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import ConflictError, DataError
 from kconnect.herder.assignment.protocol import MemberState, Work, decode_assignment, decode_metadata, owned_work
-from kconnect.kafka.groups import GroupDescription, GroupMember, describe_group, describe_groups
+from kconnect.kafka.groups import GroupDescription, MemberDescription, describe_group, describe_groups
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def read_group(described: GroupDescription) -> LiveGroup:
     return LiveGroup(described.name, described.state, described.protocol, _workers(described.members))
 
 
-def _workers(members: Sequence[GroupMember]) -> tuple[LiveWorker, ...]:
+def _workers(members: Sequence[MemberDescription]) -> tuple[LiveWorker, ...]:
     found = []
     for member in members:
         state = decode_metadata(member.metadata) if member.metadata else MemberState(0, "", -1)

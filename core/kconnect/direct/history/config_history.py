@@ -30,7 +30,7 @@ from kconnect.storage.config_topic import (
 from kconnect.wording import counted
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a version did."""
 
     CREATED = "created"
@@ -67,7 +67,7 @@ class Version:
     partition: int
     offset: int
     timestamp_ms: int | None
-    kind: Kind
+    kind: ChangeKind
     sentence: str
     old: StringMap | None = field(default=None, repr=False)
     new: StringMap | None = field(default=None, repr=False)
@@ -129,12 +129,14 @@ class _Teller:
             case RestartRequested(name, only_failed, include_tasks) if name == self._connector:
                 whom = "the connector and its tasks" if include_tasks else "the connector"
                 self._add(
-                    record, Kind.RESTART, f"restart of {whom}{', as far as FAILED,' if only_failed else ''} requested"
+                    record,
+                    ChangeKind.RESTART,
+                    f"restart of {whom}{', as far as FAILED,' if only_failed else ''} requested",
                 )
             case TaskCountRecorded(name, count) if name == self._connector:
-                self._add(record, Kind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
+                self._add(record, ChangeKind.FENCED, f"producers of earlier tasks fenced off, {_tasks(count)} counted")
             case Malformed(key, _, why) if _is_of(key, self._connector):
-                self._add(record, Kind.MALFORMED, f"the record {key} cannot be understood: {why}")
+                self._add(record, ChangeKind.MALFORMED, f"the record {key} cannot be understood: {why}")
             case Tombstone():
                 pass
 
@@ -145,18 +147,18 @@ class _Teller:
         self._config, self._is_known = config, True
         if config is None:
             self._count, self._tasks, self._waiting = None, {}, {}
-            self._add(record, Kind.DELETED, "deleted", old=before)
+            self._add(record, ChangeKind.DELETED, "deleted", old=before)
         elif before is None and is_first and self.earlier is not Earlier.NONE:
-            self._add(record, Kind.CREATED, "created, or what compaction has left of its changes", new=config)
+            self._add(record, ChangeKind.CREATED, "created, or what compaction has left of its changes", new=config)
         elif before is None:
-            self._add(record, Kind.CREATED, "created", new=config)
+            self._add(record, ChangeKind.CREATED, "created", new=config)
         elif dict(before) == dict(config):
-            self._add(record, Kind.REWRITTEN, "written again, with the same settings", old=before, new=config)
+            self._add(record, ChangeKind.REWRITTEN, "written again, with the same settings", old=before, new=config)
         else:
             changed = len(setting_changes(before, config))
             self._add(
                 record,
-                Kind.RECONFIGURED,
+                ChangeKind.RECONFIGURED,
                 f"{counted(changed, 'setting')} changed",
                 old=before,
                 new=config,
@@ -174,7 +176,7 @@ class _Teller:
         old = self._tasks
         if not count:  # a stop takes all of them: one line says it
             self._tasks = {}
-            self._add(record, Kind.TASKS, f"tasks {'?' if before is None else before} -> 0")
+            self._add(record, ChangeKind.TASKS, f"tasks {'?' if before is None else before} -> 0")
             return
         is_whole = all(number in waiting for number in range(count))
         self._tasks = {number: waiting[number] for number in range(count)} if is_whole else {}
@@ -188,12 +190,12 @@ class _Teller:
         )
         if not is_whole:
             sentence += ", of which configs are missing: inconsistent"
-        self._add(record, Kind.TASKS, sentence, task_changes=changes)
+        self._add(record, ChangeKind.TASKS, sentence, task_changes=changes)
 
     def _add(
         self,
         record: LogRecord,
-        kind: Kind,
+        kind: ChangeKind,
         sentence: str,
         *,
         old: StringMap | None = None,
@@ -205,10 +207,10 @@ class _Teller:
 
 
 _STATES = {
-    TargetState.STARTED: (Kind.RESUMED, "to run"),
-    TargetState.PAUSED: (Kind.PAUSED, "paused"),
-    TargetState.STOPPED: (Kind.STOPPED, "stopped"),
-    None: (Kind.STATE_REMOVED, "target state removed"),
+    TargetState.STARTED: (ChangeKind.RESUMED, "to run"),
+    TargetState.PAUSED: (ChangeKind.PAUSED, "paused"),
+    TargetState.STOPPED: (ChangeKind.STOPPED, "stopped"),
+    None: (ChangeKind.STATE_REMOVED, "target state removed"),
 }
 
 

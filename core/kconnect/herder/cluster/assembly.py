@@ -11,7 +11,7 @@ from kconnect.herder.cluster.cluster_parts import ClusterParts
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.cluster.cut_off_watch import CutOffWatch
-from kconnect.herder.cluster.exactly_once_sources import ExactlyOnce, offset_writer_of
+from kconnect.herder.cluster.exactly_once_sources import ExactlyOnceSources, offset_writer_of
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.group_standing import GroupStanding
 from kconnect.herder.cluster.herder_inbox import HerderInbox
@@ -79,7 +79,7 @@ class WorkSide:
 
     host: ConnectorHost
     changes: ChangeRequests
-    exactly_once: ExactlyOnce
+    exactly_once: ExactlyOnceSources
     fenced_starts: FencedStarts | None
     """What starts of exactly-once tasks go through; None without exactly-once support."""
     work: LocalWork
@@ -209,7 +209,7 @@ def _work_side(
         offsets_of=offsets.store_of,
     )
     changes = ChangeRequests(requests.thread, cluster.configs, config, status, host, validate)
-    exactly_once = ExactlyOnce(parts.worker_config, cluster, config, host, changes.fence_zombies)
+    exactly_once = ExactlyOnceSources(parts.worker_config, cluster, config, host, changes.fence_zombies)
     fenced_starts = exactly_once.starts(lambda: standing.is_leader, lambda: standing.leader_url)
     tasks = TaskRuns(parts.launcher, status, parts.worker_config, parts.times.stop_s)
     work = LocalWork(host, tasks, status, post, parts.times, fenced_starts)

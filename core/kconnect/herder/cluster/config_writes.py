@@ -14,9 +14,9 @@ from kconnect.herder.decisions.writes import (
     NewSessionKey,
     PutConfig,
     PutRestart,
+    PutStopped,
     PutTasks,
     RemoveConfig,
-    StopTasks,
 )
 from kconnect.model import TargetState
 from kconnect.storage.config_store import ConfigStore
@@ -33,7 +33,7 @@ def carry_out(write: ConfigWrite, configs: ConfigStore, key_form: KeyForm, sync_
             configs.remove_connector_config(connector)
         case PutTasks(connector, task_configs):
             configs.put_task_configs(connector, task_configs)
-        case StopTasks(connector):
+        case PutStopped(connector):
             _stop(connector, configs, sync_timeout_s)
         case PutRestart(request):
             configs.put_restart_request(request)
@@ -62,7 +62,7 @@ def described(write: ConfigWrite) -> str:
             return f"the removal of connector {connector}"
         case PutTasks(connector):
             return f"the task configs of connector {connector}"
-        case StopTasks(connector):
+        case PutStopped(connector):
             return f"the stop of connector {connector}"
         case PutRestart(request):
             return f"a restart request for connector {request.connector}"

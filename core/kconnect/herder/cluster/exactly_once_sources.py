@@ -21,7 +21,7 @@ StringMap = Mapping[str, str]
 MakeOffsetWriter = Callable[[str, str, StringMap], ExclusiveWriter]
 
 
-class ExactlyOnce:
+class ExactlyOnceSources:
     """The parts of a cluster's herder that exactly-once sources need. Rounds are run wherever they are asked for;
     starts wait for them only where the worker has exactly-once support on.
 

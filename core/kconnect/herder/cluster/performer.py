@@ -26,6 +26,7 @@ from kconnect.herder.decisions.events import CaughtUp, Claimed, Event, TaskConfi
 from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
 from kconnect.herder.decisions.findings import ConfigTopicEnds
 from kconnect.herder.decisions.instructions import (
+    ApplyLogLevel,
     AskTaskConfigs,
     CatchUp,
     Claim,
@@ -42,7 +43,6 @@ from kconnect.herder.decisions.instructions import (
     Restart,
     RestartByPlan,
     RestartHere,
-    SetLogLevel,
     SetTarget,
     StartWork,
     StopWork,
@@ -131,7 +131,7 @@ class Performer:
         | Tell
         | LeaveGroup
         | CleanUp
-        | SetLogLevel
+        | ApplyLogLevel
         | ForwardTaskConfigs,
     ) -> None:
         parts = self._parts
@@ -151,7 +151,7 @@ class Performer:
                 parts.membership.leave(why)
             case CleanUp(snapshot):
                 parts.status.clean_up(snapshot)
-            case SetLogLevel(logger, level):
+            case ApplyLogLevel(logger, level):
                 parts.set_log_level(logger, level)
             case ForwardTaskConfigs():
                 self._pool.submit(self._forward, told)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.decisions.events import ConfigsChanged
 from kconnect.herder.decisions.facts import HerderFacts
-from kconnect.herder.decisions.instructions import Instruction, SetLogLevel, SetTarget, StartWork, StopWork
+from kconnect.herder.decisions.instructions import ApplyLogLevel, Instruction, SetTarget, StartWork, StopWork
 from kconnect.herder.decisions.restart_rules import RestartRules
 from kconnect.model import TargetState
 from kconnect.storage.config_topic import LoggerLevelSet, RestartRequested
@@ -49,7 +49,7 @@ class ConfigRules:
         for change, offset in event.changes:
             match change:
                 case LoggerLevelSet(logger, level):
-                    told.append(SetLogLevel(logger, level))
+                    told.append(ApplyLogLevel(logger, level))
                 case _:
                     self._held.append((change, offset))
                     self._note_rebalance(change, offset)

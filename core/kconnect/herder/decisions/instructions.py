@@ -45,7 +45,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
-    """Leave the group, so that the others need not wait for this worker."""
+    """Leave the group, so that the others need not wait for this worker: sends Kafka's request of the same name."""
 
     why: str
 
@@ -116,7 +116,7 @@ class SetTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class SetLogLevel:
+class ApplyLogLevel:
     """Give a logger of this worker a level (KIP-976)."""
 
     logger: str
@@ -210,7 +210,7 @@ Instruction = (
     | RestartByPlan
     | RestartHere
     | SetTarget
-    | SetLogLevel
+    | ApplyLogLevel
     | CleanUp
     | AskTaskConfigs
     | ForwardTaskConfigs

@@ -50,9 +50,9 @@ from kconnect.herder.decisions.writes import (
     ForRequest,
     PutConfig,
     PutRestart,
+    PutStopped,
     PutTasks,
     RemoveConfig,
-    StopTasks,
 )
 from kconnect.model import TargetState, TaskId
 
@@ -148,7 +148,7 @@ class RequestRules:
             case AskStop(connector):
                 self._require_leader("Only the leader can transition connectors to the STOPPED state.")
                 self._require(connector, f"Unknown connector {connector}")
-                return self._write(number, StopTasks(connector))
+                return self._write(number, PutStopped(connector))
 
     def _put(self, number: int, request: AskPut) -> Instruction:
         self._require_leader()

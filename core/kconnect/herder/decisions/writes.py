@@ -36,7 +36,7 @@ class PutTasks:
 
 
 @dataclass(frozen=True, slots=True)
-class StopTasks:
+class PutStopped:
     """Leave a connector without tasks, and wish it STOPPED: in this order, as Java does (KIP-875)."""
 
     connector: str
@@ -56,7 +56,7 @@ class NewSessionKey:
     created_ms: int
 
 
-ConfigWrite = PutConfig | RemoveConfig | PutTasks | StopTasks | PutRestart | NewSessionKey
+ConfigWrite = PutConfig | RemoveConfig | PutTasks | PutStopped | PutRestart | NewSessionKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from kconnect.config.addresses import Address
 from kconnect.errors import ConnectError
 from kconnect.herder.group.errors import Unanswered, error_name, final_error
-from kconnect.herder.group.frames import ApiVersions, Authenticate, Handshake, Request, frame_of, opened
-from kconnect.herder.group.sasl import Login
+from kconnect.herder.group.frames import ApiVersions, Authenticate, Handshake, KafkaRequest, frame_of, opened
+from kconnect.herder.group.sasl import SaslLogin
 from kconnect.herder.group.security import Access
 
 A = TypeVar("A")
@@ -54,7 +54,7 @@ class BrokerConnection:
         """Its login ends soon: take another connection for the next request."""
         return time.monotonic() >= self._expires_at
 
-    def ask(self, request: Request[A], timeout_s: float) -> A:
+    def ask(self, request: KafkaRequest[A], timeout_s: float) -> A:
         """Errors: Unanswered when the connection broke or the time is over; it is closed then."""
         try:
             return self._ask(request, time.monotonic() + timeout_s)
@@ -114,7 +114,7 @@ class BrokerConnection:
             )
         return Unanswered(f"{self._name}: TLS: {reason}")
 
-    def _log_in(self, login: Login, deadline: float) -> None:
+    def _log_in(self, login: SaslLogin, deadline: float) -> None:
         shaken = self.ask(Handshake(login.mechanism), _left(deadline))
         if shaken.error:
             raise ConnectError(
@@ -136,7 +136,7 @@ class BrokerConnection:
                 self._expires_at = time.monotonic() + answer.lifetime_ms / 1000 * share
             token = login.answer_to(answer.token)
 
-    def _ask(self, request: Request[A], deadline: float) -> A:
+    def _ask(self, request: KafkaRequest[A], deadline: float) -> A:
         version = self._version(request)
         self._correlation_id += 1
         self._socket.settimeout(_left(deadline))
@@ -149,7 +149,7 @@ class BrokerConnection:
             raise Unanswered(f"{self._name}: the response does not match the request")
         return answer
 
-    def _version(self, request: Request[A]) -> int:
+    def _version(self, request: KafkaRequest[A]) -> int:
         if isinstance(request, ApiVersions):
             return request.versions[0]
         low, high = self._versions.get(request.key, (0, -1))

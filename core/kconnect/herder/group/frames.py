@@ -20,7 +20,7 @@ A = TypeVar("A")
 _MAX_REASON: Final = 255
 
 
-class Request(Generic[A]):
+class KafkaRequest(Generic[A]):
     """One kind of request; `A` is its answer."""
 
     key: ClassVar[int]
@@ -34,7 +34,7 @@ class Request(Generic[A]):
         raise NotImplementedError
 
 
-def frame_of(request: Request[A], version: int, correlation_id: int, client_id: str) -> bytes:
+def frame_of(request: KafkaRequest[A], version: int, correlation_id: int, client_id: str) -> bytes:
     """The request with its header and its length before it."""
     is_flexible = version >= request.flexible_from
     header = Writer(is_flexible=False)
@@ -48,7 +48,7 @@ def frame_of(request: Request[A], version: int, correlation_id: int, client_id: 
     return struct.pack(">i", len(data)) + data
 
 
-def opened(request: Request[A], version: int, data: bytes) -> tuple[int, A]:
+def opened(request: KafkaRequest[A], version: int, data: bytes) -> tuple[int, A]:
     """Correlation id and answer. Errors: struct.error, UnicodeDecodeError when these are no such bytes."""
     reader = Reader(data, is_flexible=version >= request.flexible_from)
     correlation_id = reader.number(">i")
@@ -57,7 +57,7 @@ def opened(request: Request[A], version: int, data: bytes) -> tuple[int, A]:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiVersions(Request[Mapping[int, tuple[int, int]]]):
+class ApiVersions(KafkaRequest[Mapping[int, tuple[int, int]]]):
     """Asks for the lowest and highest version of each request, by its key."""
 
     key = 18
@@ -79,7 +79,7 @@ class Handshaken:
 
 
 @dataclass(frozen=True, slots=True)
-class Handshake(Request[Handshaken]):
+class Handshake(KafkaRequest[Handshaken]):
     """Announces the SASL mechanism of a login."""
 
     key = 17
@@ -103,7 +103,7 @@ class Authenticated:
 
 
 @dataclass(frozen=True, slots=True)
-class Authenticate(Request[Authenticated]):
+class Authenticate(KafkaRequest[Authenticated]):
     """One step of a SASL login."""
 
     key = 36
@@ -118,7 +118,7 @@ class Authenticate(Request[Authenticated]):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownBrokers(Request[Sequence[tuple[str, int]]]):
+class KnownBrokers(KafkaRequest[Sequence[tuple[str, int]]]):
     """Asks for the addresses of all brokers."""
 
     key = 3
@@ -137,14 +137,14 @@ class KnownBrokers(Request[Sequence[tuple[str, int]]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CoordinatorAddress:
     error: int
     host: str = ""
     port: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class FindCoordinator(Request[Found]):
+class FindCoordinator(KafkaRequest[CoordinatorAddress]):
     """Asks which broker leads the group."""
 
     key = 10
@@ -155,12 +155,12 @@ class FindCoordinator(Request[Found]):
         out.string(self.group_id)
         out.number(">b", 0)  # of a group, not of a transaction
 
-    def read(self, data: Reader, version: int) -> Found:
+    def read(self, data: Reader, version: int) -> CoordinatorAddress:
         data.number(">i")
         error = data.number(">h")
         data.text()
         data.number(">i")
-        return Found(error, data.text(), data.number(">i"))
+        return CoordinatorAddress(error, data.text(), data.number(">i"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinGroup(Request[Joined]):
+class JoinGroup(KafkaRequest[Joined]):
     """Answered when all members have joined or the rebalance timeout is over."""
 
     key = 11
@@ -226,7 +226,7 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncGroup(Request[Synced]):
+class SyncGroup(KafkaRequest[Synced]):
     """Answered when the leader has sent the assignments, which it does with this request."""
 
     key = 14
@@ -252,7 +252,7 @@ class SyncGroup(Request[Synced]):
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat(Request[int]):
+class Heartbeat(KafkaRequest[int]):
     """The answer is an error code."""
 
     key = 12
@@ -273,7 +273,7 @@ class Heartbeat(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveGroup(Request[int]):
+class LeaveGroup(KafkaRequest[int]):
     """The answer is an error code: the group's, or else the member's."""
 
     key = 13
@@ -313,7 +313,7 @@ class OffsetsDeleted:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetDelete(Request[OffsetsDeleted]):
+class OffsetDelete(KafkaRequest[OffsetsDeleted]):
     """Forgets committed offsets of partitions, of a group that does not read their topics now (KIP-496)."""
 
     key = 47
@@ -352,7 +352,7 @@ class OffsetsFetched:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetFetch(Request[OffsetsFetched]):
+class OffsetFetch(KafkaRequest[OffsetsFetched]):
     """All committed offsets of a group, of whatever topics."""
 
     key = 9

@@ -33,8 +33,8 @@ _LAPSE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
-    """What an attempt tells the group."""
+class JoinDetails:
+    """What a member sends with JoinGroup."""
 
     group_id: str
     member_id: str
@@ -54,7 +54,7 @@ class Attempt:
 
     def __init__(
         self,
-        ticket: Ticket,
+        ticket: JoinDetails,
         coordinator: Coordinator,
         post: Callable[[Message], None],
         follow: Callable[[Place], None],

@@ -32,7 +32,7 @@ from kconnect.herder.group.errors import (
 )
 from kconnect.herder.group.frames import LeaveGroup
 from kconnect.herder.group.heartbeats import Heartbeats, Rhythm, must_stop_at
-from kconnect.herder.group.join_attempt import Attempt, Ticket
+from kconnect.herder.group.join_attempt import Attempt, JoinDetails
 from kconnect.herder.group.member_events import Elected, Evicted, Failed, Inbox, InGroup, Message, Place, RebalanceSeen
 from kconnect.herder.group.security import Access
 from kconnect.herder.membership import Assigned, GroupEvent, Joining, Lost
@@ -250,7 +250,7 @@ class GroupMember:
     def _begin(self, why: str) -> None:
         state = self._callbacks.metadata()
         settings = self._settings
-        ticket = Ticket(
+        ticket = JoinDetails(
             group_id=settings.group_id,
             member_id=self.member_id,
             session_timeout_ms=settings.session_timeout_ms,

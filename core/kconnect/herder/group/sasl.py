@@ -20,7 +20,7 @@ from kconnect.errors import ConnectError
 _MIN_ITERATIONS: Final = 4096
 
 
-class Login(Protocol):
+class SaslLogin(Protocol):
     """One login, used once: `first()` goes to the broker, each of its answers to `answer_to`."""
 
     mechanism: str

@@ -29,7 +29,7 @@ from kconnect.config.client_security import security_settings
 from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.herder.group.errors import Unanswered
-from kconnect.herder.group.sasl import Login, OAuthBearerLogin, PlainLogin, ScramLogin
+from kconnect.herder.group.sasl import OAuthBearerLogin, PlainLogin, SaslLogin, ScramLogin
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _VERSIONS: Final = {
@@ -52,7 +52,7 @@ class Access:
     bootstrap: tuple[Address, ...]
     client_id: str
     tls: ssl.SSLContext | None = field(default=None, repr=False)
-    login: Callable[[], Login] | None = field(default=None, repr=False)
+    login: Callable[[], SaslLogin] | None = field(default=None, repr=False)
 
 
 def access(java: Mapping[str, str], client_id: str) -> Access:
@@ -123,7 +123,7 @@ def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
             raise ConfigError(f"ssl.keystore.* cannot be used: {err.reason or err}.") from err
 
 
-def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], Login]:
+def _login(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:
     mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).strip().upper()
     if mechanism == "OAUTHBEARER":
         return _oauth(settings, token_timeout_s)
@@ -152,7 +152,7 @@ def _token_timeout_s(java: Mapping[str, str]) -> float:
     return max(timeout_ms, 1) / 1000
 
 
-def _oauth(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], Login]:
+def _oauth(settings: Mapping[str, Any], token_timeout_s: float) -> Callable[[], SaslLogin]:
     if settings.get("sasl.oauthbearer.grant.type") or any("oauthbearer.assertion" in key for key in settings):
         raise ConfigError(
             "sasl.oauthbearer.assertion.* and the JwtBearerJwtRetriever are not built in for the worker's group.",

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from kconnect.errors import ConflictError, ConnectError, UnreachableError
 from kconnect.herder.group.coordinator import Coordinator
 from kconnect.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
-from kconnect.herder.group.frames import Request
+from kconnect.herder.group.frames import KafkaRequest
 from kconnect.herder.group.security import access
 
 A = TypeVar("A")
@@ -29,7 +29,7 @@ _HAS_MEMBERS: Final = frozenset({68, 86})
 def ask_coordinator(
     settings: Mapping[str, str],
     group: str,
-    request: Request[A],
+    request: KafkaRequest[A],
     error_of: Callable[[A], int],
     timeout_s: float,
     *,
