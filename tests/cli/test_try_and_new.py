@@ -19,6 +19,41 @@ JSON = {
 }
 
 
+_QUIET = """
+from kconnect.api import ConfigDef, SourceConnector, SourceTask
+
+
+class QuietTask(SourceTask):
+    def start(self, props): ...
+
+    def poll(self):
+        return None
+
+    def update_offsets(self, offsets):
+        return [({"table": "a"}, {"row": 7})]
+
+    def stop(self): ...
+
+
+class QuietSource(SourceConnector):
+    def start(self, props): ...
+
+    def stop(self): ...
+
+    def task_class(self):
+        return QuietTask
+
+    def task_configs(self, max_tasks):
+        return [{}]
+
+    def config(self):
+        return ConfigDef()
+
+    def version(self):
+        return "1"
+"""
+
+
 def write(path: Path, **settings: str) -> str:
     lines = {**JSON, **{key.replace("__", "."): value for key, value in settings.items()}}
     path.write_text("name=tried\n" + "".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -64,6 +99,14 @@ def test_a_source_is_shown_stage_by_stage(source: str, home: Path) -> None:
     assert lines[3].strip() == 'bytes           topic="lines"  key=null  value="{\\"line\\":\\"one\\"}"'
     assert lines[4] == "record 2: written"
     assert "2 records" in done.stderr
+
+
+def test_what_a_source_makes_of_its_offsets_is_told(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "quiet.py").write_text(_QUIET)
+    quiet = write(tmp_path / "quiet.properties", connector__class="quiet.QuietSource")
+    options = ["--timeout", "0.2", "--plugin-path", str(tmp_path)]
+    done = cli_run("try", quiet, *options, home=home, expect=0)
+    assert 'update_offsets(): {"table": "a"} -> {"row": 7}' in done.stderr
 
 
 def test_misspelt_settings_are_told_as_create_tells_them(tmp_path: Path, home: Path) -> None:

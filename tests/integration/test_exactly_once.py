@@ -12,7 +12,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.errors import ConflictError
 from kconnect.model import RunState, TargetState
 from kit.committed_offsets import CommittedOffsets, committed_store
-from kit.pipeline_host import RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
+from kit.pipeline_host import MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.topics import committed_values, consume, create_topic, topic_for
 from kit.waiting import eventually
 
@@ -72,6 +72,19 @@ def once(*polls: Any) -> Any:
 
 def numbered(*numbers: int) -> list[bytes]:
     return [f"v{number}".encode() for number in numbers]
+
+
+def test_a_source_without_records_commits_offsets_alone(broker: DevBroker, offsets: CommittedOffsets) -> None:
+    with host_of(broker, offsets, **{"offset.flush.interval.ms": "200"}) as host:
+        spec = host.start_source("moving-once", MOVING_SOURCE)
+        eventually(lambda: offsets.of("moving-once") and offsets.of("moving-once")[0]["row"] > 5, 15, "offset moved")
+        assert host.stop(spec) == set()
+        (last,) = offsets.of("moving-once")
+        assert last == {"row": Behaviour.tasks[0].row}
+        again = host.start_source("moving-once", MOVING_SOURCE)
+        host.await_state(again, RunState.RUNNING)
+        assert host.stop(again) == set()
+        assert Behaviour.tasks[1].first == last["row"]
 
 
 def test_each_poll_is_a_transaction_with_its_offsets(broker: DevBroker, topic: str, offsets: CommittedOffsets) -> None:

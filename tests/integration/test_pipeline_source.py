@@ -13,7 +13,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.errors import ConnectError, RetriableError
 from kconnect.model import RunState, TargetState
 from kit.pace import now
-from kit.pipeline_host import FILE_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
+from kit.pipeline_host import FILE_SOURCE, MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
 
@@ -80,6 +80,19 @@ def test_offsets_are_committed_while_poll_sits_and_waits(broker: DevBroker, topi
         began = now()
         assert host.stop(spec) == set()
         assert now() - began < 10, "the wait of an idle poll must end with the stop"
+
+
+def test_a_source_without_records_moves_its_offset_and_goes_on_there(broker: DevBroker) -> None:
+    with PipelineHost(broker.bootstrap) as host:
+        spec = host.start_source("moving", MOVING_SOURCE)
+        eventually(lambda: host.offsets.of("moving") and host.offsets.of("moving")[0]["row"] > 5, 10, "offset moved")
+        assert host.stop(spec) == set()
+        (last,) = host.offsets.of("moving")
+        assert last == {"row": Behaviour.tasks[0].row}
+        spec = host.start_source("moving", MOVING_SOURCE)
+        eventually(lambda: host.offsets.of("moving")[0]["row"] > last["row"], 10, "offset moved on")
+        assert host.stop(spec) == set()
+        assert Behaviour.tasks[1].first == last["row"]
 
 
 def test_a_topic_that_is_not_there_is_created_by_the_broker(broker: DevBroker, request: pytest.FixtureRequest) -> None:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from kconnect.api import ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask
+from kconnect.api.task import SourcePartitionOffset
 from kconnect.errors import ConnectError
 from kconnect.model import (
     Condition,
@@ -217,6 +218,22 @@ class ScriptedRecordTask(ScriptedSourceTask):
         Behaviour.called(f"commit_record {record.value} {where}")
 
 
+class MovingTask(ScriptedSourceTask):
+    """Moves on in its table without a record worth sending, from where its offset is."""
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        offset = self.context.offset_storage_reader().offset({"table": "a"})
+        self.row = self.first = 0 if offset is None else int(offset["row"])
+
+    def poll(self) -> Any:
+        self.row += 1
+        return super().poll()
+
+    def update_offsets(self, offsets: Sequence[SourcePartitionOffset]) -> list[SourcePartitionOffset]:
+        return [({"table": "a"}, {"row": self.row})]
+
+
 class ScriptedSource(SourceConnector):
     _task: ClassVar[type[SourceTask]] = ScriptedSourceTask
 
@@ -237,6 +254,10 @@ class ScriptedSource(SourceConnector):
 
 class ScriptedRecordSource(ScriptedSource):
     _task = ScriptedRecordTask
+
+
+class MovingSource(ScriptedSource):
+    _task = MovingTask
 
 
 class ScriptedSinkTask(SinkTask):
@@ -287,6 +308,7 @@ class ScriptedSink(SinkConnector):
 
 SOURCE = "kit.pipeline_host:ScriptedSource"
 RECORD_SOURCE = "kit.pipeline_host:ScriptedRecordSource"
+MOVING_SOURCE = "kit.pipeline_host:MovingSource"
 SINK = "kit.pipeline_host:ScriptedSink"
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kconnect.api import RecordMetadata, SourceRecord, SourceTask
+from kconnect.api.task import SourcePartitionOffset
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.model import ConnectorType, TaskId, TaskSpec
@@ -16,6 +17,7 @@ from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.exactly_once import ExactlyOnce, ExactlyOnceParts, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.resting_producer import RestingProducer
 from kconnect.pipeline.sending import UnitProducer
@@ -28,7 +30,7 @@ from kconnect.storage.offset_topic import decode_value
 from kit.memory_producer import MemoryProducer
 from kit.pipeline_host import MemoryOffsets
 
-__all__ = ["OFFSETS_TOPIC", "PARTITION", "TOPIC", "Numbers", "ReportedNumbers", "SourceBench", "Timers"]
+__all__ = ["OFFSETS_TOPIC", "PARTITION", "TOPIC", "MovedNumbers", "Numbers", "ReportedNumbers", "SourceBench", "Timers"]
 
 TOPIC, OFFSETS_TOPIC = "numbers", "connect-offsets"
 PARTITION = {"from": "one"}
@@ -82,6 +84,13 @@ class ReportedNumbers(Numbers):
         self.told.append((int(str(record.value)), metadata is not None))
 
 
+class MovedNumbers(Numbers):
+    """The same, of a task that says before each commit that it stands behind what it gave last."""
+
+    def update_offsets(self, offsets: Sequence[SourcePartitionOffset]) -> Iterable[SourcePartitionOffset] | None:
+        return [(PARTITION, {"last": self.last})] if self.last else None
+
+
 @dataclass
 class SourceBench:
     """What outlives a run of the task: what Kafka has, and the offsets."""
@@ -105,7 +114,9 @@ class SourceBench:
                 run.control,
                 producer,
                 inflight,
-                SourceOffsetCommitter(run.control, run.ports, inflight, producer.serve),
+                SourceOffsetCommitter(
+                    run.control, run.ports, inflight, producer.serve, OffsetUpdates.of_task(run.control, task)
+                ),
                 TaskHooks(run.control, task),
                 flush_interval_s=1,
                 stop_budget_s=1,
@@ -125,6 +136,8 @@ class SourceBench:
             offsets_topic=OFFSETS_TOPIC,
             copies=None,
             verify=lambda: None,
+            updates=OffsetUpdates.of_task(run.control, task),
+            updates_every_s=0,
             housekeeping=run.timers,
             look_again_s=1,
             stop_budget_s=1,

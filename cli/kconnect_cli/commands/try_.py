@@ -23,6 +23,7 @@ from kconnect_cli.settings.spelling import misspelt_text
 
 if TYPE_CHECKING:
     from kconnect.config.variables import Resolved
+    from kconnect.model import ConnectorOffset
     from kconnect.testing.trial import Failure, InputRecord, Trial, TriedRecord
 
 
@@ -148,6 +149,8 @@ class _Screen:
         if trial.retries:
             often = counted(trial.retries, "time")
             self._session.say(self._shown(f"RetriableError was raised {often}. The last: {trial.last_retriable}"))
+        for item in trial.offset_updates:
+            self._session.say(self._shown(f"update_offsets(): {_offset_text(item)}"))
         if trial.late_poll:
             self._session.say(self._shown(trial.late_poll))
         more = "" if trial.count >= limit else f" (--limit {limit}, --timeout {timeout_s:g} s)"
@@ -157,6 +160,11 @@ class _Screen:
         from kconnect.redaction import redact
 
         return redact(self._resolved.shown(text))
+
+
+def _offset_text(item: ConnectorOffset) -> str:
+    offset = "no offset" if item.offset is None else json.dumps(dict(item.offset))
+    return f"{json.dumps(dict(item.partition))} -> {offset}"
 
 
 def _hint(failure: Failure) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -131,6 +131,10 @@ class RecordMetadata(NamedTuple):
     timestamp: int | None = None  # ms, None if the broker gives none
 
 
+SourcePartitionOffset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+"""A source partition and the offset to resume after in it; None for no offset."""
+
+
 class SourceTask(Task):
     """Reads from a system and hands records to Connect, which converts and produces them and commits the offsets.
 
@@ -169,6 +173,22 @@ class SourceTask(Task):
         may lag behind what poll returned. NOT called while poll runs, nor for a commit that failed or was empty.
         An error is only logged. Should not block for long.
         """
+
+    def update_offsets(self, offsets: Sequence[SourcePartitionOffset]) -> Iterable[SourcePartitionOffset] | None:
+        """Hook: these offsets are about to be committed; return others for them, or offsets of further partitions.
+
+        For sources that move on without records to send (heartbeats, filtered tables): without it their offset stays
+        where the last record left it. Shape: pairs of a source partition and its offset; offset None removes it, and
+        None or an empty list leaves all as it is. `offsets` is empty when no record was acknowledged since the last
+        commit. An offset must stand behind every record that poll has returned; what is returned for a partition with
+        unacknowledged records has no effect: the next call asks again.
+        Called about every `offset.flush.interval.ms` on the task's thread between two polls, at the end, and under
+        exactly-once before each commit. Must not block. NOT called while poll runs (then offsets are committed without
+        it after a second interval), while the task is paused, after an error, or unless the class overrides it. An
+        error is logged, and the offsets are committed as they were.
+        Source: KIP-910, updateOffsets(). Differs: pairs in a list, as a Python dict cannot be a dict key.
+        """
+        return None
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         """Hook: Kafka has this record, or a transform or a tolerated error dropped it, and metadata is None.

@@ -51,6 +51,7 @@ class AtLeastOnce:
         self._stop_budget_s = stop_budget_s
         self._tolerates_all = tolerates_all
         self._written: WrittenRecords = deque()
+        self._is_whole = True  # whether the producer has everything that was polled
         self._lock = threading.Lock()  # guards _refused, which deliveries set from any thread
         self._refused: ConnectError | None = None
 
@@ -66,6 +67,9 @@ class AtLeastOnce:
         self._committer.begin(self._flush_interval_s)
         try:
             yield
+        except BaseException:
+            self._is_whole = False  # the task may have moved on past records that it never gave
+            raise
         finally:
             self._finish()
 
@@ -76,13 +80,18 @@ class AtLeastOnce:
         self._producer.serve()
         if self._refused is not None:
             raise self._refused
+        if self._is_whole:
+            self._committer.ask_if_due()
         self._call_due_hooks()
 
     def polling(self) -> AbstractContextManager[None]:
         return _NOTHING
 
-    def parts(self, polled: Polled | None) -> Sequence[Polled]:
-        return (polled,) if polled else ()
+    def parts(self, polled: Polled | None) -> Iterator[Polled]:
+        if polled:
+            self._is_whole = False
+            yield polled
+            self._is_whole = True
 
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> _Unit:
         return _Unit(self, self._inflight.submit(positions))
@@ -100,6 +109,8 @@ class AtLeastOnce:
                 len(self._producer),
                 self._producer.last_error or "",
             )
+        if self._is_whole:
+            self._committer.ask_at_end(deadline - time.monotonic())
         self._committer.finish(deadline - time.monotonic())
         self._call_due_hooks()
 

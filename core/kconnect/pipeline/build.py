@@ -25,6 +25,7 @@ from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.health import TaskHealth
 from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.raw_records import RawRecords
@@ -72,9 +73,10 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     topics: SourceTopics = _topic_creation(control) or _missing_topics(control, producer)
     guarantee: DeliveryGuarantee
     if transactions is None:
-        guarantee = _at_least_once(control, ports, config, producer, TaskHooks(control, task))
+        guarantee = _at_least_once(control, ports, config, producer, task)
     else:
-        exactly_once = transactions.parts(ports, _stop_budget_s(spec.worker_config))
+        updates = OffsetUpdates.of_task(control, task)
+        exactly_once = transactions.parts(ports, _stop_budget_s(spec.worker_config), updates)
         guarantee = ExactlyOnce(control, exactly_once, TaskHooks(control, task))
         topics = OtherTopics(topics, exactly_once.offsets_topic)
     parts = SourceParts(
@@ -92,15 +94,15 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
 
 
 def _at_least_once(
-    control: TaskControl, ports: TaskPorts, config: SourceConnectorConfig, producer: TopicProducer, hooks: TaskHooks
+    control: TaskControl, ports: TaskPorts, config: SourceConnectorConfig, producer: TopicProducer, task: SourceTask
 ) -> AtLeastOnce:
     worker, inflight = control.spec.worker_config, InFlight()
     return AtLeastOnce(
         control,
         producer,
         inflight,
-        SourceOffsetCommitter(control, ports, inflight, producer.serve),
-        hooks,
+        SourceOffsetCommitter(control, ports, inflight, producer.serve, OffsetUpdates.of_task(control, task)),
+        TaskHooks(control, task),
         flush_interval_s=seconds(worker, "offset.flush.interval.ms"),
         stop_budget_s=_stop_budget_s(worker),
         tolerates_all=config.tolerates_errors,

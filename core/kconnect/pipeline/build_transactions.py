@@ -19,6 +19,7 @@ from kconnect.kafka import TransactionalProducer
 from kconnect.pipeline.boundaries import TransactionRequests, boundary_of
 from kconnect.pipeline.exactly_once import ExactlyOnceParts
 from kconnect.pipeline.offset_copies import OffsetCopies
+from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.plugin_parts import worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 
@@ -40,12 +41,13 @@ class SourceTransactions:
     requests: TransactionRequests | None
     """What the task asks of its transactions, with boundary `connector`."""
 
-    def parts(self, ports: TaskPorts, stop_budget_s: float) -> ExactlyOnceParts:
+    def parts(self, ports: TaskPorts, stop_budget_s: float, updates: OffsetUpdates | None) -> ExactlyOnceParts:
         spec = self.control.spec
+        flush_interval_s = seconds(spec.worker_config, "offset.flush.interval.ms")
         copies = None
         if owns_offsets_topic(spec.worker_config, spec.connector_config):
             copies = OffsetCopies(self.control, ports)
-            copies.begin(seconds(spec.worker_config, "offset.flush.interval.ms"))
+            copies.begin(flush_interval_s)
         return ExactlyOnceParts(
             producer=self.producer,
             boundary=boundary_of(self.kind, self.interval_s, self.requests),
@@ -53,6 +55,8 @@ class SourceTransactions:
             copies=copies,
             verify=partial(ports.may_run, spec.id, spec.run),
             housekeeping=ports.housekeeping,
+            updates=updates,
+            updates_every_s=flush_interval_s,
             look_again_s=max(self.interval_s / _LOOKS, _SHORTEST_LOOK_S),
             stop_budget_s=stop_budget_s,
         )

@@ -20,6 +20,7 @@ from kconnect.pipeline.boundaries import Boundary, Ending
 from kconnect.pipeline.guarantee import Polled
 from kconnect.pipeline.inflight import PartitionKey, SourcePosition, partition_key
 from kconnect.pipeline.offset_copies import OffsetCopies
+from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.ports import Housekeeping, TaskControl
 from kconnect.pipeline.sending import SourceTopics, UnitProducer
 from kconnect.pipeline.task_hooks import TaskHooks, WrittenRecords
@@ -66,6 +67,9 @@ class ExactlyOnceParts:
     verify: Callable[[], None]
     """Errors: ConnectError when the task is not to run any more: others may have fenced its generation off before."""
     housekeeping: Housekeeping
+    updates: OffsetUpdates | None = None
+    """Asks a task that overrides update_offsets(), before each commit and each `updates_every_s`."""
+    updates_every_s: float = 60
     look_again_s: float
     """How often to look whether the transaction's time is over while a poll sits and waits."""
     stop_budget_s: float
@@ -101,6 +105,8 @@ class ExactlyOnce:
         self._written: WrittenRecords = deque()
         self._committed: WrittenRecords = deque()  # their hooks are due
         self._is_hook_due = False
+        self._is_whole = True  # whether the producer has everything that was polled
+        self._asked_s = time.monotonic()
         self._broken: ConnectError | None = None  # what a commit on the housekeeping thread ended with
         self._lock = threading.Lock()  # guards the two below, which deliveries change from any thread
         self._acked = 0  # records of the open transaction that were acknowledged
@@ -134,7 +140,7 @@ class ExactlyOnce:
                 parts.copies.finish(parts.stop_budget_s)
 
     def pausing(self) -> None:
-        self._end(self._boundary.at_end(time.monotonic()))
+        self._end(self._boundary.at_end(time.monotonic()), asks=True)
 
     def settle(self) -> None:
         self._producer.serve()
@@ -153,10 +159,16 @@ class ExactlyOnce:
         """Splits a poll where a transaction ends; the transaction ends when the next part is asked for."""
         if polled:
             self._raise_if_refused()
-            for part, ending in self._boundary.parts(polled):
+            self._is_whole = False
+            parts = self._boundary.parts(polled)
+            for number, (part, ending) in enumerate(parts, 1):
                 yield part
-                self._end(ending)
-        self._end(self._boundary.after_poll(time.monotonic(), gave_records=bool(polled)))
+                self._is_whole = number == len(parts)
+                self._end(ending, asks=True)
+        now_s = time.monotonic()
+        self._end(self._boundary.after_poll(now_s, gave_records=bool(polled)), asks=True)
+        if self._parts.updates is not None and now_s >= self._asked_s + self._parts.updates_every_s:
+            self._commit_updates()
 
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> _Unit:
         self._producer.begin()
@@ -167,18 +179,39 @@ class ExactlyOnce:
     def _finish(self) -> None:
         """Commit what may be committed at the task's end; not when fenced off, nor in the middle of a unit."""
         if not self._control.is_cancelled and self._half_sent is None:
-            self._end(self._boundary.at_end(time.monotonic()))
+            ending = self._boundary.at_end(time.monotonic())
+            self._end(ending, asks=True)
+            if ending is None:
+                self._commit_updates()
             self._call_due_hooks()
 
     # --- transactions ---
 
-    def _end(self, ending: Ending | None) -> None:
-        """End the transaction: commit it, or discard its records and commit only their offsets."""
+    def _end(self, ending: Ending | None, *, asks: bool = False) -> None:
+        """End the transaction: commit it, or discard its records and commit only their offsets.
+
+        `asks`: on the task's thread, where it may be asked what offsets to commit.
+        """
         if ending is Ending.ABORT:
             self._abort()
         if ending is not None and not self._control.is_cancelled:
             with log_context(self._control.spec.id.connector, self._control.spec.id.task, "offsets"):
+                if asks:
+                    self._take_updates()
                 self._commit()
+
+    def _commit_updates(self) -> None:
+        """Commit what the task says of its offsets, alone: not while a transaction is open that its boundary ends."""
+        if not self._offsets and not self._size:
+            self._end(Ending.COMMIT, asks=True)
+
+    def _take_updates(self) -> None:
+        """Into the offsets to commit. All records before them are in this transaction or were committed earlier."""
+        if self._parts.updates is None or not self._is_whole:
+            return
+        self._asked_s = time.monotonic()
+        for item in self._parts.updates.of(list(self._offsets.values())):
+            self._offsets[partition_key(item.partition)] = item
 
     def _abort(self) -> None:
         if not self._size:

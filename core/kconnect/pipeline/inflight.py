@@ -76,6 +76,10 @@ class InFlight:
 
     def committable(self) -> list[ConnectorOffset]:
         """Offsets that have become committable since the last call; one for each partition with progress."""
+        return self.progress()[0]
+
+    def progress(self) -> tuple[list[ConnectorOffset], set[PartitionKey]]:
+        """What `committable` gives, and the partitions that have unacknowledged records at the same moment."""
         found = []
         with self._lock:
             for key, lane in list(self._lanes.items()):
@@ -85,7 +89,7 @@ class InFlight:
                     lane.has_progress = False
                 if not lane.waiting:
                     del self._lanes[key]  # partitions come and go (files, tables): only live ones are kept
-        return found
+            return found, set(self._lanes)
 
     def waiting_units(self) -> int:
         """The number of unsettled units, counted once for each source partition they touch."""

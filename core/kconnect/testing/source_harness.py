@@ -18,6 +18,8 @@ from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.conversion import KafkaRecord
+from kconnect.pipeline.inflight import partition_key
+from kconnect.pipeline.offset_updates import updated_offsets
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets, read_source_offsets
@@ -125,8 +127,11 @@ class SourceHarness(Harness[SourceTaskRun]):
         try:
             self._failures.raise_if_due("poll")
             with self._run.calls.calling(task.task, "poll"):
+                task.is_whole = False
                 polled = task.task.poll()
+                task.is_whole = polled is None or not len(polled)
         except RetriableError as error:
+            task.is_whole = True
             self._retried(task, error)
             self._run.wait(_RETRY_POLL_S if error.retry_after_s is None else error.retry_after_s)
             return []
@@ -134,16 +139,20 @@ class SourceHarness(Harness[SourceTaskRun]):
             return []
         records = checked_records(polled, type(task.task))
         self._deliver(task, polled, records)
+        task.is_whole = True
         return records
 
     def commit(self) -> list[ConnectorOffset]:
         """Commit the offsets of what Kafka has, then the tasks' hook of that name; gives what was committed just now.
 
+        Tasks that override update_offsets() are asked before, as the worker does.
         An injected failure is as the worker takes it: nothing is committed, the next commit makes up for it.
         """
         for task in self._tasks:
             for offset in task.inflight.committable():
-                task.uncommitted[frozenset(offset.partition.items())] = offset
+                task.uncommitted[partition_key(offset.partition)] = offset
+            if task.updates_offsets and task.is_whole:
+                self._update_offsets(task)
         due = [offset for task in self._tasks for offset in task.uncommitted.values()]
         try:
             self._failures.raise_if_due("commit")
@@ -190,6 +199,12 @@ class SourceHarness(Harness[SourceTaskRun]):
         return self.log.records(topic)
 
     # --- inside ---
+
+    def _update_offsets(self, task: SourceTaskRun) -> None:
+        with self._run.calls.calling(task.task, "update_offsets"):
+            given = list(task.uncommitted.values())
+            for offset in updated_offsets(self._name, task.task.update_offsets, given):
+                task.uncommitted[partition_key(offset.partition)] = offset
 
     @property
     def _name(self) -> str:

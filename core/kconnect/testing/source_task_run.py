@@ -10,6 +10,7 @@ from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.conversion import KafkaBatch, KafkaRecord
 from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.offset_updates import updates_offsets
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.testing.connector_run import TaskStages
 
@@ -24,6 +25,9 @@ class SourceTaskRun:
         self.inflight = InFlight()
         self.uncommitted: dict[frozenset[tuple[str, Any]], ConnectorOffset] = {}
         self.reports_each = wants_each_record(type(task))
+        self.updates_offsets = updates_offsets(type(task))
+        self.is_whole = True
+        """Whether everything that was polled is in the log."""
 
 
 def checked_records(polled: Any, task_class: type) -> list[SourceRecord]:

@@ -15,6 +15,9 @@ from typing import Any
 
 from kconnect.api import ConnectRecord, SourceConnector, SourceRecord
 from kconnect.errors import DataError, RetriableError
+from kconnect.model import ConnectorOffset
+from kconnect.pipeline.inflight import partition_key
+from kconnect.pipeline.offset_updates import updated_offsets
 from kconnect.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.plugins import PluginRegistry
 from kconnect.plugins.code_location import CodeLocation, PluginCode
@@ -120,6 +123,8 @@ class Trial:
     count: int
     retries: int = 0
     last_retriable: PluginFailure | None = None
+    offset_updates: Sequence[ConnectorOffset] = ()
+    """What update_offsets() made of the offsets, of a task that overrides it; empty when it changed nothing."""
     late_poll: str | None = None
     """Where poll() is, when it gave records earlier and had not returned at the timeout."""
 
@@ -154,16 +159,17 @@ def try_source(
         while harness.count < limit and not harness.has_failed and time.monotonic() < deadline:
             if not harness.poll_once():
                 time.sleep(_IDLE_S)
+        harness.ask_for_offsets()
 
     try:
         watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
     except LateCallError as late:
         if late.call.method != "poll" or not harness.count:
             raise
-        return Trial(harness.count, harness.retries, harness.last_retriable, str(late))
+        return Trial(harness.count, harness.retries, harness.last_retriable, late_poll=str(late))
     if not harness.count and harness.last_retriable is not None:
         raise _only_retried(harness.retries, harness.last_retriable)
-    return Trial(harness.count, harness.retries, harness.last_retriable)
+    return Trial(harness.count, harness.retries, harness.last_retriable, harness.offset_updates)
 
 
 def try_sink(
@@ -240,6 +246,7 @@ class _TracedSource(SourceHarness):
         self.last_retriable: PluginFailure | None = None
         self.count = 0
         self.has_failed = False
+        self.offset_updates: list[ConnectorOffset] = []
         self._limit = limit
         self._show = show
 
@@ -256,8 +263,20 @@ class _TracedSource(SourceHarness):
             tried = TriedRecord(self.count, [StageView("connector", record_view(record))])
             self._pass_on(task.stages, record, tried)
             self._check_offset(task, record, tried)
+            if record.source_partition is not None and (tried.failure is None or tried.failure.tolerated):
+                offset = ConnectorOffset(record.source_partition, record.source_offset)
+                task.uncommitted[partition_key(record.source_partition)] = offset
             self.has_failed = tried.failure is not None and not tried.failure.tolerated
             self._show(tried)
+
+    def ask_for_offsets(self) -> None:
+        """What the tasks make of the offsets of the shown records. Errors: DataError; what the hook raises."""
+        for task in self._tasks:
+            if task.updates_offsets and not self.has_failed:
+                given = list(task.uncommitted.values())
+                with self._run.calls.calling(task.task, "update_offsets"):
+                    updated = updated_offsets(self._name, task.task.update_offsets, given)
+                self.offset_updates += [offset for offset in updated if offset not in given]
 
     def _pass_on(self, stages: TaskStages, record: SourceRecord, tried: TriedRecord) -> None:
         kept = _through_transforms(stages, record, tried)

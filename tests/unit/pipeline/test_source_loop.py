@@ -15,7 +15,7 @@ from kconnect.errors import ConnectError, RetriableError
 from kconnect.pipeline.boundaries import Boundary, IntervalBoundary, PollBoundary
 from kconnect.pipeline.health import CONVERSION
 from kconnect.pipeline.stages import TransformStep
-from kit.source_bench import Numbers, ReportedNumbers, Run, SourceBench
+from kit.source_bench import MovedNumbers, Numbers, ReportedNumbers, Run, SourceBench
 from kit.waiting import eventually
 
 Action = tuple[str, int]
@@ -38,6 +38,7 @@ LIVES = st.lists(
 )
 
 
+KINDS = (Numbers, ReportedNumbers, MovedNumbers)
 BOUNDARIES = (PollBoundary, lambda: IntervalBoundary(0), lambda: IntervalBoundary(1e9))
 
 
@@ -100,8 +101,8 @@ def is_quiet(actions: Life) -> bool:
 
 
 @settings(max_examples=150, deadline=None)
-@given(lives=LIVES, reports=st.booleans(), room=st.sampled_from([None, 1000]))
-def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports: bool, room: int | None) -> None:
+@given(lives=LIVES, kind=st.sampled_from(KINDS), room=st.sampled_from([None, 1000]))
+def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], kind: type[Numbers], room: int | None) -> None:
     bench = SourceBench()
 
     def nothing_uncommitted_is_passed_over(run: Run) -> None:
@@ -112,7 +113,7 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports
     for actions in [*lives, [("give", 3)]]:
         bench.offsets.fail_with = None
         script = Script(actions, nothing_uncommitted_is_passed_over)
-        task = (ReportedNumbers if reports else Numbers)(script)
+        task = kind(script)
         script.run = run = bench.at_least_once(task, room=room)
         before = bench.committed
         ended = run()
@@ -122,7 +123,7 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports
         if is_quiet(actions):
             assert ended is None
             assert (bench.committed, len(run.producer)) == (task.last, 0)
-            if reports:
+            if kind is ReportedNumbers:
                 assert task.told == [(number, True) for number in range(before + 1, task.last + 1)]
         eventually(lambda run=run: all(client.is_closed for client in run.clients), 10, "clients closed")
     assert set(range(1, bench.committed + 1)) <= set(bench.log)
@@ -132,22 +133,22 @@ def test_at_least_once_loses_nothing_whatever_happens(lives: list[Life], reports
 @settings(max_examples=150, deadline=None)
 @given(
     lives=LIVES,
-    reports=st.booleans(),
+    kind=st.sampled_from(KINDS),
     boundary=st.sampled_from(BOUNDARIES),
 )
 def test_exactly_once_repeats_and_loses_nothing_whatever_happens(
-    lives: list[Life], reports: bool, boundary: Callable[[], Boundary]
+    lives: list[Life], kind: type[Numbers], boundary: Callable[[], Boundary]
 ) -> None:
     bench = SourceBench()
     for actions in [*lives, [("give", 3)]]:
         script = Script(actions, lambda run: None)
-        task = (ReportedNumbers if reports else Numbers)(script)
+        task = kind(script)
         script.run = run = bench.exactly_once(task, boundary())
         run()
         assert bench.log == list(range(1, bench.committed + 1)), "records and offsets count together"
         if is_quiet(actions):
             assert bench.committed == task.last
-        if reports:
+        if kind is ReportedNumbers:
             assert {number for number, there in task.told if there} <= set(bench.log)
     assert len(bench.log) >= 3
 

@@ -228,3 +228,32 @@ def test_the_columns_of_a_shipped_source_are_run_as_columns(tmp_path: Path) -> N
             file.write("one more\n")
         source.restart()
         assert [record.value for record in source.poll(1)] == ["one more"]
+
+
+class _MovingTask(CountTask):
+    """Counts on without records from 2 on, and says how far it is."""
+
+    def poll(self) -> Any:
+        if self.next < 2:
+            return super().poll()
+        self.next += 1
+        return None
+
+    def update_offsets(self, offsets: Any) -> Any:
+        self.asked = list(offsets)
+        return [(self.part, {"next": self.next})]
+
+
+class _MovingConnector(CountConnector):
+    task = _MovingTask
+
+
+def test_a_task_that_moves_on_without_records_is_asked_before_each_commit() -> None:
+    with SourceHarness(_MovingConnector) as source:
+        source.poll(2)
+        assert source.commit()[0].offset == {"next": 2}
+        source.poll_once()
+        assert source.commit()[0].offset == {"next": 3}
+        assert source.tasks[0].asked == []
+        source.restart()
+        assert source.tasks[0].next == 3
