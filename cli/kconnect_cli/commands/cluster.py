@@ -20,6 +20,7 @@ from kconnect_cli.screen.trace_rows import TRACE_COLUMNS, trace_line
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
     from kconnect.direct.read.cluster_state import ClusterState
 
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
@@ -120,8 +121,8 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
 def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_LIMIT, follow: _Follow = False) -> None:
     """Show what a worker's herder saw and decided last: each event, and the instructions that it led to.
 
-    The leader is asked over REST, or the worker of --member; user and certificates are those of --url. Values of
-    configs are not shown.
+    The leader is asked over REST, or the worker of --member; user and certificates are those of --url. While a
+    rebalance runs, --retry says how long to wait for a leader; then it ends with 4. Values of configs are not shown.
 
     JSON: an object with format, last (number of the last entry), settings and checkpoint (of the state machine, before
     the first entry), and all entries: number, now_ms, event, snapshot (what changed of the configs), instructions.
@@ -145,19 +146,27 @@ def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_L
 
 
 def _leader_url(session: CliSession) -> str:
-    from kconnect.direct.read.cluster_state import shown_url
+    access = _checked_access(session)
+    from kconnect.clock import SystemClock
+    from kconnect.direct.read.cluster_state import await_leader, cluster_state, shown_url
 
-    return shown_url(_state(session).found_leader())
+    return shown_url(await_leader(lambda: cluster_state(access), session.retry_s, SystemClock()))
 
 
 def _state(session: CliSession) -> ClusterState:
     """What the broker knows of the cluster. Errors: as of `cluster_state`."""
-    access = cluster_of(session).access()
-    # Before what asks a broker is imported, which takes twice as long as all of a refusal
-    access.raise_if_refused()
+    access = _checked_access(session)
     from kconnect.direct.read.cluster_state import cluster_state
 
     return cluster_state(access)
+
+
+def _checked_access(session: CliSession) -> ClusterAccess:
+    """How to reach the cluster, once a broker took a connection. Errors: as of `raise_if_refused`."""
+    access = cluster_of(session).access()
+    # Before what asks a broker is imported, which takes twice as long as all of a refusal
+    access.raise_if_refused()
+    return access
 
 
 def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:

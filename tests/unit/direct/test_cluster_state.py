@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from kconnect.direct.group.live_group import LiveGroup, read_group
-from kconnect.direct.read.cluster_state import ClusterState
+from kconnect.direct.read.cluster_state import ClusterState, await_leader
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.herder.assignment.protocol import Assignment, MemberState, Work, encode_assignment, encode_metadata
 from kconnect.kafka.groups import GroupDescription, MemberDescription
 from kconnect.model import TaskId
+from kconnect.testing import ManualClock
 
 
 def member(number: int, work: Work, *, version: int = 2, delay_ms: int = 0) -> MemberDescription:
@@ -84,3 +85,26 @@ def test_without_workers_there_is_no_leader_to_be_found() -> None:
     assert found.to_json()["members"] == []
     with pytest.raises(NotFoundError, match="No worker of group g is running"):
         found.found_leader()
+
+
+def test_a_leader_is_awaited_while_the_group_rebalances() -> None:
+    looks = iter([group("PreparingRebalance"), group("CompletingRebalance"), group()])
+    clock = ManualClock()
+    assert await_leader(lambda: ClusterState(next(looks)), 10, clock).member_id == "m1"
+    assert clock.monotonic() == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("patience_s", "told"), [(3.0, r"decided yet; waited 3 s$"), (0.0, r"decided yet$")])
+def test_a_wait_for_a_leader_ends_and_says_how_long_it_was(patience_s: float, told: str) -> None:
+    clock = ManualClock()
+    with pytest.raises(ConflictError, match=told) as caught:
+        await_leader(lambda: ClusterState(group("PreparingRebalance")), patience_s, clock)
+    assert caught.value.hint == "--retry TIME waits longer."
+    assert patience_s - 0.3 < clock.monotonic() <= patience_s
+
+
+def test_nobody_is_awaited_where_there_are_no_workers() -> None:
+    clock = ManualClock()
+    with pytest.raises(NotFoundError):
+        await_leader(lambda: ClusterState(read_group(GroupDescription("g", "Dead", "", ""))), 10, clock)
+    assert clock.waits == []

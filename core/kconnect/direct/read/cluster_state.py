@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.group.live_group import LiveGroup, LiveWorker, live_group
 from kconnect.errors import ConflictError, NotFoundError
 from kconnect.model import TopicPartition
 
+if TYPE_CHECKING:
+    from kconnect.clock import Clock
+
 # The group protocol's own names of Connect's sub-protocols, as connect.protocol spells them
 _PROTOCOLS = {"default": "eager"}
+# A rebalance takes some hundred milliseconds to some seconds; a look at the group takes a few milliseconds
+_LOOK_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,23 @@ class ClusterState:
             "tasks": sum(len(worker.work.tasks) for worker in workers),
             "members": [member_json(worker) for worker in workers],
         }
+
+
+def await_leader(look: Callable[[], ClusterState], patience_s: float, clock: Clock) -> LiveWorker:
+    """The leader, also once a rebalance has ended: while it is not known who leads, look again for `patience_s`.
+
+    Errors: NotFoundError without workers, at once; ConflictError that says how long it waited; those of `look`.
+    """
+    deadline = clock.monotonic() + patience_s
+    while True:
+        state = look()
+        try:
+            return state.found_leader()
+        except ConflictError as err:
+            if clock.monotonic() + _LOOK_EVERY_S > deadline:
+                waited = f"; waited {patience_s:g} s" if patience_s else ""
+                raise ConflictError(f"{err}{waited}", hint="--retry TIME waits longer.") from err
+        clock.wait(threading.Event(), _LOOK_EVERY_S)
 
 
 def member_json(worker: LiveWorker) -> dict[str, Any]:
