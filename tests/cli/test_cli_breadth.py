@@ -377,6 +377,7 @@ def test_plugins_are_shown_as_installed_here_when_no_worker_answers(connect, mon
         json.loads(connect("plugins", "show", "HttpJsonSource", "-o", "json")[1])[0]
     )
     assert "SqlSinkConnector" in connect("plugins", "list", "-o", "name")[1]
+    assert "replace.null.with.default" in connect("plugins", "show", "Cast$Key")[1], "as in configs"
     code, _, err = connect("plugins", "show", "SqlSnk")
     assert (code, "Did you mean" in err) == (3, True)
 

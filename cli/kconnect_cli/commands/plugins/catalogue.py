@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -107,18 +107,31 @@ def validate(
 
 
 def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
+    """As the worker has them, or, where none is reached, what is installed here. Errors: NotFoundError with a hint."""
+    client = session.client
     try:
-        return session.client.plugin_config(plugin, version)
-    except NotFoundError as err:
-        err.hint = _alike(plugin, session.client.plugins(connectors_only=False)) or err.hint
-        raise
+        return _by_any_name(plugin, version, client.plugin_config, lambda: client.plugins(connectors_only=False))
     except UnreachableError as err:
         known = _told_local(session, err, all_types=True)
+    return _by_any_name(plugin, version, _local_settings, lambda: known)
+
+
+def _by_any_name(
+    plugin: str,
+    version: str | None,
+    settings_of: Callable[[str, str | None], list[dict[str, Any]]],
+    known: Callable[[], Sequence[Row]],
+) -> list[dict[str, Any]]:
+    """What `settings_of` gives of the plugin; nested classes, as HoistField$Value, may be named as in configs."""
     try:
-        return _local_settings(plugin, version)
+        return settings_of(plugin, version)
     except NotFoundError as err:
-        err.hint = _alike(plugin, known) or err.hint
-        raise
+        found = known()
+        named = [str(row["class"]) for row in found if str(row["class"]).rpartition(".")[2] == plugin]
+        if len(named) != 1 or named == [plugin]:
+            err.hint = _alike(plugin, found) or err.hint
+            raise
+    return settings_of(named[0], version)
 
 
 def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:

@@ -36,8 +36,12 @@ class NamedPlugins(PluginFinder, Protocol):
 def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) -> list[ConfigKey]:
     """The plugin's own settings, then, of a connector, Connect's; one that both have is the plugin's.
 
+    A nested class such as HoistField$Value has no short name here, as in Java; in configs it has.
+
     Errors: NotFoundError, BadRequestError for a version that is not here, ConnectError for a plugin that raises.
     """
+    if "$" in name and "." not in name:
+        raise NotFoundError(f"Unknown plugin {name}.")
     try:
         plugin_class = any_plugin(plugins, name)
     except (ConfigError, NotFoundError) as err:
