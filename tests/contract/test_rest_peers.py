@@ -278,9 +278,19 @@ def _sick_tasks(cluster: RestCluster, count: int = 4) -> None:
     """Connectors whose tasks are on all workers; each worker knows of its own that they are retrying."""
     for number in range(count):
         assert _put(cluster.workers[0], f"c{number}")[0] == 201
+    _await_tasks(cluster, count)
     for worker in cluster.workers:
-        eventually(lambda worker=worker: worker.launcher.tasks, 10, "tasks are on each worker")
         worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
+
+
+def _await_tasks(cluster: RestCluster, count: int) -> None:
+    """Until each worker runs its share: a task that came to a worker later would have no condition there."""
+
+    def spread() -> bool:
+        run = [len(worker.launcher.tasks) for worker in cluster.workers]
+        return sum(run) == count and max(run) - min(run) <= 1
+
+    eventually(spread, 20, f"{count} tasks are spread over all workers")
 
 
 def test_any_worker_tells_how_the_tasks_of_the_others_fare(cluster: RestCluster) -> None:
@@ -319,8 +329,8 @@ def test_who_asks_is_told_to_the_other_workers() -> None:
         ann = {"Authorization": "Basic " + base64.b64encode(b"ann:secret").decode()}
         for number in range(4):
             assert _put(cluster.workers[0], f"c{number}", headers=ann)[0] == 201
+        _await_tasks(cluster, 4)
         for worker in cluster.workers:
-            eventually(lambda worker=worker: worker.launcher.tasks, 10, "tasks are on each worker")
             worker.launcher.conditions.update(dict.fromkeys(worker.launcher.tasks, _SICK))
         first = cluster.workers[0]
         found = eventually(lambda: len(seen := _conditions(first, ann)) == 2 and seen, 10, "all are RUNNING")
