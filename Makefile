@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit test bench chaos outages mixed lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit test differential bench chaos outages mixed lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -68,6 +68,10 @@ unit: $(DEV)  ## unit tests alone: within a minute on two quiet cores
 
 test: $(DEV) install  ## all tests, on a real broker, real Spark and real Java Connect
 	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) tests
+
+differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
+	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
+	  tests/differential/test_random_json_java.py tests/differential/test_random_transforms_java.py
 
 bench: $(DEV) install  ## records per second, beside Java Kafka Connect in the same run; BENCH="--cases cold-start" picks
 	$(BIN)/python tests/bench/run.py $(BENCH)
