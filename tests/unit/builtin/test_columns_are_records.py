@@ -96,6 +96,8 @@ TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
     (MaskFieldKey, {"fields": "s", "replacement": "***"}),
     (ValueToKey, {"fields": "d,i"}),
     (ValueToKey, {"fields": "n"}),
+    (ValueToKey, {"fields": "n.x,n.`y.z`,i", "field.syntax.version": "V2"}),
+    (MaskFieldValue, {"fields": "n.x,s", "replacement": "9", "field.syntax.version": "V2"}),
     (ValueToKey, {"fields": "s,none"}),
     (ValueToKey, {"fields": "d", "replace.null.with.default": "false"}),
     (HoistFieldValue, {"field": "h"}),
@@ -235,7 +237,6 @@ BY_RECORDS = {
     "ExtractFieldValue none": "the field does not exist",
     "ReplaceFieldValue i,s,d,f,b,by,ts,n": "nothing is left",
     "ReplaceFieldValue gone:i": "two fields of one name",
-    "MaskFieldValue ts": "dates are masked one by one",
     "MaskFieldValue by": "bytes cannot be masked",
     "MaskFieldValue b true": "booleans have no replacement",
     "MaskFieldValue i many": "the replacement is no number",
@@ -250,8 +251,13 @@ FULL = (7, "2017", 2, 0.5, True, b"x", EPOCH, Struct(INNER.build(), {"x": 1, "y.
 BARE = (7, None, None, None, True, None, None, None)
 
 
-# A null struct: null it can be cast to a text, and there is nothing in it for a header that is required.
-WHERE_NULL = {"CastValue n:string", "HeaderFromValue n.x hx move V2"}
+# Null, a struct can be cast to a text and bytes can be masked; a null struct has nothing for a field that is required.
+WHERE_NULL = {
+    "CastValue n:string",
+    "MaskFieldValue by",
+    "HeaderFromValue n.x hx move V2",
+    "ValueToKey n.x,n.`y.z`,i V2",
+}
 
 
 @pytest.mark.parametrize(

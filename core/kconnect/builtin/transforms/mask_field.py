@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kconnect.api import ConfigDef, ConnectRecord, DataError, RecordBatch, Schema, Struct, Transformation, Type, values
+from kconnect.api import ConfigDef, ConnectRecord, DataError, RecordBatch, Schema, Transformation, Type, values
+from kconnect.builtin.transforms.field_edits import FieldEdits
+from kconnect.builtin.transforms.field_path import SYNTAX_VERSION_CONFIG, with_syntax_version
 from kconnect.builtin.transforms.record_part import (
     REPLACE_NULL_CONFIG,
     Part,
-    kept_child,
     require_map,
     require_struct,
     with_replace_null,
@@ -28,23 +29,25 @@ PURPOSE = "mask fields"
 FIELDS_CONFIG = "fields"
 REPLACEMENT_CONFIG = "replacement"
 
-CONFIG = with_replace_null(
-    ConfigDef()
-    .define(
-        FIELDS_CONFIG,
-        ConfigDef.Type.LIST,
-        ConfigDef.NO_DEFAULT,
-        ConfigDef.ValidList.any_non_duplicate_values(False, False),
-        ConfigDef.Importance.HIGH,
-        "Fields to mask.",
-    )
-    .define(
-        REPLACEMENT_CONFIG,
-        ConfigDef.Type.STRING,
-        None,
-        ConfigDef.NonEmptyString(),
-        ConfigDef.Importance.LOW,
-        "The value that masked fields get, for numbers and text; otherwise 0, false, an empty text or list.",
+CONFIG = with_syntax_version(
+    with_replace_null(
+        ConfigDef()
+        .define(
+            FIELDS_CONFIG,
+            ConfigDef.Type.LIST,
+            ConfigDef.NO_DEFAULT,
+            ConfigDef.ValidList.any_non_duplicate_values(False, False),
+            ConfigDef.Importance.HIGH,
+            "Fields to mask.",
+        )
+        .define(
+            REPLACEMENT_CONFIG,
+            ConfigDef.Type.STRING,
+            None,
+            ConfigDef.NonEmptyString(),
+            ConfigDef.Importance.LOW,
+            "The value that masked fields get, for numbers and text; otherwise 0, false, an empty text or list.",
+        )
     )
 )
 
@@ -56,44 +59,28 @@ class _MaskField(Part, Transformation):
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         config = CONFIG.parse(configs)
-        self._fields: list[str] = config[FIELDS_CONFIG]
-        self._replacement: str | None = config[REPLACEMENT_CONFIG]
-        self._replace_null: bool = config[REPLACE_NULL_CONFIG]
+        self._edits: FieldEdits[str | None] = FieldEdits(
+            dict.fromkeys(config[FIELDS_CONFIG], config[REPLACEMENT_CONFIG]),
+            config[SYNTAX_VERSION_CONFIG],
+            _Mask(),
+            replace_null=config[REPLACE_NULL_CONFIG],
+            setting=FIELDS_CONFIG,
+        )
 
     def apply(self, record: R) -> R:
         schema, value = self._schema(record), self._value(record)
         if schema is None:
-            updated = dict(require_map(value, PURPOSE))
-            for name in self._fields:
-                updated[name] = self._masked(updated.get(name), None)
-            return self._replace(record, None, updated)
+            return self._replace(record, None, self._edits.map(require_map(value, PURPOSE)))
         struct = require_struct(value, PURPOSE)
-        read = struct.get if self._replace_null else struct.get_without_default
-        masked = Struct(struct.schema)
-        for field in struct.schema.fields:
-            item = read(field.name)
-            masked.put(field.name, self._masked(item, field.schema) if field.name in self._fields else item)
-        return self._replace(record, schema, masked)
+        return self._replace(record, schema, self._edits.struct(struct, struct.schema))
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
-        """One constant a masked column; the others are not copied. Decimals, lists and maps go by records."""
+        """One constant per masked column; the others are not copied."""
         schema, column = self._schema(batch), self._column(batch)
         if schema is None or schema.type is not Type.STRUCT or column is None or column.null_count:
             return NotImplemented
-        import pyarrow as pa
-
-        children = []
-        for field, child in zip(schema.fields, column.flatten(), strict=True):
-            kept = kept_child(field.schema, child, self._replace_null)
-            if kept is not None and field.name in self._fields:
-                kept = self._masked_column(field.schema, kept)
-            if kept is None:
-                return NotImplemented
-            children.append(kept)
-        if not children:
-            return NotImplemented
-        names = [field.name for field in schema.fields]
-        return self._replace_column(batch, schema, pa.StructArray.from_arrays(children, names=names))
+        made = self._edits.column(schema, schema, column)
+        return NotImplemented if made is None else self._replace_column(batch, schema, made)
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -101,23 +88,30 @@ class _MaskField(Part, Transformation):
     def version(self) -> str:
         return KAFKA_VERSION
 
-    def _masked(self, value: Any, schema: Schema | None) -> Any:
+
+class _Mask:
+    """The edit of one field, given the replacement if there is one."""
+
+    def schema(self, schema: Schema, what: str | None) -> Schema:
+        return schema
+
+    def value(self, schema: Schema | None, value: Any, what: str | None) -> Any:
         if value is None:
             return None
-        return _empty(value) if self._replacement is None else _replaced(value, schema, self._replacement)
+        return _empty(value) if what is None else _replaced(value, schema, what)
 
-    def _masked_column(self, schema: Schema, child: pa.Array) -> pa.Array | None:
-        """The column with the mask in each row that is not null; None where only records will do."""
+    def column(self, schema: Schema, column: pa.Array, what: str | None) -> pa.Array | None:
+        """The column with the mask in each row that is not null. Decimals, dates, lists and maps go value by value."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not schema.type.is_primitive or schema.type is Type.BYTES or schema.name is not None:
             return None
-        if child.null_count == len(child):
-            return child
-        present = child if not child.null_count else child.drop_null()
-        mask = pa.scalar(self._masked(present[0].as_py(), schema), child.type)
-        return pc.if_else(child.is_valid(), mask, pa.scalar(None, child.type))
+        if column.null_count == len(column):
+            return column
+        present = column if not column.null_count else column.drop_null()
+        mask = pa.scalar(self.value(schema, present[0].as_py(), what), column.type)
+        return pc.if_else(column.is_valid(), mask, pa.scalar(None, column.type))
 
 
 class MaskFieldKey(_MaskField):
