@@ -94,7 +94,8 @@ _LEADING_ZERO = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?=\d)', re.D
 def parse(raw: bytes) -> Any:
     """The JSON value of the bytes; fractions are floats if those hold all digits, else Decimals.
 
-    Errors: ValueError. Measured, an envelope of 178 bytes: 3 us here, 11 us in parse_exact.
+    Errors: ValueError. Differs: a fraction with an exponent below -9,999,999,999, which Java refuses, is 0.
+    Measured, an envelope of 178 bytes: 3 us here, 11 us in parse_exact.
     """
     if not _LONG_NUMBER.search(raw):
         try:
@@ -111,7 +112,8 @@ def parse_exact(raw: bytes) -> Any:
         return MISSING
     if _LEADING_ZERO.search(text):
         text = _LEADING_ZERO.sub(lambda match: match.group(1) or match.group(2), text)
-    value, end = _DECODER.raw_decode(text)
+    decoder = _DECODER_OF_SURROGATES if _SURROGATE_ESCAPE.search(text) else _DECODER
+    value, end = decoder.raw_decode(text)
     _check_end(value, text[end : end + 1])
     return value
 
@@ -138,7 +140,45 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"Non-standard token '{name}'")
 
 
-_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+def _whole(text: str) -> int:
+    _check_length(text)
+    return int(text)
+
+
+def _fraction(text: str) -> Decimal:
+    """A number with point or exponent. Errors: ValueError where Java's BigDecimal, or Jackson, gives up."""
+    _check_length(text)
+    number = Decimal(text)
+    exponent = int(number.as_tuple().exponent)
+    if not -_LONGEST_SCALE <= exponent <= _LONGEST_SCALE or len(text.lower().partition("e")[2].lstrip("+-0")) > 10:
+        raise ValueError(f"Malformed numeric value: the exponent of {text[:50]} is out of range")
+    return number
+
+
+def _check_length(text: str) -> None:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"Number value length ({len(text)}) exceeds the maximum allowed ({_LONGEST_NUMBER})")
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are texts: Jackson keeps names as UTF-8, which has no half of a surrogate pair."""
+    for name, _ in members:
+        if _LONE_SURROGATE.search(name):
+            raise ValueError("Invalid surrogate in a name")
+    return dict(members)
+
+
+# Source: StreamReadConstraints.DEFAULT_MAX_NUM_LEN; a BigDecimal's scale is an int
+_LONGEST_NUMBER = 1000
+_LONGEST_SCALE = (1 << 31) - 1
+
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_DECODER = json.JSONDecoder(parse_float=_fraction, parse_int=_whole, parse_constant=_refuse_constant)
+_DECODER_OF_SURROGATES = json.JSONDecoder(
+    parse_float=_fraction, parse_int=_whole, parse_constant=_refuse_constant, object_pairs_hook=_object
+)
 
 
 def _decode(raw: bytes) -> str:

@@ -215,6 +215,36 @@ def test_an_empty_text_is_no_object_and_no_date(schema: str, found: str) -> None
         made.to_connect_data("t", b"")
 
 
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("raw", [b"7e99999999", b"-1.5e999999999", b"1e64", b"3e-999999999"])
+def test_a_number_of_millions_of_digits_is_read_at_once(kind: str, raw: bytes) -> None:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "true", "schema.content": f'{{"type":"{kind}"}}'}, is_key=False)
+    assert made.to_connect_data("t", raw).value == 0
+
+
+@pytest.mark.parametrize("raw", [b"1e99999999999", b"1" * 1001, b"0." + b"1" * 999, b"1.5e2147483700"])
+def test_numbers_beyond_what_java_can_hold_are_refused(raw: bytes) -> None:
+    with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):
+        configured(schemas_enable="false").to_connect_data("t", raw)
+
+
+def test_names_with_half_a_surrogate_pair_are_refused_as_by_jackson() -> None:
+    for raw in (b'{"\\ud83dx":1}', b'[{"a":{"\\uDC00":1}}]'):
+        with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed"):
+            configured(schemas_enable="false").to_connect_data("t", raw)
+    read = configured(schemas_enable="false").to_connect_data("t", b'{"\\ud83d\\ude00":"\\ud83dx"}').value
+    assert read == {"\U0001f600": "\ud83dx"}
+
+
+@pytest.mark.parametrize("text", ["Lohv81fiXgBk=", "AAAA==", "AAA", "A===", "AA=A"])
+def test_base64_of_a_wrong_length_is_refused(text: str) -> None:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "true", "schema.content": '{"type":"bytes"}'}, is_key=False)
+    with pytest.raises(DataError, match="Invalid bytes field"):
+        made.to_connect_data("t", f'"{text}"'.encode())
+
+
 @pytest.mark.parametrize("raw", [b"{a:1}", b"[1,]", b"NaN", b'"\xff"', b'"a\nb"', b"{'a':1}", b'{"a":', b"[" * 100_000])
 def test_what_jackson_refuses_is_refused(raw: bytes) -> None:
     with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):

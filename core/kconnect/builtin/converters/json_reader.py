@@ -165,6 +165,9 @@ def _integer(bits: int) -> Callable[[Any], int]:
     def read(node: Any) -> int:
         if isinstance(node, bool) or not isinstance(node, int | float | PyDecimal):
             return 0
+        # 10 ** 64 is a multiple of 2 ** 64; to write out 1e99999999 would take minutes, in Java it takes no time
+        if isinstance(node, PyDecimal) and int(node.as_tuple().exponent) >= 64:
+            return 0
         whole = int(node)
         return _wrap(_wrap(whole, 64) if bits == 64 else _wrap(whole, 32), bits)
 
@@ -196,7 +199,7 @@ def _binary(node: Any) -> bytes | None:
 
 
 def _strict_base64(text: str) -> bytes:
-    if not _BASE64.fullmatch(text):
+    if not _BASE64.fullmatch(text) or len(text) % 4:
         raise binascii.Error("Illegal character in base64 content")
     return base64.b64decode(text, validate=True)
 
