@@ -13,6 +13,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": moving.file_to_topic,
     "json-schemas": moving.json_schemas,
     "json-schemaless": moving.json_schemaless,
+    **{name: moving.transformation(name) for name in moving.FAMILIES},
     "python-source": moving.python_source,
     "two-sources": moving.two_sources,
     "topic-to-file": moving.topic_to_file,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.ground import (
@@ -20,12 +21,14 @@ from bench.meter import ProcessTree, cpu_us_per_record, sample_until, steady_rat
 from bench.sides import Side, await_rest, delete_connector, put_connector
 
 __all__ = [
+    "FAMILIES",
     "dlq_idle",
     "file_to_topic",
     "json_schemaless",
     "json_schemas",
     "python_source",
     "topic_to_file",
+    "transformation",
     "two_sources",
 ]
 
@@ -39,6 +42,34 @@ _TRANSFORMS = {
     "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
     "transforms.route.regex": "(.*)[.]raw",
     "transforms.route.replacement": "$1",
+}
+_PACKAGE = "org.apache.kafka.connect.transforms."
+_HOIST = {"type": _PACKAGE + "HoistField$Value", "field": "line"}
+_TIME = {"type": _PACKAGE + "InsertField$Value", "timestamp.field": "at", "static.field": "source", "static.value": "b"}
+_HEADER = {"type": _PACKAGE + "InsertHeader", "header": "source", "value.literal": "bench"}
+# The family that is measured is the last step; those before it make what it works on
+FAMILIES: dict[str, tuple[dict[str, str], ...]] = {
+    "cast": (_HOIST, _TIME, {"type": _PACKAGE + "Cast$Value", "spec": "at:int64"}),
+    "drop-headers": (_HEADER, {"type": _PACKAGE + "DropHeaders", "headers": "source"}),
+    "flatten": (_HOIST, {"type": _PACKAGE + "HoistField$Value", "field": "row"}, {"type": _PACKAGE + "Flatten$Value"}),
+    "header-from": (
+        _HOIST,
+        _TIME,
+        {"type": _PACKAGE + "HeaderFrom$Value", "fields": "source", "headers": "source", "operation": "move"},
+    ),
+    "insert-header": (_HEADER,),
+    "set-schema-metadata": (_HOIST, {"type": _PACKAGE + "SetSchemaMetadata$Value", "schema.name": "row"}),
+    "timestamp-converter": (
+        _HOIST,
+        _TIME,
+        {
+            "type": _PACKAGE + "TimestampConverter$Value",
+            "field": "at",
+            "target.type": "string",
+            "format": "yyyy-MM-dd'T'HH:mm:ss.SSSX",
+        },
+    ),
+    "timestamp-router": ({"type": _PACKAGE + "TimestampRouter", "topic.format": "${topic}"},),
 }
 _QUEUE = {
     "errors.tolerance": "all",
@@ -68,6 +99,29 @@ def json_schemas(side: str, ground: Ground) -> Figures:
 def json_schemaless(side: str, ground: Ground) -> Figures:
     """The same as JSON without schemas."""
     return _file_to_json(side, ground, "json-schemaless", "false")
+
+
+def transformation(name: str) -> Callable[[str, Ground], Figures]:
+    """A case for one family: lines in a struct through it, as JSON with schemas; of headers and topics, as text."""
+
+    def run(side: str, ground: Ground) -> Figures:
+        steps = FAMILIES[name]
+        with made_topic(ground, side, name) as topic, end_offsets(ground.bootstrap, topic) as progress:
+            connector = file_source(topic, ground.input_file) | _chained(steps)
+            if steps[0] is _HOIST:
+                connector["value.converter"] = "org.apache.kafka.connect.json.JsonConverter"
+            with running(side, ground, topic, connector) as (worker, began):
+                return stream(worker, began, ground, progress)
+
+    return run
+
+
+def _chained(steps: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    names = [f"t{number}" for number in range(len(steps))]
+    settings = {"transforms": ",".join(names)}
+    for name, step in zip(names, steps, strict=True):
+        settings |= {f"transforms.{name}.{key}": value for key, value in step.items()}
+    return settings
 
 
 def _file_to_json(side: str, ground: Ground, case: str, schemas: str) -> Figures:
