@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, SchemaBuilder, Transformation, Type
+from kconnect.api.schema_types import LOGICAL_CHECKS
 from kconnect.builtin.transforms.cast_columns import cast_column
 from kconnect.builtin.transforms.cast_values import OUTPUTS, cast_value
 from kconnect.builtin.transforms.field_edits import FieldEdits
@@ -105,7 +106,8 @@ class _Cast(Part, Transformation):
 
     def _cast_column(self, schema: Schema, updated: Schema, column: pa.Array) -> pa.Array | None:
         if self._whole is not None:
-            return cast_column(schema, column, self._whole)
+            # As in Java the new schema keeps its name; a column cannot be a number and be called a Date
+            return None if schema.name in LOGICAL_CHECKS else cast_column(schema, column, self._whole)
         return self._edits.column(schema, updated, column) if schema.type is Type.STRUCT else None
 
     def _changed(self, schema: Schema) -> Schema:
