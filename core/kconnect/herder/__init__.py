@@ -1,4 +1,4 @@
-"""Who runs what: the herders, and the seams round them (`interface`)."""
+"""Who runs what: the herders, and the seams around them (`interface`)."""
 
 from kconnect.herder.interface import Herder, Launcher, LauncherEvents, PluginDescription, ServerInfo, SlotInfo
 

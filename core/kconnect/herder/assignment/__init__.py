@@ -1,4 +1,4 @@
-"""Who of a group gets which connectors and tasks: pure functions, round by round what Java's classes give.
+"""Assignment of connectors and tasks to group members: pure functions, each round with the result of Java's classes.
 
-`eager` and `incremental` share work out; `protocol` is what members write to each other, byte for byte.
+`eager` and `incremental` distribute the work; `protocol` encodes what members exchange, byte for byte.
 """

@@ -1,4 +1,4 @@
-"""What the leader of a group does when all have joined: members' bytes in, each member's assignment out. Pure.
+"""The leader's part once all members have joined: their metadata in, each member's assignment out. Pure.
 
 Source: EagerAssignor, IncrementalCooperativeAssignor.performAssignment, WorkerCoordinator.LeaderState (Kafka 4.3).
 """
@@ -31,7 +31,7 @@ _EAGER = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedGroup:
-    """What the broker tells the leader: the protocol all members know, and what each of them said."""
+    """The broker's message to the leader: the protocol that all members support, and each member's metadata."""
 
     leader: str
     protocol: str
@@ -40,23 +40,23 @@ class JoinedGroup:
     """Metadata by member id, in the broker's order."""
     generation: int
     last_generation: int
-    """The last generation of which the leader got its own assignment; -1 if there is none."""
+    """The last generation for which the leader received its own assignment; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """Assignments for all members, and what the leader knows while they hold."""
+    """Assignments for all members, and what the leader knows until the next round."""
 
     assignments: Mapping[str, Assignment] = field(repr=False)
     members: Mapping[str, MemberState]
     owners: Mapping[str | TaskId, str] = field(repr=False)
-    """The member that runs a connector or a task once it has followed; what is held back has none."""
+    """The member that runs a connector or task once all members have applied the round; None for delayed work."""
 
     def to_bytes(self) -> dict[str, bytes]:
         return _to_bytes(self.assignments)
 
     def owner_url(self, part: str | TaskId) -> str | None:
-        """Where requests about a connector or a task go; None while it runs nowhere."""
+        """The URL for requests about a connector or a task; None while it runs nowhere."""
         owner = self.owners.get(part)
         return None if owner is None else self.members[owner].url
 
@@ -65,7 +65,8 @@ class GroupPlan:
 class LeaderBehind:
     """A member knows configs that the leader's snapshot lacks.
 
-    Take a fresh snapshot and plan once more; if that is behind as well, send `to_bytes()`: all read on and join again.
+    Take a fresh snapshot and plan again; if that is also behind, send `to_bytes()`: every member catches up and
+    rejoins.
     """
 
     offset: int
@@ -77,7 +78,7 @@ class LeaderBehind:
 
 
 class GroupAssignor:
-    """Plans rounds with the protocol the broker chose; remembers what the next round has to know. Threads: one."""
+    """Plans rounds with the protocol the broker chose, and keeps the state that the next round needs. Threads: one."""
 
     def __init__(self, max_delay_ms: int) -> None:
         """`max_delay_ms`: `scheduled.rebalance.max.delay.ms`."""
@@ -85,9 +86,9 @@ class GroupAssignor:
         self._memory = LeaderMemory()
 
     def plan(self, group: JoinedGroup, snapshot: ClusterSnapshot, now_ms: int) -> GroupPlan | LeaderBehind:
-        """Who runs what from now on. `snapshot` is the leader's: the one it told the offset of when it joined.
+        """The new assignments. `snapshot` is the leader's: the one whose offset it reported when it joined.
 
-        `now_ms` is of a clock that never goes back, and begins above 0. After `LeaderBehind` nothing is remembered.
+        `now_ms` is from a monotonic clock that starts above 0. After `LeaderBehind` no state is kept.
         Errors: DataError for a member whose metadata cannot be read; ConnectError for a protocol nobody offered.
         """
         version = _version(group.protocol)

@@ -1,8 +1,9 @@
 """Incremental cooperative assignment: work moves in small steps while all that does not move keeps running.
 
-What is taken from one member in a round is given to another in the next, after the first has stopped it. Work of a
-member that is gone is held back for a while, in case it returns. Pure: what was, what is and the time come in.
-Source: IncrementalCooperativeAssignor (Kafka 4.3), KIP-415; the same result down to who gets what, which
+Work revoked from one member in a round is assigned to another in the next, after the first has stopped it. The work of
+a member that left is delayed for a while, in case it returns. Pure: the previous state, the current members and the
+time are arguments.
+Source: IncrementalCooperativeAssignor (Kafka 4.3), KIP-415; the same result down to each member's share, as
 tests/differential/test_assignor_java.py shows.
 
 A round with 1,000 connectors of 4 tasks each, from bytes to assignments: 8 ms of processor time for a new group of 3
@@ -29,18 +30,18 @@ _BACK_OFF_BASE = 40
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is being waited for: members to return, or time to pass between rounds that revoke."""
+    """A delay in progress: for members to return, or between rounds that revoke."""
 
     until_ms: int = 0
     """0: nothing is waited for."""
     delay_ms: int = 0
-    """How long from the last round; members are told, and join again then."""
+    """Measured from the last round; members receive it, and rejoin when it ends."""
     candidates: tuple[str, ...] = ()
     """Members that were empty meanwhile: they get the lost work, for they may be the lost workers, restarted."""
     has_revoked: bool = False
     """The last round took work from members to balance it."""
     revoking_rounds: int = 0
-    """How many rounds in a row wanted to, after one that did."""
+    """How many consecutive rounds wanted to revoke, after one that did."""
 
     def ended(self) -> Hold:
         return replace(self, until_ms=0, delay_ms=0, candidates=())
@@ -48,12 +49,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class LeaderMemory:
-    """What a leader keeps from one round to the next; who becomes the leader begins without."""
+    """State that a leader keeps between rounds; a new leader starts without it."""
 
     generation: int = -1
     members: frozenset[str] = frozenset()
     assigned: WorkSet = field(default=NOTHING, repr=False)
-    """What the group runs after the last round, and what is lost and held back."""
+    """What the group runs after the last round, and what is lost or delayed."""
     revoked: WorkSet = field(default=NOTHING, repr=False)
     hold: Hold = Hold()
 
@@ -64,16 +65,16 @@ class Round:
 
     snapshot: ClusterSnapshot = field(repr=False)
     members: Mapping[str, Work] = field(repr=False)
-    """What each member says it runs, in the order in which the group lists them; one at least."""
+    """What each member reports running, in the group's order; at least one member."""
     generation: int
     last_generation: int
-    """The last generation of which the leader got its own assignment; -1 if there is none."""
+    """The last generation for which the leader received its own assignment; -1 if there is none."""
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What each member gets on top and has to stop, and what it runs when it has done so."""
+    """Each member's additions and revocations, and what it runs after applying them."""
 
     assigned: Mapping[str, Work]
     revoked: Mapping[str, Work]
@@ -83,13 +84,13 @@ class Decision:
 
 
 class IncrementalAssignor:
-    """Holds `scheduled.rebalance.max.delay.ms` and nothing else. Threads: any."""
+    """Contains only `scheduled.rebalance.max.delay.ms`. Threads: any."""
 
     def __init__(self, max_delay_ms: int) -> None:
         self._max_delay_ms = max_delay_ms
 
     def assign(self, facts: Round, memory: LeaderMemory) -> Decision:
-        """Who gets and who loses what in this round, and what to remember for the next one."""
+        """What each member gains and loses in this round, and the state for the next one."""
         configured = WorkSet.configured(facts.snapshot)
         active = WorkSet.of_all(facts.members.values())
         previous = _previous(facts, memory, active)
@@ -118,7 +119,7 @@ class IncrementalAssignor:
         )
 
     def _hold_back(self, lost: WorkSet, facts: Round, memory: LeaderMemory, table: _Table) -> tuple[Hold, WorkSet]:
-        """Lost work waits for its worker to return. Gives the waiting from now on, and what any member may get now.
+        """Lost work waits for its worker to return. Returns the new delay, and the work that any member may get now.
 
         Source: handleLostAssignments.
         """
@@ -126,7 +127,7 @@ class IncrementalAssignor:
         if not lost and not hold.has_revoked:
             return hold.ended(), NOTHING
         if not hold.until_ms and memory.members <= facts.members.keys():
-            return hold, lost  # nobody left: its assignment did not reach a member
+            return hold, lost  # no member received it: its assignment was never delivered
         if self._max_delay_ms == 0:
             return hold, lost
         if hold.until_ms and facts.now_ms >= hold.until_ms:
@@ -144,7 +145,7 @@ class IncrementalAssignor:
         ), NOTHING
 
     def _balance(self, configured: WorkSet, hold: Hold, now_ms: int, table: _Table) -> Hold:
-        """Take what members have above an even share, but not while waiting, and not in each of many rounds.
+        """Revoke what members have above an even share, but not during a delay, nor in every one of many rounds.
 
         Source: performLoadBalancingRevocations, and KAFKA-12495 for the growing waits between such rounds.
         """
@@ -163,7 +164,7 @@ class IncrementalAssignor:
 
 
 class _Table:
-    """The shares of connectors and of tasks, in the order in which Java's map gives the members."""
+    """The shares of connectors and of tasks, with members in the iteration order of Java's map."""
 
     def __init__(self, members: Mapping[str, Work]) -> None:
         in_order = grown_map_order(members)
@@ -179,7 +180,7 @@ class _Table:
         self._tasks.revoke_everywhere(gone.tasks)
 
     def surplus(self, configured: WorkSet) -> tuple[dict[str, list[str]], dict[str, list[TaskId]]] | None:
-        """None if there is nothing to take."""
+        """None if nothing must be revoked."""
         if not configured or len(self.empty_members()) == len(self._members):
             return None
         connectors = self._connectors.surplus(len(configured.connectors))
@@ -191,13 +192,13 @@ class _Table:
         self._tasks.revoke(tasks)
 
     def give_in_turn(self, work: WorkSet, members: list[str]) -> None:
-        """Nothing is given if there are no such members."""
+        """Assigns nothing if there are no such members."""
         in_order = work.sorted()
         self._connectors.give_in_turn(in_order.connectors, members)
         self._tasks.give_in_turn(in_order.tasks, members)
 
     def spread(self, created: WorkSet, due: WorkSet) -> None:
-        """What is new goes first."""
+        """New work comes first."""
         first, then = created.sorted(), due.sorted()
         self._connectors.spread([*first.connectors, *then.connectors])
         self._tasks.spread([*first.tasks, *then.tasks])
@@ -218,7 +219,7 @@ class _Table:
 
 
 def _previous(facts: Round, memory: LeaderMemory, active: WorkSet) -> WorkSet:
-    """What the group should be running by the last round, as far as it took effect."""
+    """What the group should run after the last round, as far as it took effect."""
     if memory.revoked & active:
         return active  # members were not told what to stop
     return memory.assigned if memory.generation == facts.last_generation else NOTHING

@@ -1,7 +1,7 @@
-"""Bytes of the `connect` group protocol: what a worker tells the group when it joins, and what its leader assigns.
+"""Bytes of the `connect` group protocol: a worker's metadata when it joins, and the leader's assignments.
 
-Sub-protocols by version: 0 `default` (eager), 1 `compatible`, 2 `sessioned`. 1 and 2 have one form: the current
-assignment goes along when joining, an assignment may revoke, and may hold work back for a while.
+Sub-protocols by version: 0 `default` (eager), 1 `compatible`, 2 `sessioned`. 1 and 2 have one form: a member sends its
+current assignment when it joins, and an assignment may revoke work or delay it.
 Source: ConnectProtocol, IncrementalCooperativeConnectProtocol, ExtendedAssignment (Kafka 4.3), KIP-415, KIP-507.
 """
 
@@ -16,12 +16,12 @@ from kconnect.errors import DataError
 from kconnect.model import TaskId
 
 PROTOCOL_TYPE = "connect"
-"""What a group of workers is to the broker; that of consumers is `consumer`."""
+"""The protocol type of a group of workers; that of consumers is `consumer`."""
 PROTOCOL_NAMES = {0: "default", 1: "compatible", 2: "sessioned"}
 """Names of the sub-protocols on the wire; the setting `connect.protocol` calls the first one `eager`."""
 NO_ERROR, CONFIG_MISMATCH = 0, 1
 T = TypeVar("T")
-_CONNECTOR_ITSELF = -1  # stands where a task's number stands
+_CONNECTOR_ITSELF = -1  # takes the place of a task's number
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives one member. From version 1 on `work` is what comes on top of what the member keeps."""
+    """The leader's answer to one member. From version 1 on, `work` is in addition to what the member keeps."""
 
     version: int
     leader: str
@@ -47,13 +47,13 @@ class Assignment:
     work: Work = Work()
     revoked: Work = Work()
     delay_ms: int = 0
-    """How long work of lost workers is held back, in case they return."""
+    """How long the work of lost workers is delayed, in case they return."""
     error: int = NO_ERROR
 
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """What a member tells the group when it joins: its URL, how far it has read the configs, what it runs."""
+    """A member's metadata when it joins: its URL, the offset up to which it has read the configs, and what it runs."""
 
     version: int
     url: str
@@ -62,7 +62,7 @@ class MemberState:
 
 
 def owned_work(state: MemberState | None, assignment: Assignment | None) -> Work:
-    """What a member runs, by what it told when it joined and what it was given then."""
+    """What a member runs, from its metadata when it joined and its assignment after that."""
     before = state.assignment.work if state is not None and state.assignment is not None else Work()
     if assignment is None:
         return before
@@ -103,12 +103,12 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_metadata(data: bytes) -> MemberState:
-    """Errors: DataError when these are no such bytes, as of a consumer group of the same name."""
+    """Errors: DataError for other bytes, such as those of a consumer group of the same name."""
     return _read(data, _Reader.metadata)
 
 
 def decode_assignment(data: bytes | None) -> Assignment | None:
-    """None for no bytes: the member has none yet. Errors: DataError as `decode_metadata`."""
+    """None for empty bytes: the member has no assignment yet. Errors: DataError as `decode_metadata`."""
     return _read(data, _Reader.assignment) if data else None
 
 
@@ -120,7 +120,7 @@ def _read(data: bytes, part: Callable[[_Reader], T]) -> T:
 
 
 class _Reader:
-    """Takes values off the front. Errors: struct.error where the bytes end too early."""
+    """Reads values in order. Errors: struct.error when the bytes end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""What each member of a group has of one kind of work, connectors or tasks, while a round of assignment is made."""
+"""Each member's share of one kind of work, connectors or tasks, during a round of assignment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class Shares(Generic[Item]):
-    """Threads: one. Who may keep one more than others, and what is taken first, follows the order of `held`.
+    """Threads: one. Which members may keep one more than others, and what is revoked first, follows the order of
+    `held`.
 
     Source: IncrementalCooperativeAssignor and WorkerCoordinator.WorkerLoad (Kafka 4.3).
     """
@@ -28,12 +29,12 @@ class Shares(Generic[Item]):
         return not self.held[member]
 
     def revoke_everywhere(self, gone: AbstractSet[Item]) -> None:
-        """Take these from all who have them."""
+        """Remove these from every member that has them."""
         if gone:
             self.revoke({member: [item for item in items if item in gone] for member, items in self.held.items()})
 
     def revoke(self, taken: Mapping[str, Sequence[Item]]) -> None:
-        """As in Java what a member was given in this very round is revoked as well, and does no harm there."""
+        """As in Java, work assigned in this very round is also revoked, which is harmless here."""
         for member, items in taken.items():
             self.revoked[member] += items
             for item in items:
@@ -60,7 +61,7 @@ class Shares(Generic[Item]):
         return above
 
     def give_in_turn(self, items: Iterable[Item], members: Sequence[str]) -> None:
-        """Round robin over these members, whatever they have already."""
+        """Assign round-robin over these members, whatever they already have."""
         for item, member in zip(items, cycle(members), strict=False):
             self._give(member, item)
 

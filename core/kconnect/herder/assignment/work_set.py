@@ -1,4 +1,4 @@
-"""Connectors and tasks as a set: what is configured, active, lost and so on is worked out with `-`, `|` and `&`."""
+"""A set of connectors and tasks: configured, active, lost and so on are computed with `-`, `|` and `&`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WorkSet:
 
     @staticmethod
     def configured(snapshot: ClusterSnapshot) -> WorkSet:
-        """All that should run; no tasks of connectors whose task configs are inconsistent."""
+        """All work that should run; without tasks of connectors whose task configs are inconsistent."""
         connectors = snapshot.connectors
         return WorkSet(frozenset(connectors), frozenset(task for name in connectors for task in snapshot.tasks(name)))
 
@@ -35,7 +35,7 @@ class WorkSet:
 
     @staticmethod
     def in_several(works: Iterable[Work]) -> WorkSet:
-        """What more than one of them has."""
+        """Work that more than one of them has."""
         listed = list(works)
         connectors = Counter(name for work in listed for name in set(work.connectors))
         tasks = Counter(task for work in listed for task in set(work.tasks))

@@ -1,3 +1,3 @@
-"""The herder of a worker of a cluster. `herder` answers what REST asks; `herder_thread` turns events into instructions
-by way of `kconnect.herder.decisions`; `performer` carries them out; `local_work` runs this worker's share.
+"""The herder of a cluster's worker. `herder` answers REST requests; `herder_thread` turns events into instructions
+through `kconnect.herder.decisions`; `performer` carries them out; `local_work` runs this worker's share.
 """

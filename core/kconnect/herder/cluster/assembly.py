@@ -1,4 +1,4 @@
-"""What a cluster's herder is made of, put together: each part is whole before the next one gets it."""
+"""Builds a cluster's herder: each part is complete before it is passed to the next one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ StringMap = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSide:
-    """What decides, and the group it decides for."""
+    """The state machine, and the group it decides for."""
 
     state: HerderState
     rounds: RebalanceRounds
@@ -55,7 +55,7 @@ class GroupSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSide:
-    """Who asks the herder's thread, and how far it has come."""
+    """The requests to the herder's thread, and the progress of its start."""
 
     start: StartState
     stages: ThreadStage
@@ -65,7 +65,7 @@ class RequestSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What the topics and this worker itself know of connectors."""
+    """What the topics and this worker know of connectors."""
 
     config: ClusterConfig
     status: ClusterStatus
@@ -75,13 +75,13 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSide:
-    """What runs connectors and tasks here, and changes what the cluster has of them."""
+    """What runs connectors and tasks here, and changes their state in the cluster."""
 
     host: ConnectorHost
     changes: ChangeRequests
     exactly_once: ExactlyOnceSources
     fenced_starts: FencedStarts | None
-    """What starts of exactly-once tasks go through; None without exactly-once support."""
+    """Through which exactly-once tasks start; None without exactly-once support."""
     work: LocalWork
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
     """Alter or (None) reset the offsets of a STOPPED connector, as the leader. Blocks."""
@@ -104,7 +104,7 @@ class HerderAssembly:
 
 
 def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str, StringMap], None]) -> HerderAssembly:
-    """`validate`: as ChangeRequests has it. No effects: no thread, no connection, nothing is read."""
+    """`validate`: as in ChangeRequests. No effects: starts no thread, opens no connection, reads nothing."""
     group, knowledge, loggers = _group_side(cluster), _knowledge(parts, cluster), WorkerLoggers(parts.launcher)
     requests = _request_side(parts, cluster, group.inbox)
     work = _work_side(parts, cluster, group, requests, knowledge, validate)
@@ -189,7 +189,7 @@ def _work_side(
     config, status, offsets = knowledge.config, knowledge.status, knowledge.offsets
     post, standing = group.inbox.post, group.standing
 
-    def look_again(connector: str) -> None:  # called for connectors that run, of which `work` below has charge
+    def look_again(connector: str) -> None:  # called for running connectors, which `work` below manages
         entry = config.find(connector)
         if entry is not None and not requests.start.is_stopping:
             work.look_again(entry)
@@ -263,4 +263,4 @@ def _thread(
 
 
 def _accept_any(task_id: TaskId) -> None:
-    """Without exactly-once support nobody fences tasks off."""
+    """Without exactly-once support no tasks are fenced."""

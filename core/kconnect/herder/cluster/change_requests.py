@@ -40,7 +40,7 @@ from kconnect.storage.config_topic import RestartRequested
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadAccess:
-    """The way to the herder's thread, and what tells why it does not answer."""
+    """The queue to the herder's thread, and the reasons why it does not answer."""
 
     inbox: HerderInbox
     pending: PendingRequests
@@ -52,14 +52,14 @@ class ThreadAccess:
 
 
 class ThreadRequests:
-    """Asks the herder's thread and waits for its answer. Threads: any but the herder's."""
+    """Sends requests to the herder's thread and waits for the answers. Threads: any but the herder's."""
 
     def __init__(self, access: ThreadAccess) -> None:
         self._access = access
         self._failure: ConnectError | None = None
 
     def ask(self, request: Request) -> object:
-        """Have the thread do it. Errors: what it is refused with; TimedOutError, which says what it waits for."""
+        """Returns the thread's answer. Errors: its refusal; TimedOutError, which says what it waits for."""
         self.raise_if_failed()
         access, began_s = self._access, time.monotonic()
         has_begun = access.start.await_begin(access.timeout_s)
@@ -77,7 +77,7 @@ class ThreadRequests:
             raise ConnectError(str(failure), hint=failure.hint) from failure
 
     def fail(self, error: BaseException) -> None:
-        """The thread has ended by an error: whoever waits, or asks from now on, gets it."""
+        """The thread has failed: pending and later requests get this error."""
         told = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
         self._failure = told
         self._access.pending.close(ConnectError(f"The worker has failed: {told}", hint=told.hint))
@@ -86,7 +86,7 @@ class ThreadRequests:
 class ChangeRequests:
     """Threads: any but the herder's; each call waits for its answer.
 
-    Errors: what the state machine refuses a request with; WrongWorkerError where another worker has to do it.
+    Errors: the state machine's refusal; WrongWorkerError if another worker must do it.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ChangeRequests:
         self._ask(AskRemove(name))
 
     def set_target_state(self, name: str, state: TargetState) -> None:
-        """Pause and resume are written by the worker that is asked, stop by the leader."""
+        """Pause and resume are written by the worker that gets the request, stop by the leader."""
         if state is TargetState.STOPPED:
             self._ask(AskStop(name))
             return
@@ -161,11 +161,11 @@ class ChangeRequests:
         self._ask(AskFence(name))
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        """Gives the message REST shows."""
+        """Returns the message that REST shows."""
         if not offsets:
             raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
         return str(self._ask(AskOffsets(name, tuple(offsets))))
 
     def reset_offsets(self, name: str) -> str:
-        """Gives the message REST shows."""
+        """Returns the message that REST shows."""
         return str(self._ask(AskOffsets(name, None)))

@@ -1,4 +1,4 @@
-"""What a herder of a cluster is made of, beside what every herder is made of."""
+"""The parts of a cluster's herder, in addition to those of every herder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ StringMap = Mapping[str, str]
 
 
 class RebalanceCallbacks(Protocol):
-    """What a membership asks inside of its `poll`: when it joins, and when it leads a round. Must not block."""
+    """Callbacks of a membership during `poll`: when it joins, and when it leads a round. Must not block."""
 
     def metadata(self) -> MemberState: ...
 
@@ -33,7 +33,7 @@ MakeMembership = Callable[[RebalanceCallbacks], Membership]
 
 
 class LeaderRequests(Protocol):
-    """What one worker asks of its leader, over REST. Threads: a pool's; may block until its own deadline."""
+    """Requests of one worker to its leader, over REST. Threads: a pool's; may block until its own deadline."""
 
     def put_task_configs(
         self, leader_url: str, connector: str, configs: Sequence[StringMap], key: SessionKey | None
@@ -48,7 +48,7 @@ class LeaderRequests(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterParts:
-    """The stores that workers share, the group, and how long things take."""
+    """The stores that workers share, the group, and the timeouts."""
 
     group_id: str
     config_topic: str
@@ -59,7 +59,7 @@ class ClusterParts:
     membership: MakeMembership
     leader: LeaderRequests
     own_offsets: OpenOwnOffsets | None = None
-    """Opens the topics of connectors that have one of their own; None: all offsets are in `offsets`."""
+    """Opens connectors' own topics; None: all offsets are in `offsets`."""
     exactly_once: str = "disabled"
     """exactly.once.source.support"""
     protocol_version: int = 2

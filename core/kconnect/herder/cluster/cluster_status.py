@@ -1,4 +1,4 @@
-"""Statuses of a cluster: what this worker sees goes to the status topic, what all of them saw is read from it.
+"""Statuses of a cluster: this worker's are written to the status topic, and those of all workers are read from it.
 
 Source: AbstractHerder#onStartup, #onFailure, #onShutdown, #connectorStatus (Kafka 4.3).
 """
@@ -32,20 +32,20 @@ class _Run:
 
 # A worker that repeats a status this many times in one generation competes with another that keeps contradicting it
 _MOST_REPEATS = 5
-# A second each, and in touch with the group all the while: longer than a session, in which a rebalance is told
+# A second each, while in touch with the group: longer than a session, within which a rebalance is reported
 _LOOKS_UNTIL_BELIEVED = 15
 
 
 class ClusterStatus:
     """Threads: any; no write waits.
 
-    What is decided here is written before anything else is decided, so that of two threads that see one connector or
-    task the later one is last in the topic as well. Nothing is written while the group is out of reach: work that was
-    here may run elsewhere by then. What this worker runs it says again where the topic says otherwise, see `repeat`.
-    What the topic says of this worker is only as new as what could be written: this worker's own last word counts, and
-    what it has not had since it started is UNASSIGNED. Differs: Java shows what the topic says.
-    Differs: a task that has run and whose slot is gone shows as RESTARTING, as it is started again by itself; Java has
-    no slots, and an UNASSIGNED of the same generation would not count there.
+    Each decision is written before the next is made, so that when two threads report on one connector or task, the
+    later report is also the last in the topic. Nothing is written while the group is unreachable: the work may already
+    run elsewhere. Where the topic contradicts what this worker runs, its status is written again, see `repeat`. The
+    topic's view of this worker is only as new as the last successful write: this worker's own latest status counts, and
+    work it has not run since it started is UNASSIGNED. Differs: Java shows the topic's status.
+    Differs: a task whose slot was lost shows as RESTARTING, as it restarts automatically; Java has no slots, and would
+    ignore an UNASSIGNED of the same generation.
     """
 
     def __init__(self, store: StatusStore) -> None:
@@ -54,16 +54,16 @@ class ClusterStatus:
         self.is_in_touch: Callable[[], bool] = lambda: True
         """Whether the group has answered lately, so that work of this worker is its own for sure."""
         self.look_again: Callable[[Subject], None] = lambda _: None
-        """Told what `repeat` should look at soon; must not block."""
+        """Called with what `repeat` should check soon; must not block."""
         self._store = store
-        self._lock = threading.RLock()  # held over what is decided and put; a put hands over and does not wait
+        self._lock = threading.RLock()  # covers both decision and put; a put only queues and does not wait
         self._runs: dict[TaskId, _Run] = {}  # guarded by _lock, as all below: tasks of this worker
         self._versions: dict[str, str] = {}  # connectors of this worker
-        self._said: dict[Subject, StoredStatus] = {}  # of what this worker runs, the status as it should stand
+        self._said: dict[Subject, StoredStatus] = {}  # the correct status of everything this worker runs
         self._words: dict[Subject, StoredStatus] = {}  # this worker's last word of anything, written or not
         self._is_out = False  # the group is out of reach, or was lost
-        self._withheld: dict[Subject, StoredStatus] = {}  # of what was stopped meanwhile
-        self._unwritten: set[Subject] = set()  # of what runs here, and was seen in a state meanwhile
+        self._withheld: dict[Subject, StoredStatus] = {}  # stopped in the meantime
+        self._unwritten: set[Subject] = set()  # runs here, and reported a state in the meantime
         self._repeats: Counter[Subject] = Counter()  # in this generation
         self._behind: Counter[Subject] = Counter()  # looks at which a newer generation was in the topic
         self.connector_starts = Startups()
@@ -72,11 +72,11 @@ class ClusterStatus:
     # -- what this worker sees ----------------------------------------------------------------------------------------
 
     def expect_connector(self, name: str) -> None:
-        """A connector is started: the first RUNNING or FAILED from now on says how that ended."""
+        """A connector is starting: the next RUNNING or FAILED is the result."""
         self.connector_starts.began(name)
 
     def set_connector(self, name: str, state: RunState, trace: str | None = None, version: str | None = None) -> None:
-        """A connector was seen in a state; without `version` the known one stays."""
+        """A connector reached a state; without `version` the known version is kept."""
         with self._lock:
             if version:
                 self._versions[name] = version
@@ -151,15 +151,17 @@ class ClusterStatus:
     # -- in the group and out of it -----------------------------------------------------------------------------------
 
     def withhold(self) -> None:
-        """The group is out of reach: what is seen from now on may run elsewhere already, and is not written yet.
+        """The group is unreachable: work reported from now on may already run elsewhere, so nothing is written yet.
 
-        A worker that was frozen would else cover what others have written meanwhile, as it has not read it.
+        Otherwise a worker that was frozen would overwrite newer statuses of others, which it has not read.
         """
         with self._lock:
             self._is_out = True
 
     def take_generation(self, generation: int) -> None:
-        """The worker is in the group, in this generation. What was stopped out of it waits for `release`."""
+        """The worker is in the group, in this generation. Statuses of work stopped while it was out wait for
+        `release`.
+        """
         with self._lock:
             self.generation, self._is_out = generation, False
             self._store.take_generation(generation)
@@ -169,7 +171,8 @@ class ClusterStatus:
                 self.look_again(subject)
 
     def release(self, timeout_s: float) -> None:
-        """In the group again: write what was withheld, unless others have taken it over; with the old generation.
+        """Back in the group: write the withheld statuses, unless others have taken over the work; with the old
+        generation.
 
         Differs: Java writes it at once.
         """
@@ -191,10 +194,10 @@ class ClusterStatus:
                     self._store.put_safe(subject, status)
 
     def is_behind(self, subject: Subject) -> bool:
-        """Whether somebody has written in a newer generation of the group than this worker has heard of; ask often.
+        """Whether another worker has written in a newer generation of the group than this worker knows; call it often.
 
-        It will hear of it soon. If it does not, though the group answers all the while, then the group is in the
-        generation that this worker knows, and the record is of a former life of the group.
+        It will learn of it soon. If it does not although the group keeps answering, the group is in the generation that
+        this worker knows, and the record is from an earlier incarnation of the group.
         """
         with self._lock:
             if not self._store.is_beyond(subject, self.generation):
@@ -210,10 +213,10 @@ class ClusterStatus:
             return False
 
     def repeat(self, subject: Subject) -> bool:
-        """Write the status of what this worker runs again, if the topic says otherwise: a late record covers it, say.
+        """Rewrite the status of this worker's work if the topic contradicts it: a late record may have overwritten it.
 
-        Only a worker that is in touch with its group does, and that `is_behind` nobody. False: look again in a while, a
-        write is on its way or the group out of reach.
+        Only if the worker is in touch with its group and not `is_behind`. Returns False to be called again later: a
+        write is in progress, or the group is unreachable.
         """
         with self._lock:
             said = self._said.get(subject)
@@ -233,7 +236,7 @@ class ClusterStatus:
         return False
 
     def _may_repeat(self, subject: Subject, said: StoredStatus, last: StoredStatus | None) -> bool:
-        """Call with the lock held: tells why, and counts."""
+        """Call with the lock held: logs why, and counts."""
         self._repeats[subject] += 1
         if self._repeats[subject] <= _MOST_REPEATS:
             log.warning("%s; this worker runs it and writes its status again", _covered(subject, said, last))
@@ -266,15 +269,15 @@ class ClusterStatus:
                 else:
                     self._unwritten.add(subject)
                     self.look_again(subject)
-            elif state in (RunState.UNASSIGNED, RunState.FAILED):  # may come late, when another worker runs it already
+            elif state in (RunState.UNASSIGNED, RunState.FAILED):  # may be late: it runs elsewhere by now
                 self._store.put_safe(subject, status)
             else:
                 self._store.put(subject, status)
 
-    # -- what all of them saw -----------------------------------------------------------------------------------------
+    # -- what all workers saw -----------------------------------------------------------------------------------------
 
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
-        """A connector with its tasks in order; None when there is no such connector."""
+        """A connector with its tasks in order; None if the connector does not exist."""
         known = self._store.status(name)
         if known is None:
             return None
@@ -294,12 +297,12 @@ class ClusterStatus:
         return _task_state(task_id, self._as_had(task_id, known))
 
     def left_here(self) -> set[str]:
-        """Connectors that this worker has given up, with tasks or without, while nobody could be told."""
+        """Connectors that this worker gave up, with or without tasks, while it could not write that."""
         with self._lock:
             return {subject.connector if isinstance(subject, TaskId) else subject for subject in self._withheld}
 
     def _as_had(self, subject: Subject, known: StoredStatus) -> StoredStatus:
-        """What the topic says, unless it says it of this worker, which knows better."""
+        """The topic's status, unless it is about this worker, which knows better."""
         if known.worker_id != self.worker_id:
             return known
         with self._lock:
@@ -343,7 +346,7 @@ def _task_state(task_id: TaskId, status: StoredStatus) -> TaskState:
 
 
 def _says_same(one: StoredStatus | None, other: StoredStatus) -> bool:
-    """Apart from the generation: what was said in an earlier one is still true."""
+    """Ignores the generation: a status from an earlier one is still true."""
     return one is not None and (one.state, one.worker_id, one.trace) == (other.state, other.worker_id, other.trace)
 
 

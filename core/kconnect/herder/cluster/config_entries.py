@@ -11,7 +11,7 @@ from kconnect.storage.snapshot import ClusterSnapshot
 
 
 def entry_of(snapshot: ClusterSnapshot, name: str) -> ConnectorEntry | None:
-    """A connector with its tasks, as written: nothing is resolved. None where there is none."""
+    """A connector with its tasks, as written, with no references resolved. None if it does not exist."""
     config = snapshot.raw_config(name)
     if config is None:
         return None

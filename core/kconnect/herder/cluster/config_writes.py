@@ -1,4 +1,4 @@
-"""Carries out what a leader writes to the config topic.
+"""Performs a leader's writes to the config topic.
 
 Source: DistributedHerder#putConnectorConfig, #stopConnector, #writeTaskConfigs, #checkForKeyRotation (Kafka 4.3).
 """
@@ -47,14 +47,14 @@ def _stop(connector: str, configs: ConfigStore, sync_timeout_s: float) -> None:
     configs.put_target_state(connector, TargetState.STOPPED)
     try:
         configs.refresh(sync_timeout_s)
-    except TimedOutError as err:  # both are written: who reads on will know
+    except TimedOutError as err:  # both are written: readers will get them
         log.warning(
             "The target state STOPPED of connector %s was written but has not been read back yet: %s", connector, err
         )
 
 
 def described(write: ConfigWrite) -> str:
-    """What is written, for a sentence."""
+    """Names what is written, for a message."""
     match write:
         case PutConfig(connector):
             return f"the config of connector {connector}"

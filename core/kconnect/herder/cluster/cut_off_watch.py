@@ -1,7 +1,7 @@
-"""Stops the work of a member that cannot reach its group while its herder's thread is busy: others will start it soon.
+"""Stops the work of a member that is cut off from its group while its herder's thread is busy: others will start it.
 
-A thread that is not busy learns the same from its membership and does the same; it may hang in a write to a broker that
-is away, which takes longer than a session. Differs: Java's worker goes on with its tasks then.
+A thread that is not busy learns this from its membership and stops the work itself; but it may hang in a write to an
+unreachable broker, for longer than a session. Differs: Java's worker keeps its tasks running.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kconnect.herder.health.watch_thread import WatchThread
 log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 0.2
-# So much later than the herder's thread, which comes first where it can
+# Runs this much later than the herder's thread, which acts first if it can
 _GRACE_S = 0.3
 
 

@@ -1,4 +1,4 @@
-"""Exactly-once sources on a worker of a cluster: who fences off what, who may start, who writes offsets (KIP-618)."""
+"""Exactly-once sources on a worker of a cluster: fencing, permission to start, and offset writes (KIP-618)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MakeOffsetWriter = Callable[[str, str, StringMap], ExclusiveWriter]
 
 
 class ExactlyOnceSources:
-    """The parts of a cluster's herder that exactly-once sources need. Rounds are run wherever they are asked for;
-    starts wait for them only where the worker has exactly-once support on.
+    """The parts of a cluster's herder that exactly-once sources need. Every worker runs rounds on request; starts wait
+    for them only if the worker has exactly-once support enabled.
 
     `ask` has this worker's herder run a round, as its leader. Threads: any but the herder's; all but `starts` block.
     """
@@ -50,7 +50,7 @@ class ExactlyOnceSources:
         )
 
     def starts(self, is_leader: Callable[[], bool], leader_url: Callable[[], str | None]) -> FencedStarts | None:
-        """What starts of source tasks go through; None when they need not wait."""
+        """Through which source tasks start; None if they need not wait."""
         if not self.is_on:
             return None
 
@@ -94,7 +94,9 @@ class ExactlyOnceSources:
 
 
 def offset_writer_of(worker: StringMap) -> MakeOffsetWriter | None:
-    """Makes what changes a stopped source's offsets in the place of its first task; None without exactly once."""
+    """Creates writers that change a stopped source's offsets in place of its first task; None without exactly-once
+    support.
+    """
     if not is_exactly_once(worker):
         return None
 

@@ -1,7 +1,8 @@
-"""Starts of exactly-once tasks on this worker: each waits until the leader has fenced off what ran before (KIP-618).
+"""Starts of exactly-once tasks on this worker: each waits until the leader has fenced off earlier tasks (KIP-618).
 
 Source: DistributedHerder#startTask, #fenceZombieSourceTasks, #verifyTaskGenerationAndOwnership (Kafka 4.3).
-Differs: Java's task asks on its own thread, and fails when the leader is just changing; here it is asked again.
+Differs: Java's task sends the request on its own thread, and fails during a change of leader; here the request is
+retried.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Failed = Callable[[Sequence[TaskId], ConnectError], None]
 
 
 class FencedStarts:
-    """States: open -> closed. Threads: any; `begin` and `cancel` do not block for longer than a start is handed over.
+    """States: open -> closed. Threads: any; `begin` and `cancel` block only while a start is handed over.
 
     `ask_leader` has the leader run a round for a connector; it blocks. Errors: ConnectError.
     """
@@ -46,9 +47,9 @@ class FencedStarts:
     def begin(
         self, connector: str, ids: Sequence[TaskId], generation: int | None, start: StartNow, failed: Failed
     ) -> None:
-        """Fence, then start: unless a stop, or another start, of the task comes first.
+        """Fence, then start, unless the task is stopped or started again first.
 
-        `generation`: of the task configs that they start with, which may not be the last ones that were read.
+        `generation`: of the task configs they start with, which may not be the latest.
         """
         with self._lock:
             self._starts += 1
@@ -110,7 +111,7 @@ class FencedStarts:
             failed(present, error)
 
     def _fence(self, connector: str, ids: Sequence[TaskId], number: int) -> bool:
-        """False when no task waits for it any more. Leaders come and go: asked again until the time is over."""
+        """False if no task waits for it any more. Leaders change: retried until the deadline."""
         deadline = time.monotonic() + self._timeout_s
         while self._still_wanted(ids, number) and not self._is_closed.is_set():
             try:

@@ -32,7 +32,7 @@ class FencingPlan:
     count_to_record: int | None = None
     """None: the former tasks are already fenced off."""
     generation: int | None = None
-    """Of the task configs for which this holds."""
+    """Of the task configs to which this applies."""
 
 
 def fencing_plan(snapshot: ClusterSnapshot, connector: str) -> FencingPlan:
@@ -60,9 +60,9 @@ def fence_zombies(connector: str, task_count: int, worker: StringMap, config: St
 
 
 class FencingRounds:
-    """The leader's rounds, one at a time for each connector: who asks meanwhile waits for the one that goes on.
+    """The leader's rounds, one at a time for each connector: further requests wait for the round in progress.
 
-    Threads: any but the herder's, as a round blocks. A round whose task configs were replaced while it went on fails:
+    Threads: any but the herder's, as a round blocks. A round whose task configs were replaced meanwhile fails:
     the tasks that wait for it are replaced as well.
     """
 

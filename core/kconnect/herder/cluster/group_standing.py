@@ -31,7 +31,7 @@ class GroupStanding:
         self._cluster = cluster
         self._membership = membership
         self._rounds = rounds
-        self._refused_with: SessionKey | None = None  # told once for each key
+        self._refused_with: SessionKey | None = None  # reported once per key
         self.names = ClusterNames(cluster.group_id, cluster.config_topic, cluster.exactly_once)
 
     @property
@@ -40,12 +40,12 @@ class GroupStanding:
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader's REST answers; None while it is not known."""
+        """The leader's REST URL; None while it is unknown."""
         return self._state.facts.leader_url or None
 
     @property
     def session_key(self) -> SessionKey | None:
-        """The key with which workers sign what they ask of each other; None while there is none."""
+        """The key with which workers sign their requests to each other; None while there is none."""
         return self._cluster.configs.snapshot().session_key
 
     @property
@@ -83,16 +83,16 @@ class GroupStanding:
         return until is None or time.monotonic() < until
 
     def heard_at_s(self) -> float | None:
-        """When (monotonic) the group last answered a heartbeat; None while it has not."""
+        """When (monotonic) the group last answered a heartbeat; None before the first answer."""
         return self._membership.meter.heartbeats.last_s
 
     def rebalances(self) -> list[Rebalance]:
-        """The last ones this worker went through, in order."""
+        """The last rebalances of this worker, in order."""
         rounds = self._rounds
         return [one.with_members(rounds.members_of(one.generation)) for one in self._state.rebalances.kept()]
 
     def out_of_group(self) -> Iterable[Reason]:
-        """Why this worker takes no part in its group, though it is up. Differs: Java's /health does not answer then."""
+        """Why this running worker is not part of its group. Differs: Java's /health does not answer then."""
         facts = self._state.facts
         if facts.away is not None:
             yield Reason(sentence(facts.away, self.names, self.leader_url or ""), facts.away_since_ms)

@@ -1,7 +1,7 @@
-"""The herder of one worker of a cluster: answers what REST asks, and runs the share of the work its group gives it.
+"""The herder of one worker of a cluster: answers REST requests, and runs the work that its group assigns to it.
 
-What is only read is answered here at once, from the topics as this worker has read them. What changes something goes to
-the herder's thread by way of `change_requests`. `assembly` shows what there is, `herder_lifecycle` starts and stops it.
+Queries are answered here at once, from the topics as this worker has read them. Changes go to the herder's thread
+through `change_requests`. `assembly` lists the parts, `herder_lifecycle` starts and stops it.
 Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 """
 
@@ -58,11 +58,11 @@ class DistributedHerder(HerderQueries):
 
     @property
     def events(self) -> LauncherEvents:
-        """What the launcher calls back; hand it to `Launcher.start`."""
+        """The launcher's callbacks; pass this to `Launcher.start`."""
         return self.assembly.events
 
     def open(self, kafka_cluster_id: str | None) -> None:
-        """The stores are read: questions can be answered from now on. What changes something waits for the start."""
+        """The stores are read: queries can be answered from now on. Changes wait for the start."""
         self._start.open(kafka_cluster_id)
 
     def start(self, worker_id: str, url: str, kafka_cluster_id: str | None) -> None:
@@ -74,7 +74,7 @@ class DistributedHerder(HerderQueries):
         self._start.is_ready = True
 
     def await_group(self, timeout_s: float) -> bool:
-        """Wait for the first assignment; says whether there is one. Errors: as raise_if_failed."""
+        """Wait for the first assignment; returns whether there is one. Errors: as raise_if_failed."""
         return self._lifecycle.await_group(timeout_s)
 
     def raise_if_failed(self) -> None:
@@ -82,13 +82,13 @@ class DistributedHerder(HerderQueries):
         self.assembly.requests.thread.raise_if_failed()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all tasks and connectors gracefully, leave the group. Takes no orders any more. Idempotent."""
+        """Stop all tasks and connectors gracefully, then leave the group. Accepts no more requests. Idempotent."""
         self._lifecycle.stop(timeout_s)
 
     # -- the group ----------------------------------------------------------------------------------------------------
 
     def heard_at_s(self) -> float | None:
-        """When (monotonic) the group last answered a heartbeat; None while it has not."""
+        """When (monotonic) the group last answered a heartbeat; None before the first answer."""
         return self._standing.heard_at_s()
 
     def what_happens(self) -> str:
@@ -104,21 +104,21 @@ class DistributedHerder(HerderQueries):
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader's REST answers; None while it is not known."""
+        """The leader's REST URL; None while it is unknown."""
         return self._standing.leader_url
 
     @property
     def session_key(self) -> SessionKey | None:
-        """The key with which workers sign what they ask of each other; None while there is none."""
+        """The key with which workers sign their requests to each other; None while there is none."""
         return self._standing.session_key
 
     @property
     def state(self) -> HerderState:
-        """What is decided, for those who look."""
+        """What the state machine decided, for inspection."""
         return self.assembly.group.state
 
     def rebalances(self) -> list[Rebalance]:
-        """The last ones this worker went through, in order."""
+        """The last rebalances of this worker, in order."""
         return self._standing.rebalances()
 
     def trace(self, since: int | None = None) -> Mapping[str, Any]:
@@ -134,9 +134,9 @@ class DistributedHerder(HerderQueries):
         return sorted(self._config.names())
 
     def metrics(self) -> Sequence[Reading]:
-        """Of the connectors and tasks that run here, or did when the group was lost, and of the group.
+        """Metrics of the connectors and tasks that run here, or did when the group was lost, and of the group.
 
-        Differs: Java's metrics of what a worker has given up are gone, so that no alert fires.
+        Differs: Java removes the metrics of work that a worker has given up, so that no alert fires.
         """
         hosted, running = {*self._host.names(), *self._status.left_here()}, set(self._status.running())
         here = hosted | {task_id.connector for task_id in running}
@@ -185,7 +185,7 @@ class DistributedHerder(HerderQueries):
         return self._changes.restart_by_plan(name, include_tasks=include_tasks, only_failed=only_failed)
 
     def request_task_reconfiguration(self, name: str) -> None:
-        """Ask the connector for task configs again, in the background, if it runs here."""
+        """Request task configs from the connector again, in the background, if it runs here."""
         self._config.get(name, f"Unknown connector {name}")
         self.events.reconfiguration_requested(name)
 
@@ -202,7 +202,7 @@ class DistributedHerder(HerderQueries):
         return self._changes.reset_offsets(name)
 
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
-        """Levels of the whole cluster go round by the config topic; this worker takes them from there too."""
+        """Levels of the whole cluster are written to the config topic; this worker also reads them from there."""
         if whole_cluster:
             self._cluster.configs.put_logger_level(name, level_name(level))
             return []

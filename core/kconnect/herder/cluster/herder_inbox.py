@@ -1,4 +1,4 @@
-"""What waits for the herder's thread: events, and changes of the config topic that were read."""
+"""The queue of the herder's thread: events, and changes of the config topic that were read."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ class HerderInbox:
         self._awake = threading.Event()
 
     def post(self, event: Event) -> None:
-        """Have an event taken in soon."""
+        """Queue an event."""
         self._events.put(event)
         self._wake()
 
     def note_change(self, change: Change) -> None:
-        """The config store's listener: what is read is taken in soon, all that has come by then at once."""
+        """The config store's listener: changes are queued, and taken together."""
         self._changes.put((change, self._configs.snapshot().offset))
         self._wake()
 
     def changes(self) -> ConfigsChanged | None:
-        """The changes that have come, as one event."""
+        """The queued changes, as one event."""
         changes = _drained(self._changes)
         return ConfigsChanged(tuple(changes), self._configs.snapshot(), self._configs.foreign) if changes else None
 
     def events(self) -> list[Event]:
-        """The events that have come, in order."""
+        """The queued events, in order."""
         return _drained(self._events)
 
     def wait(self, clock: Clock, timeout_s: float) -> None:
-        """Wait for something to come."""
+        """Wait for an event or a change."""
         clock.wait(self._awake, timeout_s)
 
     def is_awake(self) -> bool:
-        """Whether something has come since the last look."""
+        """Whether anything was queued since the last check."""
         was_awake = self._awake.is_set()
         self._awake.clear()
         return was_awake

@@ -1,4 +1,4 @@
-"""Start and stop of a cluster's herder, in order, and what its worker waits for meanwhile."""
+"""Start and stop of a cluster's herder, step by step, and what its worker waits for meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kconnect.herder.cluster.assembly import HerderAssembly
 
 log = logging.getLogger(__name__)
 
-# To leave the group, close plugins' threads and the log of what could not be stopped, after tasks had their time
+# Time to leave the group, close plugins' threads and log what could not be stopped, after the tasks had their time
 _LEAVE_S = 5.0
 
 
@@ -38,12 +38,12 @@ class HerderLifecycle:
         log.info("Herder started as worker %s of group %s", worker_id, cluster.group_id)
 
     def await_group(self, timeout_s: float) -> bool:
-        """Wait for the first assignment; says whether there is one. Errors: as ThreadRequests.raise_if_failed."""
+        """Wait for the first assignment; returns whether there is one. Errors: as ThreadRequests.raise_if_failed."""
         self._all.requests.thread.raise_if_failed()
         return self._has_started and self._all.thread.has_joined.wait(timeout_s)
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all tasks and connectors gracefully, leave the group. Takes no orders any more. Idempotent."""
+        """Stop all tasks and connectors gracefully, then leave the group. Accepts no more requests. Idempotent."""
         parts = self._all
         parts.requests.start.is_ready = False
         parts.requests.start.refuse_waiting()

@@ -1,4 +1,6 @@
-"""The one thread of a cluster's herder: takes events, has them decided, performs what was decided, polls the group."""
+"""The one thread of a cluster's herder: takes events, lets the state machine decide, performs its instructions, polls
+the group.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from kconnect.storage.config_store import ConfigStore
 
 log = logging.getLogger(__name__)
 
-# Between two looks at the clock when nothing is due: a wakeup that went missing costs this much
+# Between two looks at the clock when nothing is due: a lost wakeup costs this much
 _LONGEST_POLL_S = 1.0
 
 
@@ -39,7 +41,7 @@ class ThreadParts:
     stages: ThreadStage
     clock: Clock
     save_trace: Callable[[], str]
-    """Write what the state machine saw to a file; a sentence on that. Never raises."""
+    """Write the state machine's trace to a file; returns a sentence about it. Never raises."""
 
 
 class HerderThread:
@@ -111,7 +113,7 @@ class HerderThread:
         return event
 
     def _take_all(self) -> None:
-        """Take in what has come, changes of configs first: requests are decided with what they were made from."""
+        """Process what has arrived, config changes first: requests are decided with the configs they were based on."""
         self._tick()
         changes = self._parts.inbox.changes()
         if changes is not None:

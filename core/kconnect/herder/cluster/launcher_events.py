@@ -1,4 +1,4 @@
-"""What a launcher tells a herder of a cluster, and what tasks ask through it."""
+"""A launcher's callbacks to the herder of a cluster, and what tasks request through it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClusterEvents:
         self._reconfigure(connector)
 
     def topic_used(self, task_id: TaskId, topic: str) -> None:
-        """Of a connector without tasks here it comes too late: its topics may have been forgotten since."""
+        """Too late for a connector without tasks here: its topics may have been reset since."""
         if self._status.runs(task_id.connector):
             self._topics.used(task_id, topic, self._clock.time_ms())
 

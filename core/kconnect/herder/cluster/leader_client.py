@@ -1,4 +1,4 @@
-"""What a worker asks of its leader, over the leader's REST API, signed with the session key."""
+"""A worker's requests to its leader, over the leader's REST API, signed with the session key."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RestLeader:
 
 
 def _time_ms(http_date: str) -> int | None:
-    """What a `Date` header says; None for one that is no date."""
+    """The time in a `Date` header; None if it is not a date."""
     try:
         return int(parsedate_to_datetime(http_date).timestamp() * 1000)
     except ValueError:

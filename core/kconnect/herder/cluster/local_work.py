@@ -30,19 +30,19 @@ from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
 
-# Plugins wait for other systems rather than for the processor; Java has 8, of which one that hangs is one less
+# Plugins mostly wait for other systems, not for the processor; Java has 8 threads, of which a hanging call takes one
 _POOL_THREADS = 16
-# What tasks start with is noted before they do, so that no change is missed; files are read in 1 ms. A provider that
-# takes longer holds nothing up: a change between a start and its note is then seen with the next one
+# The configs that tasks start with are noted first, so that no change is missed; files are read in 1 ms. A provider
+# that takes longer delays nothing: a change between a start and its note is found with the next one
 _NOTE_S = 1.0
-# After plugins had the time of task.shutdown.graceful.timeout.ms: what else a stop costs
+# On top of task.shutdown.graceful.timeout.ms for plugins: the rest of a stop
 _STOP_MARGIN_S = 1.0
 
 
 class LocalWork:
-    """States: open -> closed. Threads: start, stop, .. from the herder's; what takes long goes on in the pool.
+    """States: open -> closed. Threads: start, stop, .. from the herder's; long work runs in the pool.
 
-    Starts of connectors are not waited for, stops are. A start that its stop has overtaken does nothing.
+    Starts of connectors are not waited for, stops are. A start that was overtaken by its stop does nothing.
     `post` takes the resulting events; it is called from the pool.
     """
 
@@ -66,14 +66,14 @@ class LocalWork:
         self._lock = threading.Lock()
         self._wanted: dict[str, int] = {}  # guarded by _lock: the start or stop that counts, by connector
         self._starts = 0  # guarded by _lock
-        self._targets: dict[str, TargetState] = {}  # what is wanted of connectors, as it was told last
+        self._targets: dict[str, TargetState] = {}  # the target states of connectors, as last requested
         self._is_closed = False
         self._versions: dict[str, str | None] = {}  # of task classes' connectors, by connector.class
 
     # -- orders of the herder's thread --------------------------------------------------------------------------------
 
     def start(self, work: Work, snapshot: ClusterSnapshot) -> None:
-        """Begin to start connectors and tasks; each tells by its status how that ended."""
+        """Begin to start connectors and tasks; each status reports the result."""
         for name in work.connectors:
             entry = entry_of(snapshot, name)
             if entry is None:
@@ -105,9 +105,9 @@ class LocalWork:
             self._forget_if_gone(name)
 
     def look_again(self, entry: ConnectorEntry) -> None:
-        """What the config of a connector refers to may have changed: what is here of it restarts then.
+        """The values that a connector's config refers to may have changed: if so, its parts here restart.
 
-        The herder's thread decides, so that nothing starts again that was just revoked. Threads: any.
+        The herder's thread decides, so that work that was just revoked does not restart. Threads: any.
         """
         try:
             if self._host.has_changed(entry):
@@ -116,7 +116,7 @@ class LocalWork:
             log.error("Connector %s and its tasks keep the values they have: %s", entry.name, err)
 
     def restart_connector(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None]) -> None:
-        """Stop and start it in the pool; `done` is told how it ended."""
+        """Stop and start it in the pool; `done` is called with the result."""
         self._start_soon(entry, done)
 
     def restart_task(self, entry: ConnectorEntry, task_id: TaskId, state: RunState = RunState.UNASSIGNED) -> None:
@@ -125,7 +125,7 @@ class LocalWork:
         self._start_tasks(entry, [task_id], state)
 
     def restart_parts(self, entry: ConnectorEntry, *, connector: bool, tasks: Collection[TaskId]) -> None:
-        """Restart some of what is here; all of it shows as RESTARTING first."""
+        """Restart some of a connector's parts here; all of them show as RESTARTING first."""
         if connector:
             stopping = self._in_pool(self._stop_connector, entry.name, self._next_start(entry.name))
         if tasks:
@@ -139,9 +139,9 @@ class LocalWork:
             self._start_tasks(entry, list(tasks), RunState.RESTARTING)
 
     def set_target(self, name: str, state: TargetState, here: Work) -> None:
-        """Pause, resume or stop what is here; a connector that is started now is asked for task configs.
+        """Pause, resume or stop a connector's parts here; a connector that starts is asked for task configs.
 
-        What is still to be started, behind other orders or a round of fencing, begins in that state.
+        Parts that still wait to start, behind other orders or a round of fencing, start in that state.
         """
         self._targets[name] = state
         if here.tasks:
@@ -150,7 +150,7 @@ class LocalWork:
             self._submit(name, lambda: self._transition(name, state))
 
     def ask_task_configs(self, entry: ConnectorEntry) -> None:
-        """Ask a connector here; gives TaskConfigsGiven or TaskConfigsFailed."""
+        """Request task configs from a connector here; returns TaskConfigsGiven or TaskConfigsFailed."""
         self._in_pool(self._give_task_configs, entry)
 
     def close(self, timeout_s: float) -> None:
@@ -166,7 +166,7 @@ class LocalWork:
     # -- in the pool --------------------------------------------------------------------------------------------------
 
     def _in_pool(self, action: Callable[..., None], *args: object) -> Future[None]:
-        """Errors: none. What comes after the close is not done any more: a stop of the worker may overtake a start."""
+        """Errors: none. After the close it does nothing: a stop of the worker may overtake a start."""
         try:
             return self._pool.submit(action, *args)
         except RuntimeError:
@@ -178,13 +178,13 @@ class LocalWork:
             return ended
 
     def _start_soon(self, entry: ConnectorEntry, done: Callable[[ConnectorError], None] = lambda _: None) -> None:
-        """Stop what runs of it, then start it. `done` is told how that ended."""
+        """Stop its running parts, then start it. `done` is called with the result."""
         self._targets[entry.name] = entry.target_state
         number = self._next_start(entry.name)
         self._in_pool(lambda: done(self._try_start(entry, number)))
 
     def _try_start(self, entry: ConnectorEntry, number: int) -> ConnectorError:
-        """Gives what went wrong; the connector's status tells it as well."""
+        """Returns the error; the connector's status also shows it."""
         try:
             self._start_connector(entry, number)
         except ConnectError as err:
@@ -207,7 +207,7 @@ class LocalWork:
             self._post(Reconfigure(entry.name))
 
     def _stop_connector(self, name: str, number: int) -> None:
-        """One that comes late, behind an order that hung, must not stop what was started since."""
+        """A late call, behind an order that hung, must not stop what was started since."""
         try:
             with self._orders.of(name):
                 if self._counts(name, number):
@@ -227,7 +227,7 @@ class LocalWork:
             self._post(Reconfigure(name))
 
     def _give_task_configs(self, entry: ConnectorEntry) -> None:
-        """However it ends it is told: the herder does not ask again before."""
+        """The result is always reported: the herder does not ask again before."""
         name = entry.name
         try:
             with self._orders.of(name):
@@ -288,7 +288,7 @@ class LocalWork:
             told = entry.with_target(target)
             self._tasks.start(told, present, self._host.kind(entry.config), self._version(entry), state)
             now = self._target(entry)
-            if now is not target and now is not TargetState.STOPPED:  # told meanwhile, when nobody had the tasks yet
+            if now is not target and now is not TargetState.STOPPED:  # reported when no one had the tasks yet
                 self._tasks.set_target_state(present, now)
         except Exception as err:  # what a launcher raises belongs to the task
             log.exception("Tasks of connector %s cannot be started", entry.name)
@@ -322,7 +322,7 @@ class LocalWork:
         self._status.end_runs(ids)
 
     def _version(self, entry: ConnectorEntry) -> str | None:
-        """What tasks of the connector call their version: as its connector does, until a slot could say otherwise."""
+        """The version of the connector's tasks: its own, until a slot reports another."""
         name = entry.config.get("connector.class", "")
         if name not in self._versions:
             try:
@@ -336,12 +336,12 @@ class LocalWork:
         return self._targets.get(entry.name, entry.target_state)
 
     def _counts(self, name: str, number: int) -> bool:
-        """Whether no other start or stop of the connector was asked for since."""
+        """Whether no other start or stop of the connector was requested since."""
         with self._lock:
             return self._wanted.get(name) == number
 
     def _next_start(self, name: str) -> int:
-        """The number of the connector's next start or stop, which makes all before it count no more."""
+        """The number of the connector's next start or stop, which supersedes all earlier ones."""
         with self._lock:
             self._starts += 1
             self._wanted[name] = self._starts

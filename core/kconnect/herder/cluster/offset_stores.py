@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MakeWriter = Callable[[str, str, Mapping[str, str]], ExclusiveWriter]
-"""From connector, topic and the connector's resolved config to what writes offsets in the place of its tasks."""
+"""Creates a writer of offsets in place of a connector's tasks, from connector, topic and resolved config."""
 OpenOwnOffsets = Callable[[str], TopicOffsetStore]
 """From the name of a topic to its store, not started; the topic is made where it is missing. Errors: ConnectError."""
 _OWN_TOPIC = "offsets.storage.topic"
 
 
 class ClusterOffsets:
-    """States: open -> closed. Threads: any; the leader alone changes offsets, of connectors that are STOPPED.
+    """States: open -> closed. Threads: any; only the leader changes offsets, and only of STOPPED connectors.
 
-    A connector with a topic of its own (`offsets.storage.topic`) has its offsets there and in the worker's store; the
-    topic is opened when the first of its tasks, or somebody else, asks for them, and read until the worker stops.
+    A connector with its own topic (`offsets.storage.topic`) has its offsets there and in the worker's store; the topic
+    is opened when the first of its tasks, or another caller, requests them, and read until the worker stops.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class ClusterOffsets:
         open_own: OpenOwnOffsets | None,
         make_writer: MakeWriter | None = None,
     ) -> None:
-        """`make_writer` is given where tasks deliver exactly once: then they write offsets themselves."""
+        """`make_writer` is set if tasks deliver exactly once: then they write offsets themselves."""
         self._store = store
         self._config = config
         self._groups = groups
         self._open_own = open_own
         self._make_writer = make_writer
-        self._lock = threading.Lock()  # held while a topic is read: who asks for another one waits too
+        self._lock = threading.Lock()  # held while a topic is read: requests for another topic wait too
         self._own: dict[str, TopicOffsetStore] = {}  # guarded by _lock; by topic
 
     def store_of(self, connector: str) -> OffsetStore:
@@ -63,7 +63,7 @@ class ClusterOffsets:
         return self._store if own is None else ConnectorOffsetStore(connector, own, self._store)
 
     def commit_store_of(self, connector: str) -> OffsetStore:
-        """Where what tasks commit goes; of exactly-once ones that is the copy of what they wrote to their own topic."""
+        """Where tasks' commits go; for exactly-once tasks, the copy of what they wrote to their own topic."""
         return self._store if self._make_writer is not None else self.store_of(connector)
 
     def _own_of(self, connector: str) -> TopicOffsetStore | None:
@@ -88,7 +88,7 @@ class ClusterOffsets:
     def modify(
         self, name: str, offsets: Sequence[ConnectorOffset] | None, host: ConnectorHost, timeout_s: float
     ) -> str:
-        """Alter them, or (None) remove all. Gives the message REST shows."""
+        """Alter them, or (None) remove all. Returns the message that REST shows."""
         entry = self._config.get(name)
         kind, config = host.kind(entry.config), host.resolved(entry).values
         admin = OffsetsAdmin(self._store_to_change(name, kind, config), self._groups, timeout_s)

@@ -1,4 +1,4 @@
-"""Those who ask the herder's thread, and wait for its answers."""
+"""Requests to the herder's thread that wait for its answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kconnect.herder.decisions.requests import Request
 
 
 class PendingRequests:
-    """Futures by number. States: open -> closed. Threads: any. Who comes too late is told nothing."""
+    """Futures by number. States: open -> closed. Threads: any. A late caller gets no answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class PendingRequests:
         self._end: ConnectError | None = None  # guarded by _lock; set when closed
 
     def ask(self, request: Request, post: Callable[[Event], None], timeout_s: float, stages: ThreadStage) -> object:
-        """Post the request and wait. Errors: what it is refused with; TimedOutError, which says what it waits for."""
+        """Post the request and wait. Errors: the refusal; TimedOutError, which says what it waits for."""
         with self._lock:
             if self._end is not None:
                 raise self._end
@@ -35,7 +35,7 @@ class PendingRequests:
             return future.result(timeout_s)
         except LateError as err:
             if self._forget(number) is None:
-                return future.result()  # it came just now
+                return future.result()  # the answer just arrived
             post(GivenUp(number))
             raise TimedOutError(f"Request timed out. {stages.summary()}") from err
 
@@ -50,7 +50,7 @@ class PendingRequests:
             future.set_exception(error)
 
     def close(self, error: ConnectError) -> None:
-        """Nobody answers any more: who waits, or asks from now on, gets this error; of two errors the first one."""
+        """No more answers: pending and later requests get this error; the first of two errors wins."""
         with self._lock:
             self._end = self._end or error
             numbers = list(self._waiting)

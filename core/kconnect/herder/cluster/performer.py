@@ -1,6 +1,6 @@
-"""Performs what the state machine of a cluster's herder decided: instruction by instruction, on the herder's thread.
+"""Performs the instructions of a cluster's state machine, one by one, on the herder's thread.
 
-What takes its time and need not be waited for goes to a pool and comes back as an event.
+Slow work that nothing waits for runs in a pool, and its result returns as an event.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
 
-# Statuses of stopped work must be out before the group goes on; as long as one write of configs may take
+# Statuses of stopped work must be written before the group continues; allow as long as one write of configs may take
 _FLUSH_S = 30.0
 # Requests to the leader: they wait for another process, so more than Java's single thread
 _FORWARDERS = 4
-# A few reads of what another worker is about to commit; a read to the end takes some 5 ms
+# A few reads of another worker's pending commit; a read to the end takes about 5 ms
 _READ_AGAIN_S = 0.1
 # Rounds of fencing wait for brokers; a worker that joins may bring many connectors at once
 _FENCERS = 8
@@ -100,7 +100,7 @@ class Performer:
         self._closed = threading.Event()
 
     def perform(self, instruction: Instruction) -> Event | None:
-        """Do it; gives what came of it, if that is an event and comes at once."""
+        """Perform it; returns the resulting event if there is one right away."""
         match instruction:
             case CatchUp(timeout_ms, offset):
                 return self._catch_up(timeout_ms / 1000, offset)
@@ -323,7 +323,7 @@ class Performer:
         try:
             key = parts.cluster.configs.snapshot().session_key
             parts.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
-        except Exception as err:  # top of a thread; whatever it is, it is tried again
+        except Exception as err:  # top of a thread; whatever the error, it is retried
             log.error("The leader did not accept the task configs of connector %s: %s", told.connector, err)
             problem = str(err)
         parts.post(TaskConfigsForwarded(told.connector, problem))

@@ -1,4 +1,4 @@
-"""What a member says when it joins its group, and the assignments of rounds it leads: the group's two questions.
+"""A member's metadata when it joins its group, and the assignments of rounds that it leads: the group's two callbacks.
 
 Source: WorkerCoordinator#metadata, #onLeaderElected, ConnectProtocolCompatibility (Kafka 4.3).
 """
@@ -36,12 +36,12 @@ class RebalanceRounds:
         self.url = ""
         """Where other workers reach this one; set before the first round, when REST is bound."""
         self.owned: Assignment | None = None
-        """What the member has, set by its herder."""
+        """The work the member has, set by its herder."""
         self.told = ClusterSnapshot()
-        """The configs of which the member told the offset last, or with which it handed out work."""
+        """The configs whose offset the member last reported, or with which it assigned work."""
 
     def metadata(self) -> MemberState:
-        """What the member says when it joins."""
+        """The member's metadata when it joins."""
         self.told = snapshot = self._snapshot()
         self._plan = None
         return MemberState(self._version, self.url, snapshot.offset, self.owned)
@@ -61,12 +61,12 @@ class RebalanceRounds:
         return plan.to_bytes()
 
     def owner_url(self, part: str | TaskId) -> str | None:
-        """Who runs a connector or task; None while nobody does, or this worker does not lead."""
+        """The worker that runs a connector or task; None if none does, or if this worker does not lead."""
         plan = self._plan
         return None if plan is None else plan.owner_url(part)
 
     def members_of(self, generation: int) -> RoundMembers | None:
-        """Who was in a round that this worker led, who came, who went; None for others, and those of long ago."""
+        """The members of a round that this worker led, with joins and departures; None for other and old rounds."""
         return self._members.get(generation)
 
     def _note_members(self, group: JoinedGroup, urls: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
-"""Has the worker that runs a connector or task write its status again when the topic says otherwise.
+"""Makes the worker that runs a connector or task rewrite its status when the topic contradicts it.
 
-A record that was written late, by a worker that was frozen or whose broker was away, covers the one that is true. Our
-readers know which of them is newer; Java's take the last one, and so does whoever reads the topic by hand.
+A record written late, by a worker that was frozen or whose broker was unreachable, overwrites the correct one. Our
+readers know which is newer; Java's take the last one, as does anyone who reads the topic directly.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kconnect.storage.status_topic import Subject
 
 log = logging.getLogger(__name__)
 
-# What comes late comes in a burst, when a broker is back; a status that is true again within a second is soon enough
+# Late records arrive in a burst, when a broker is back; correcting a status within a second is soon enough
 _PAUSE_S = 1.0
 
 
 class StatusKeeper:
-    """States: new -> start() -> stop(). Threads: `note` from any, it does not block; looks are taken on its own.
+    """States: new -> start() -> stop(). Threads: `note` from any, it does not block; checks run on its own.
 
     `is_ours`: whether the group has assigned a connector or task to this worker, and it still exists. `is_orphan`:
-    whether it does not, and this worker leads, whose part it is to delete what is said of it.
+    whether it does not exist and this worker, as the leader, must delete its statuses.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class StatusKeeper:
             self._thread.join(timeout_s)
 
     def note(self, subject: Subject) -> None:
-        """A status was read, or something else makes it worth a look."""
+        """A status was read, or something else makes it worth a check."""
         with self._lock:
             self._noted.add(subject)
         self._wake.set()
 
     def look(self) -> None:
-        """Look at what was noted; what cannot be decided yet is noted again."""
+        """Check the noted statuses; those that cannot be decided yet are noted again."""
         with self._lock:
             noted, self._noted = self._noted, set()
         for subject in noted:
@@ -87,7 +87,7 @@ class StatusKeeper:
 
 
 class KnownWork:
-    """What a herder knows of who has which work. Threads: any; it only looks."""
+    """What a herder knows of the distribution of work. Threads: any; read-only."""
 
     def __init__(self, facts: HerderFacts, configs: ClusterConfig, status: ClusterStatus) -> None:
         self._facts = facts
@@ -95,12 +95,12 @@ class KnownWork:
         self._status = status
 
     def is_assigned(self, subject: Subject) -> bool:
-        """Whether the group has given this worker a connector or task that exists."""
+        """Whether the group has assigned this worker an existing connector or task."""
         facts = self._facts
         return self._exists(subject) and subject in (facts.tasks if isinstance(subject, TaskId) else facts.connectors)
 
     def is_orphan(self, subject: Subject) -> bool:
-        """Whether a connector or task does not exist, of which this worker would know, as it leads."""
+        """Whether a connector or task does not exist; only a leader knows."""
         facts = self._facts
         knows = facts.phase is Phase.STABLE and facts.is_leader and self._status.is_in_touch()
         return knows and not self._exists(subject)

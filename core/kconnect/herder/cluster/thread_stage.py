@@ -1,4 +1,4 @@
-"""What the herder's thread does, or did last: a request that was not answered in time says so.
+"""What the herder's thread is doing, or did last: the error of a request that timed out shows it.
 
 Source: o.a.k.connect.util.Stage, DistributedHerder#recordTickThreadStage (Kafka 4.3; KAFKA-15563).
 """
@@ -27,7 +27,7 @@ class ThreadStage:
 
     @contextmanager
     def stage(self, what: str) -> Iterator[None]:
-        """Inside, the worker is busy with `what`, which is a verb's -ing form."""
+        """Inside, the worker is busy with `what`, a verb in its -ing form."""
         began_ms = self._now_ms()
         self._last = _Stage(what, began_ms)
         try:

@@ -30,7 +30,7 @@ class ClusterTopics:
         return sorted(self._store.topics(connector))
 
     def reset(self, connector: str) -> None:
-        """Forget them, because a user asked for it."""
+        """Reset them at a user's request."""
         self._require_tracking()
         if not self._allows_reset:
             raise ForbiddenError(

@@ -1,4 +1,4 @@
-"""The file with what a herder's state machine saw, for a worker that failed; `connect cluster trace` shows the same."""
+"""Writes the state machine's trace to a file when a worker fails; `connect cluster trace` shows the same."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kconnect.herder.decisions.machine import HerderState
 from kconnect.redaction import redact
 
 _PREFIX = "herder-trace-"
-# A worker that its supervisor restarts fails again and again: the last of these files tell as much as all
+# A worker that its supervisor restarts fails repeatedly: the last of these files are enough
 _KEPT_FILES = 5
-# The configs of some ten thousand connectors; a larger trace goes without its checkpoint, and can still be read
+# The configs of some ten thousand connectors; a larger trace omits its checkpoint, and can still be read
 _MAX_CHARS = 32 * 1024 * 1024
 
 
@@ -32,7 +32,7 @@ def save_trace(state: HerderState, worker_id: str, now_ms: int) -> str:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         _remove_old(folder)
-    except Exception as err:  # whatever it is, the failure itself must be told
+    except Exception as err:  # whatever the error, the failure itself must be reported
         return f"The trace of its last decisions could not be written: {type(err).__name__}: {err}"
     return f"The trace of its last decisions is in {path}"
 

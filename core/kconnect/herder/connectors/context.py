@@ -1,4 +1,6 @@
-"""What a connector may ask of the worker that hosts it. Source: HerderConnectorContext, WorkerConnector (Kafka 4.3)."""
+"""What a connector may request from the worker that hosts it. Source: HerderConnectorContext, WorkerConnector (Kafka
+4.3).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class SinkHostContext:
 
 
 class SourceHostContext(SinkHostContext):
-    """A SourceConnectorContext: as that of a sink, with a way to read offsets."""
+    """A SourceConnectorContext: that of a sink, plus a reader of offsets."""
 
     def __init__(
         self, host: HostedConnector, request_reconfiguration: Callable[[], None], reader: OffsetStorageReader

@@ -1,4 +1,4 @@
-"""Connector instances of this process, whatever herder they belong to: start, move, stop them, ask them for tasks.
+"""Connector instances of this process, for either herder: start, transition and stop them, and get their task configs.
 
 Source: Worker, AbstractHerder (Kafka 4.3).
 """
@@ -34,19 +34,19 @@ _STOPPERS = 16
 
 
 class ConnectorStatuses(Protocol):
-    """Who keeps what connectors are seen doing. Threads: any; must not block."""
+    """Keeps the reported states of connectors. Threads: any; must not block."""
 
     def expect_connector(self, name: str) -> None:
-        """A connector is started: the first RUNNING or FAILED from now on says how that ended."""
+        """A connector is starting: the next RUNNING or FAILED is the result."""
         ...
 
     def set_connector(self, name: str, state: RunState, trace: str | None = None, version: str | None = None) -> None:
-        """A connector was seen in a state; without `version` the known one stays."""
+        """A connector reached a state; without `version` the known version is kept."""
         ...
 
 
 class HostParts(Protocol):
-    """What connectors of this process are made from; `HerderParts` has it."""
+    """What connectors of this process are made from; implemented by `HerderParts`."""
 
     @property
     def plugins(self) -> ConnectorPlugins: ...
@@ -76,8 +76,8 @@ class ConnectorHost:
     """The instances by name. States: open -> stopped.
 
     Threads: any; who calls start, transition, task_configs or shut_down holds that connector's order. `kind`,
-    `resolved` and `new_plugin` need none. `request_tasks` is called when a connector wants to be asked for task
-    configs, `look_again` when what its config refers to may have changed; neither may block.
+    `resolved` and `new_plugin` need none. `request_tasks` is called when a connector has new task configs, `look_again`
+    when the values that its config refers to may have changed; neither may block.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ConnectorHost:
         return list(self._hosted)
 
     def start(self, entry: ConnectorEntry) -> None:
-        """Make the instance and bring it to its target state. Errors: ConnectError; its status tells why."""
+        """Create the instance and bring it to its target state. Errors: ConnectError; its status shows why."""
         name = entry.name
         parts = ConnectorParts(
             name,
@@ -122,14 +122,14 @@ class ConnectorHost:
         hosted.transition_to(entry.target_state)
 
     def transition(self, name: str, state: TargetState) -> None:
-        """Bring the instance to a state; tasks are not touched. Errors: ConnectError; its status tells why."""
+        """Bring the instance to a state; tasks are not touched. Errors: ConnectError; its status shows why."""
         self._hosted[name].transition_to(state)
 
     def task_configs(self, entry: ConnectorEntry, *, is_asked_again: bool = False) -> GivenTasks | None:
-        """Ask for task configs; None when the connector is not running.
+        """Returns the task configs; None if the connector is not running.
 
-        Errors: RetriableError, to ask again later; another ConnectError has failed the connector. With
-        `is_asked_again` the plugin is asked again whatever it raises, as by Java's distributed herder.
+        Errors: RetriableError, to retry later; any other ConnectError has failed the connector. With `is_asked_again`
+        the call is retried whatever the plugin raises, as in Java's distributed herder.
         """
         hosted = self._hosted[entry.name]
         if not hosted.is_running or entry.target_state is not TargetState.STARTED:
@@ -156,7 +156,7 @@ class ConnectorHost:
     def _task_plan(self, hosted: HostedConnector, limits: ConnectorEntry, is_asked_again: bool) -> TaskPlan:
         try:
             return hosted.task_plan(limits.max_tasks)
-        except (RetriableError, TimedOutError):  # one that hangs would hang again
+        except (RetriableError, TimedOutError):  # a plugin that hangs would hang again
             raise
         except Exception as err:  # a plugin call
             if not is_asked_again:
@@ -170,7 +170,7 @@ class ConnectorHost:
             hosted.shut_down()
 
     def forget(self, name: str) -> None:
-        """Forget what the config of a connector that is gone from here referred to."""
+        """Forget the references in the config of a connector that no longer runs here."""
         self._tasks_have.pop(name, None)
         self._changed_to.pop(name, None)
         self._passwords.pop(name, None)
@@ -178,19 +178,20 @@ class ConnectorHost:
         redaction.forget(f"connector {name}")
 
     def close_reloads(self, timeout_s: float) -> None:
-        """Look at no config again."""
+        """Stop all checks of config references."""
         self._reloads.close(timeout_s)
 
     def shut_down_all(self) -> None:
-        """Stop all instances; nobody starts one meanwhile."""
+        """Stop all instances; no other thread may start one meanwhile."""
         with ThreadPoolExecutor(_STOPPERS, thread_name_prefix="connector-stop") as pool:
             for hosted in list(self._hosted.values()):
                 pool.submit(hosted.shut_down)
 
     def resolved(self, entry: ConnectorEntry, *, is_starting: bool = False) -> Resolved:
-        """The config with its references replaced, to be looked at again if a provider says so. Errors: ConfigError.
+        """Returns the config with its references replaced; it is checked again later if a provider requests that.
+        Errors: ConfigError.
 
-        With `is_starting` plugins are asked which of their settings are passwords: only where they may hang.
+        Only with `is_starting` are plugins queried for their password settings: such a call may hang.
         """
         resolved = self._parts.variables.resolve(entry.config, f"connector {entry.name}")
         if is_starting:
@@ -203,18 +204,18 @@ class ConnectorHost:
         return resolved
 
     def note_tasks(self, entry: ConnectorEntry) -> None:
-        """Tasks of a connector start here: have it looked at again, whether or not its instance is here too.
+        """A connector's tasks start here: watch its config references, whether or not its instance is here too.
 
         May wait for a config provider.
         """
         try:
             self._tasks_have[entry.name] = (entry.config, self.resolved(entry).values)
-        except ConfigError as err:  # the tasks fail for the same reason, and their status tells it
+        except ConfigError as err:  # the tasks fail for the same reason, and their status shows it
             log.debug("What the config of connector %s refers to cannot be watched: %s", entry.name, err)
 
     def has_changed(self, entry: ConnectorEntry) -> bool:
-        """Whether it, or tasks noted here, run with other values than its config refers to now; told once for each
-        change, as a restart takes its time. Errors: ConfigError.
+        """Whether it, or tasks noted here, run with outdated values of its config references; reported once per change,
+        as a restart takes some time. Errors: ConfigError.
         """
         hosted, tasks_have = self.find(entry.name), self._tasks_have.get(entry.name)
         has = [hosted.resolved.values] if hosted is not None and hosted.is_running else []
@@ -229,7 +230,7 @@ class ConnectorHost:
         return is_news
 
     def new_plugin(self, config: Mapping[str, str]) -> Connector:
-        """A new instance, neither initialized nor started. Errors: ConnectError, and what its constructor raises."""
+        """A new instance, neither initialized nor started. Errors: ConnectError, and any error of its constructor."""
         return new_connector(self._parts.plugins, self._with_class(config))
 
     def kind(self, config: Mapping[str, str]) -> ConnectorType:
@@ -237,14 +238,14 @@ class ConnectorHost:
         return connector_kind(self._parts.plugins, self._with_class(config))
 
     def _with_class(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The config as it is, unless its class or the version of it is a reference that can be resolved."""
+        """The unchanged config, unless its class or version is a reference that can be resolved."""
         referring = {key: config[key] for key in _CLASS_KEYS if has_reference(config.get(key) or "")}
         if not referring:
             return config
         try:
             return {**config, **self._parts.variables.resolve(referring, "a connector").values}
         except ConfigError:
-            return config  # told where the connector starts; its kind is unknown until then
+            return config  # reported when the connector starts; its kind is unknown until then
 
     def _context_of(self, entry: ConnectorEntry) -> Callable[[HostedConnector], ConnectorContext]:
         name, kind = entry.name, self.kind(entry.config)

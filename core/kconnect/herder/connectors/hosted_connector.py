@@ -1,4 +1,4 @@
-"""One connector instance in this worker: starts, pauses, stops it and asks it for task configs, on its own thread.
+"""One connector instance in this worker: starts, pauses and stops it, and gets its task configs, on its own thread.
 
 Source: WorkerConnector (Kafka 4.3).
 """
@@ -35,14 +35,14 @@ class PluginTimes:
 
 
 class StatusListener(Protocol):
-    """Hears every state a connector reaches. Threads: that of the caller, or the connector's own (raise_error)."""
+    """Receives every state a connector reaches. Threads: that of the caller, or the connector's own (raise_error)."""
 
     def __call__(self, state: RunState, trace: str | None = None, version: str | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorParts:
-    """What a hosted connector is made of: `make` gives a new instance, `context` what it is initialized with."""
+    """What a hosted connector is made of: `make` creates an instance, `context` initializes it."""
 
     name: str
     make: Callable[[], Connector]
@@ -53,7 +53,7 @@ class ConnectorParts:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What a connector gave: its task class, that class's version, and one config for each task."""
+    """A connector's answer: its task class, that class's version, and one config per task."""
 
     task_class: type
     version: str
@@ -73,7 +73,7 @@ class HostedConnector:
 
     `resolve` gives the config with its references replaced, again at each start, on the connector's thread.
     Threads: one caller at a time (the herder's order of that connector); `fail` from any.
-    Differs: `stop` of a connector that failed is called as well, so that it can let go of what it holds.
+    Differs: `stop` is called for a failed connector too, so that it can release its resources.
     """
 
     def __init__(self, parts: ConnectorParts, resolve: Callable[[], Resolved]) -> None:
@@ -101,7 +101,7 @@ class HostedConnector:
         return self._is_shut_down
 
     def transition_to(self, target: TargetState) -> None:
-        """Bring the connector to the wanted state. Errors: ConnectError when it cannot; its status tells why."""
+        """Bring the connector to a state. Errors: ConnectError if that fails; its status shows why."""
         match target:
             case TargetState.STARTED:
                 self._start()
@@ -111,7 +111,7 @@ class HostedConnector:
                 self._stop()
 
     def task_plan(self, max_tasks: int) -> TaskPlan:
-        """Ask for the task class and the task configs. Errors: what the connector raises, TimedOutError."""
+        """Returns the task class and the task configs. Errors: the connector's own, TimedOutError."""
         connector = self._connector
         if connector is None:
             raise ConnectError(f"Connector {self._parts.name} has no instance: it failed to start")
@@ -122,7 +122,7 @@ class HostedConnector:
         )
 
     def fail(self, error: BaseException) -> None:
-        """The connector is FAILED with this trace; the first failure stays. Tasks are not touched."""
+        """Mark the connector FAILED with this trace; the first failure is kept. Tasks are not touched."""
         with self._lock:
             if self._state is _State.FAILED or self._is_shut_down:
                 return
@@ -187,7 +187,7 @@ class HostedConnector:
         self._reach(_State.PAUSED, RunState.PAUSED, version)
 
     def _stop(self) -> None:
-        """A connector asked to stop shows STOPPED whatever its stop() does."""
+        """A connector that is to stop shows STOPPED whatever its stop() does."""
         if self._state is _State.STOPPED:
             return
         failed, version = self._state is _State.FAILED, None
@@ -205,7 +205,7 @@ class HostedConnector:
 
     def _reach(self, state: _State, shown: RunState, version: str | None) -> None:
         with self._lock:
-            if self._state is _State.FAILED:  # raise_error came in the meantime
+            if self._state is _State.FAILED:  # raise_error was called in the meantime
                 return
             self._state = state
         self._parts.on_status(shown, None, version)
@@ -226,7 +226,7 @@ class HostedConnector:
         self._runner.call(f"stop of connector {self._parts.name}", connector.stop, self._parts.times.stop_s)
 
     def _discard_instance(self) -> None:
-        """Go on with a fresh instance and thread at the next start: this one is broken or hangs."""
+        """Use a new instance and thread for the next start: this one is broken or hangs."""
         self._runner.close(0)
         self._runner = ConnectorRunner(self._parts.name)
         self._connector = None

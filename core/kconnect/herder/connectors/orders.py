@@ -12,7 +12,7 @@ from kconnect.errors import ConflictError, TimedOutError
 
 log = logging.getLogger(__name__)
 
-# Asked again after a RetriableError: doubles from the first to the last
+# Delay before a retry after a RetriableError: doubles from the first to the last
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.25, 60.0
 
 
@@ -49,9 +49,9 @@ class Orders:
             turn.release()
 
     def soon(self, name: str, action: Callable[[], bool], what: str = "tasks") -> None:
-        """Run `action` in the connector's turn, on a thread; again after a while, longer each time, if it gives False.
+        """Run `action` in the connector's turn, on a thread; retry with growing delays while it returns False.
 
-        Requests for the same thing (`what`) that come before the action has begun are one.
+        Requests for the same `what` that arrive before the action has begun are merged.
         """
         with self._lock:
             if (name, what) in self._pending or self._closed.is_set():
@@ -59,7 +59,7 @@ class Orders:
             thread = threading.Thread(target=self._work, args=(name, action, what), name=f"orders-{name}", daemon=True)
             self._pending[name, what] = thread
             self._running.add(thread)
-            thread.start()  # inside of the lock: `close` joins what it finds running
+            thread.start()  # inside the lock: `close` joins the threads it finds running
 
     def _work(self, name: str, action: Callable[[], bool], what: str) -> None:
         delay_s = _FIRST_DELAY_S
@@ -81,7 +81,7 @@ class Orders:
     def _once(self, name: str, action: Callable[[], bool], what: str) -> bool:
         with self.of(name):
             with self._lock:
-                self._pending.pop((name, what), None)  # what is asked from here on needs another round
+                self._pending.pop((name, what), None)  # later requests need another run
             return action()
 
     def close(self, timeout_s: float) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ConnectorPlugins(Protocol):
-    """What a herder asks of the plugin registry."""
+    """What a herder needs of the plugin registry."""
 
     def connector_class(self, name: str) -> type[Connector]:
         """The class a `connector.class` names. Errors: ConnectError in Java's words."""
@@ -23,7 +23,7 @@ class ConnectorPlugins(Protocol):
 
     def describe(self) -> Sequence[PluginLike]: ...
     def java_name(self, plugin_class: type) -> str:
-        """The name REST shows for a class: Java's for what we ship, else `module.Class`."""
+        """The name REST shows for a class: Java's for our built-in ones, else `module.Class`."""
         ...
 
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]:
@@ -31,7 +31,7 @@ class ConnectorPlugins(Protocol):
         ...
 
     def require_version(self, plugin: Any, wanted: str | None) -> None:
-        """Errors: ConfigError when a plugin has another version than is wanted."""
+        """Errors: ConfigError if a plugin has another version than requested."""
         ...
 
 
@@ -49,7 +49,7 @@ def connector_kind(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Conn
 
 
 def new_connector(plugins: ConnectorPlugins, config: Mapping[str, str]) -> Connector:
-    """A new instance, neither initialized nor started. Errors: ConnectError, and what its constructor raises."""
+    """A new instance, neither initialized nor started. Errors: ConnectError, and any error of its constructor."""
     from kconnect.api import SinkConnector, SourceConnector
 
     name = config.get("connector.class")

@@ -1,8 +1,8 @@
-"""Looks again, after the time a config provider names, whether what a connector's config refers to has changed.
+"""Checks, after the time a config provider names, whether the values that a connector's config refers to have changed.
 
 Source: WorkerConfigTransformer.scheduleReload (Kafka 4.3).
-Differs: Java restarts a connector when the time is over, changed or not, and leaves its tasks alone; here it is asked
-again and again, and connector and tasks restart when a value has changed.
+Differs: Java restarts a connector when the time is over, changed or not, and leaves its tasks alone; here the values
+are checked repeatedly, and connector and tasks restart when one has changed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ log = logging.getLogger(__name__)
 
 
 class Reloads:
-    """One thread with the due times of all connectors; there is none while no connector has any.
+    """One thread with the due times of all connectors; it runs only while some connector has one.
 
     States: open -> closed. Threads: any. `look` is called on the thread and must return at once.
     """
 
     def __init__(self, look: Callable[[str], None]) -> None:
         self._look = look
-        self._changed = threading.Condition()  # guards what stands below
-        self._due: dict[str, tuple[float, float]] = {}  # connector -> (when, again after so many seconds)
+        self._changed = threading.Condition()  # guards the fields below
+        self._due: dict[str, tuple[float, float]] = {}  # connector -> (due time, interval in seconds)
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def schedule(self, connector: str, after_ms: int | None) -> None:
-        """Look at the connector every `after_ms`; None: no more."""
+        """Check the connector every `after_ms`; None: stop checking it."""
         with self._changed:
             if self._closed or after_ms is None:
                 self._due.pop(connector, None)
@@ -60,7 +60,7 @@ class Reloads:
                     log.exception("Could not check again what connector %s refers to", connector)
 
     def _await_due(self) -> list[str] | None:
-        """Connectors whose time has come, set for their next; None when closed."""
+        """Connectors whose time has come, rescheduled; None when closed."""
         with self._changed:
             while not self._closed:
                 now = time.monotonic()

@@ -27,10 +27,11 @@ def trace_of(error: BaseException) -> str:
 
 
 class ConnectorRunner:
-    """Runs plugin calls of one connector on a thread of its own, so that one that never returns holds up no other.
+    """Runs plugin calls of one connector on their own thread, so that a call that never returns delays no other
+    connector.
 
     States: new -> running -> closed. A call that misses its deadline leaves the runner stuck: it refuses further calls
-    until that call came back. Threads: any. The thread is a daemon because a plugin that hangs cannot be ended.
+    until that call returns. Threads: any. The thread is a daemon because a plugin that hangs cannot be ended.
     Source: WorkerConnector (Kafka 4.3), whose thread does the same.
     """
 
@@ -45,7 +46,7 @@ class ConnectorRunner:
     def call(self, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
         """Run `action` on the connector's thread and wait. `what` names it in errors: `start of connector X`.
 
-        Errors: what the action raises; TimedOutError with the place where the thread is held up.
+        Errors: the action's own; TimedOutError with the place where the thread is stuck.
         """
         future: Future[Result] = Future()
         with self._lock:
@@ -64,7 +65,7 @@ class ConnectorRunner:
         try:
             return future.result(timeout_s)
         except TimeoutError:
-            if future.done():  # the plugin itself raised TimeoutError, or it came back just now
+            if future.done():  # the plugin itself raised TimeoutError, or the call returned just now
                 return future.result()
             with self._lock:
                 self._overdue = (what, future)
@@ -98,13 +99,13 @@ class ConnectorRunner:
                 continue
             try:
                 future.set_result(action())
-            except BaseException as err:  # a plugin call: whatever it raises belongs to the caller, not to this thread
+            except BaseException as err:  # a plugin call: any error belongs to the caller, not to this thread
                 future.set_exception(err)
             del future, action, item  # keep no result alive while waiting for the next call
 
 
 def call_once(name: str, what: str, action: Callable[[], Result], timeout_s: float) -> Result:
-    """One call of a plugin of connector `name` on a thread of its own. Errors: as ConnectorRunner.call."""
+    """One call of a plugin of connector `name` on its own thread. Errors: as ConnectorRunner.call."""
     runner = ConnectorRunner(name)
     try:
         return runner.call(what, action, timeout_s)

@@ -1,4 +1,6 @@
-"""Runs of tasks: starts and stops them through the launcher, numbered so that reports of old runs can be told apart."""
+"""Runs of tasks: starts and stops them through the launcher, numbered so that reports of old runs can be
+distinguished.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class TaskStatuses(Protocol):
-    """Who keeps what tasks are seen doing. Threads: any; must not block."""
+    """Keeps the reported states of tasks. Threads: any; must not block."""
 
     def expect_task(
         self, task_id: TaskId, run: int, version: str | None, state: RunState = RunState.UNASSIGNED
@@ -29,7 +31,7 @@ class TaskStatuses(Protocol):
 
 
 class TaskRuns:
-    """Threads: any; who calls holds the connector's order."""
+    """Threads: any; the caller holds the connector's order."""
 
     def __init__(
         self, launcher: Launcher, status: TaskStatuses, worker_config: Mapping[str, str], stop_timeout_s: float
@@ -82,7 +84,7 @@ class TaskRuns:
 
 
 def report_task(statuses: TaskStatuses, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-    """Keep what a slot saw of a run, and tell the operator of a failure."""
+    """Record a state that a slot reported, and log a failure."""
     if not statuses.report_task(task_id, run, state, trace):
         log.debug("Dropped the report %s of run %s of task %s: it is not the current run", state, run, task_id)
     elif state is RunState.FAILED:

@@ -1,8 +1,8 @@
 """Rules for changes of the config topic: what restarts, pauses or stops here, and when the group has to rebalance.
 
-Rebalances are coalesced: changes that come one soon after the other are one rebalance.
+Rebalances are coalesced: changes in quick succession lead to one rebalance.
 Source: DistributedHerder.ConfigUpdateListener, #processConnectorConfigUpdates, #processTargetStateChanges (Kafka 4.3).
-Differs: Java asks for a rebalance at each change, and answers 409 to what comes meanwhile.
+Differs: Java requests a rebalance for each change, and answers 409 to requests meanwhile.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from kconnect.storage.snapshot import (
 
 
 class ConfigRules:
-    """Part of a HerderState. Changes are held while the group rebalances: work does not move then."""
+    """Part of a HerderState. Changes wait while the group rebalances: work does not move then."""
 
     def __init__(self, facts: HerderFacts, restarts: RestartRules) -> None:
         self._facts = facts
         self._restarts = restarts
         self._held: list[tuple[Change, int]] = []
-        # Connectors whose tasks run on with configs from before this offset until the group joins
+        # Connectors whose tasks keep running with configs from before this offset until the group joins
         self._reconfigured: dict[str, int] = {}
         self._dirty_offset = -1  # up to here changes call for a rebalance
         self._dirty_since_ms: int | None = None
         self._dirty_last_ms = 0
 
     def take(self, event: ConfigsChanged) -> list[Instruction]:
-        """Learn what was read; levels of loggers count at once."""
+        """Take in changes that were read; logger levels take effect at once."""
         facts = self._facts
         if event.snapshot.offset >= facts.snapshot.offset:
             facts.snapshot = event.snapshot
@@ -56,16 +56,16 @@ class ConfigRules:
         return told
 
     def due(self) -> list[Instruction]:
-        """Act on all that is held."""
+        """Act on all waiting changes."""
         return self._apply(None, self._facts.snapshot) if self._held else []
 
     @property
     def has_overtaken(self) -> bool:
-        """Whether changes are held that were placed before they came: the snapshot was quicker than its news."""
+        """Whether changes wait whose work was already assigned: the snapshot arrived before them."""
         return bool(self._held) and self._held[0][1] <= self._facts.placed.offset
 
     def settle(self) -> list[Instruction]:
-        """A rebalance has placed the work of the configs at an offset: what was held up to there comes before it."""
+        """A rebalance has assigned the work of the configs at an offset: waiting changes up to there precede it."""
         offset = self._facts.placed.offset
         told = self._apply(offset, self._facts.placed)
         if self._dirty_offset <= offset:
@@ -73,7 +73,7 @@ class ConfigRules:
         return [*told, *self.stop_reconfigured()]
 
     def stop_reconfigured(self) -> list[Instruction]:
-        """Tasks whose configs have changed stop before the group joins: none of the old set runs beside the new one.
+        """Tasks whose configs have changed stop before the group joins: no old task runs next to a new one.
 
         They start again when the rebalance is over, if they are still this worker's.
         """
@@ -92,7 +92,7 @@ class ConfigRules:
         return due_ms is not None and due_ms <= self._facts.now_ms
 
     def rebalance_due_ms(self) -> int | None:
-        """When the group is asked to rebalance: after a quiet while, or when the first change has waited long."""
+        """When to request a rebalance: after a quiet period, or when the first change has waited long enough."""
         if self._dirty_since_ms is None:
             return None
         times = self._facts.times
@@ -138,7 +138,7 @@ class ConfigRules:
         return [*told, *self._restart_updated(updated, snapshot), *self._set_targets(targets, snapshot)]
 
     def _restart_updated(self, updated: Mapping[str, int], snapshot: ClusterSnapshot) -> list[Instruction]:
-        """Connectors here that have another config; those with none any more were deleted after it."""
+        """Connectors here whose config changed; those without a config were deleted after it."""
         facts = self._facts
         here = [name for name, offset in updated.items() if facts.runs_older(name, offset)]
         work = Work(tuple(name for name in here if snapshot.contains(name)))
@@ -157,7 +157,7 @@ class ConfigRules:
         return told
 
     def _older_of(self, connector: str, offset: int) -> Work:
-        """What runs here of a connector with configs from before an offset."""
+        """A connector's parts that run here with configs from before an offset."""
         facts, here = self._facts, self._facts.running_of(connector)
         return Work(
             tuple(name for name in here.connectors if facts.runs_older(name, offset)),

@@ -1,4 +1,4 @@
-"""One connector as a herder knows it: config, target state and task configs, and the rules that need nothing else.
+"""One connector's config, target state and task configs, and the rules that need nothing else.
 
 Source: ClusterConfigState, AbstractHerder#taskConfigsChanged, Worker#connectorTaskConfigs (Kafka 4.3).
 """
@@ -18,16 +18,16 @@ StringMap = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """One connector: its config, what is wanted of it, and the configs of its tasks."""
+    """One connector: its config, its target state, and the configs of its tasks."""
 
     name: str
     config: StringMap = field(repr=False)
     target_state: TargetState = TargetState.STARTED
     task_configs: tuple[StringMap, ...] = field(default=(), repr=False)
     applied_config: StringMap | None = field(default=None, repr=False)
-    """The connector config the tasks were started with, or None when there are none."""
+    """The connector config the tasks were started with, or None if there are none."""
     task_generation: int | None = None
-    """Of the task configs, as this worker counts them; None where nobody counts, or no task ever was."""
+    """Of the task configs, as this worker counts them; None if they are not counted, or there never was a task."""
 
     @property
     def task_ids(self) -> tuple[TaskId, ...]:
@@ -42,7 +42,9 @@ class ConnectorEntry:
         return (self.config.get("tasks.max.enforce") or "true").strip().lower() != "false"
 
     def reconfigured(self, config: StringMap, target_state: TargetState | None) -> ConnectorEntry:
-        """With another config; its target state stays unless one is given, its tasks stay until they are changed."""
+        """A copy with another config; the target state is kept unless one is given, the tasks are kept until they are
+        changed.
+        """
         return replace(self, config=dict(config), target_state=target_state or self.target_state)
 
     def with_target(self, target_state: TargetState) -> ConnectorEntry:

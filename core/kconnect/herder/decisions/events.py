@@ -1,4 +1,4 @@
-"""What happens to a distributed herder: the events that `HerderState.step` takes in. Frozen; time is one of them."""
+"""The events that `HerderState.step` of a distributed herder takes in. Frozen; time is one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ StringMap = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """It is this late, in milliseconds since the epoch. Comes before what happened then."""
+    """The time, in milliseconds since the epoch. Precedes what happened then."""
 
     now_ms: int
 
@@ -37,7 +37,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rebalance gave an assignment; `snapshot` is the one of which the member told the group when it joined."""
+    """A rebalance assigned work; `snapshot` is the one that the member reported when it joined."""
 
     assignment: Assignment
     generation: int
@@ -94,7 +94,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Nobody waits for that answer any more."""
+    """The caller no longer waits for the answer."""
 
     id: int
 
@@ -118,7 +118,7 @@ class TaskConfigsGiven:
 
 @dataclass(frozen=True, slots=True)
 class TaskConfigsFailed:
-    """It gave none; `is_final`: asking again is of no use."""
+    """It returned none; `is_final`: a retry will not help."""
 
     connector: str
     why: str
@@ -135,7 +135,7 @@ class TaskConfigsForwarded:
 
 @dataclass(frozen=True, slots=True)
 class ValuesChanged:
-    """What the config of a connector refers to has changed since it, or tasks of it, were started here."""
+    """Values that a connector's config refers to have changed since it, or its tasks, were started here."""
 
     connector: str
 

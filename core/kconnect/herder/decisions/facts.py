@@ -1,4 +1,4 @@
-"""What all rules of a distributed herder know: who the worker is in its group, what it read, what runs here."""
+"""State shared by all rules of a distributed herder: the worker's place in its group, what it read, what runs here."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class HerderTimes:
     """inter.worker.key.ttl.ms"""
     session_timeout_ms: int = 10_000
     """session.timeout.ms"""
-    # One create over REST takes some 15 ms: those that follow each other are one rebalance, a single one is not late
+    # One create over REST takes about 15 ms: consecutive ones share one rebalance, and a single one is not delayed
     quiet_ms: int = 50
-    """So long no further change may come before a rebalance is asked for."""
+    """No further change may arrive for this long before a rebalance is requested."""
     # A rebalance of two workers takes some 20 ms; three or four a second leave the leader free for requests
     longest_quiet_ms: int = 300
-    """After so long it is asked for anyway."""
+    """After this long it is requested anyway."""
     claim_backoff_ms: int = 250
     """As Java's CONFIG_TOPIC_WRITE_PRIVILEGES_BACKOFF_MS."""
     first_retry_ms: int = 250
@@ -47,7 +47,7 @@ class Phase(Enum):
     """Out of the group: the configs could not be read in time."""
     JOINING = auto()
     SETTLING = auto()
-    """Has an assignment that it cannot begin yet."""
+    """Has an assignment that it cannot start yet."""
     STABLE = auto()
     STOPPED = auto()
 
@@ -64,7 +64,7 @@ class HerderFacts:
     placed: ClusterSnapshot = field(default_factory=ClusterSnapshot)
     """The configs with which the present work was handed out."""
     assignment: Assignment | None = None
-    """As it came last, `work` and `revoked` being what changed; None outside of the group."""
+    """The latest one, where `work` and `revoked` are the changes; None outside the group."""
     generation: int = -1
     member_id: str = ""
     connectors: dict[str, None] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class HerderFacts:
     running_tasks: dict[TaskId, int] = field(default_factory=dict)
     """The same of tasks."""
     is_writing: bool = False
-    """A write to the config topic is on its way: the next one is decided with what it made."""
+    """A write to the config topic is in progress: the next one is decided with its result."""
     needs_claim: bool = False
-    """This worker leads, and may not write yet, or no more."""
+    """This worker leads, but may not write yet, or not any more."""
     away: ConfigTopicEnds | ConfigTopicUnread | None = None
     """Why it stays out of the group for a while."""
     away_since_ms: int = 0
@@ -107,7 +107,7 @@ class HerderFacts:
 
     @property
     def signs_requests(self) -> bool | None:
-        """Whether the group's sub-protocol has a session key (KIP-507); None outside of a group."""
+        """Whether the group's sub-protocol has a session key (KIP-507); None outside a group."""
         assignment = self.assignment
         return None if assignment is None else assignment.version >= 2
 
@@ -116,14 +116,14 @@ class HerderFacts:
         return Work(tuple(self.connectors), tuple(self.tasks))
 
     def running(self, connectors: Iterable[str] = (), tasks: Iterable[TaskId] = ()) -> Work:
-        """What of these runs here."""
+        """Those of them that run here."""
         return Work(
             tuple(name for name in connectors if name in self.running_connectors),
             tuple(task for task in tasks if task in self.running_tasks),
         )
 
     def running_of(self, connector: str) -> Work:
-        """What runs here of one connector."""
+        """The parts of one connector that run here."""
         tasks = sorted(task for task in self.running_tasks if task.connector == connector)
         return self.running([connector], tasks)
 

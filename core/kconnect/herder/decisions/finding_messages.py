@@ -1,4 +1,4 @@
-"""Sentences for what a member found out about its group: what is wrong, by which setting, and what to do. Pure."""
+"""Messages for a member's findings about its group: what is wrong, because of which setting, and what to do. Pure."""
 
 from __future__ import annotations
 

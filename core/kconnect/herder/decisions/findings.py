@@ -1,4 +1,4 @@
-"""What a member finds out about its group for an operator to put right: values; `finding_messages` words them."""
+"""A member's findings about its group that an operator must fix, as values; `finding_messages` has the messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConfigTopicEnds:
-    """The config topic as this worker has it ends before the offset at which its group works: it is another topic."""
+    """The config topic of this worker ends before the offset at which its group works: it is a different topic."""
 
     read_to: int
     assigned: int
@@ -38,14 +38,14 @@ class KeyFromFuture:
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOnceElsewhere:
-    """These connectors have, or had, workers with exactly-once support on; this worker has it off."""
+    """These connectors have, or had, workers with exactly-once support enabled; this worker has it disabled."""
 
     connectors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolDowngraded:
-    """A member joined that knows no sub-protocol with signed requests: nobody signs or checks them any more."""
+    """A member joined that supports no sub-protocol with signed requests: workers no longer sign or check them."""
 
     before: int
     now: int

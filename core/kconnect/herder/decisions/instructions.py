@@ -1,4 +1,4 @@
-"""What a distributed herder is to do: the instructions `HerderState.step` gives. Frozen; the shell performs them."""
+"""The instructions that `HerderState.step` of a distributed herder returns. Frozen; the shell performs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class TakeGeneration:
 
 @dataclass(frozen=True, slots=True)
 class WithholdStops:
-    """The group is out of reach: what stops now may run elsewhere already, and its statuses wait till it is back."""
+    """The group is unreachable: work that stops now may already run elsewhere, and its statuses wait until it is
+    back.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class RequestRejoin:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell the operator of something that the worker cannot put right."""
+    """Report a problem to the operator that the worker cannot fix."""
 
     finding: Finding
 
@@ -52,7 +54,7 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """Read the config topic to its end, and on until `offset` is reached, if it is in time; gives CaughtUp."""
+    """Read the config topic to its end, and on to `offset` if it gets there in time; results in CaughtUp."""
 
     timeout_ms: int
     offset: int = NO_OFFSET
@@ -60,12 +62,12 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Become the only one who may write to the config topic; gives Claimed."""
+    """Become the only worker that may write to the config topic; results in Claimed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartWork:
-    """Start connectors and tasks with the configs of this snapshot. A connector that started gives Reconfigure."""
+    """Start connectors and tasks with the configs of this snapshot. A started connector results in Reconfigure."""
 
     work: Work
     snapshot: ClusterSnapshot = field(repr=False)
@@ -90,7 +92,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class RestartByPlan:
-    """Restart what the request chooses of a connector, as far as it is this worker's."""
+    """Restart the parts of a connector that a request selects, as far as they run here."""
 
     request: RestartRequested
     here: Work
@@ -99,7 +101,7 @@ class RestartByPlan:
 
 @dataclass(frozen=True, slots=True)
 class RestartHere:
-    """Restart all that is here of a connector, as what its config refers to has changed."""
+    """Restart all parts of a connector here, because values that its config refers to have changed."""
 
     connector: str
     here: Work
@@ -108,7 +110,7 @@ class RestartHere:
 
 @dataclass(frozen=True, slots=True)
 class SetTarget:
-    """Bring what runs here of a connector to another state."""
+    """Bring the parts of a connector here to another state."""
 
     connector: str
     state: TargetState
@@ -132,7 +134,7 @@ class CleanUp:
 
 @dataclass(frozen=True, slots=True)
 class AskTaskConfigs:
-    """Ask a connector here for task configs; gives TaskConfigsGiven or TaskConfigsFailed."""
+    """Get task configs from a connector here; results in TaskConfigsGiven or TaskConfigsFailed."""
 
     connector: str
     config: StringMap = field(repr=False)
@@ -140,7 +142,7 @@ class AskTaskConfigs:
 
 @dataclass(frozen=True, slots=True)
 class ForwardTaskConfigs:
-    """Hand task configs to the leader; gives TaskConfigsForwarded."""
+    """Send task configs to the leader; results in TaskConfigsForwarded."""
 
     connector: str
     configs: Sequence[StringMap] = field(repr=False)
@@ -149,7 +151,7 @@ class ForwardTaskConfigs:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write to the config topic and read it back; gives Written."""
+    """Write to the config topic and read it back; results in Written."""
 
     target: WriteFor
     write: ConfigWrite
@@ -190,7 +192,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A request is for the worker that runs the connector or task, which the leader of the group knows."""
+    """The worker that runs the connector or task, which the group's leader knows, must handle the request."""
 
     id: int
     subject: str | TaskId

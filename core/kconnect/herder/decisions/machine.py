@@ -1,4 +1,4 @@
-"""The distributed herder as a state machine without I/O: `step` takes an event and gives the instructions it calls for.
+"""The distributed herder as a state machine without I/O: `step` takes an event and returns the resulting instructions.
 
 A member of the group is in one of these phases; requests and changes of configs are acted on in STABLE, and wait
 elsewhere:
@@ -15,9 +15,9 @@ elsewhere:
                    Joining (another member), changes that reassign work, a delay that is over,
                    work that was revoked and is free now; Lost: stop everything, then join again
 
-    StopAsked leads from each of them to STOPPED: everything stops, whoever waits is refused.
+    StopAsked leads from each of them to STOPPED: everything stops, pending requests are refused.
 
-Rules are apart by idea, a module each of this package; all share one `HerderFacts`.
+Each module of this package has the rules of one topic; all share one `HerderFacts`.
 Source: DistributedHerder#tick (Kafka 4.3).
 """
 
@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 
 class HerderState:
-    """Threads: one. Ticks come before the events of their time, and say when time alone calls for something."""
+    """Threads: one. Ticks precede the events of their time, and trigger what is due by time alone."""
 
     def __init__(
         self, times: HerderTimes | None = None, key_form: KeyForm | None = None, own: OwnSettings | None = None
@@ -98,9 +98,9 @@ class HerderState:
         return told
 
     def trace(self, since: int | None = None, clean: Callable[[str], str] = str) -> dict[str, Any]:
-        """What happened last, and what was done about it, as `HerderTrace.document`. Threads: any.
+        """The latest events and the resulting instructions, as `HerderTrace.document`. Threads: any.
 
-        Ticks that called for nothing are left out.
+        Ticks without an effect are omitted.
         """
         return self._trace.document(since, self._settings, clean)
 
@@ -124,11 +124,11 @@ class HerderState:
 
     @property
     def owned_assignment(self) -> Assignment | None:
-        """What the member tells the group that it has."""
+        """The work that the member reports to the group."""
         return self._membership.owned_assignment
 
     def next_due_ms(self) -> int | None:
-        """When a tick will call for something; None: only an event will."""
+        """When a tick will next have an effect; None: only an event will."""
         times = [self._membership.next_due_ms()]
         if self.facts.phase is Phase.STABLE:
             times += [self._tasks.next_due_ms(), self._mismatch.next_due_ms()]
@@ -211,7 +211,7 @@ class HerderState:
             case ForTasks(connector):
                 self._tasks.written(event, connector)
             case ForKey() if event.error is not None and facts.is_leader:
-                # It may have been written all the same: only the end of the topic tells
+                # It may have been written all the same: only the end of the topic shows that
                 told += self._membership.read_again()
             case _:
                 pass
@@ -228,7 +228,7 @@ class HerderState:
 
 
 class _KeyRules:
-    """The leader makes a session key when there is none, when it is old, and when it has another form.
+    """The leader creates a session key when there is none, or when it is too old or of another form.
 
     Source: DistributedHerder#checkForKeyRotation, #onSessionKeyUpdate (Kafka 4.3; KIP-507).
     """

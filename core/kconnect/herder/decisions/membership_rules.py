@@ -33,21 +33,21 @@ _BACK_OFFS = 5
 
 
 class MembershipRules:
-    """Part of a HerderState. Times are None where nothing is due."""
+    """Part of a HerderState. Times are None if nothing is due."""
 
     def __init__(self, facts: HerderFacts, configs: ConfigRules) -> None:
         self._facts = facts
         self._configs = configs
         self._read_again_at_ms: int | None = None  # while UNREAD
-        self._scheduled_at_ms: int | None = None  # work of lost workers is held back until then
+        self._scheduled_at_ms: int | None = None  # work of lost workers is delayed until then
         self._claim_at_ms: int | None = None
-        self._was_eager = False  # what the group spoke last
+        self._was_eager = False  # the last sub-protocol of the group
         self._failed_reads = 0  # since the configs were read to their end last
         self._has_settled = False  # the work of the present assignment was started
 
     @property
     def owned_assignment(self) -> Assignment | None:
-        """What the member tells the group that it has, None when it has nothing."""
+        """The work that the member reports to the group, None if it has none."""
         facts = self._facts
         return facts.assignment and replace(facts.assignment, work=facts.owned, revoked=Work())
 
@@ -62,7 +62,9 @@ class MembershipRules:
         return told
 
     def join(self, _event: Joining) -> list[Instruction]:
-        """Give up what must not run on: all of it with the eager protocol, else only tasks with other configs."""
+        """Give up what must not keep running: everything with the eager protocol, else only tasks with other
+        configs.
+        """
         facts = self._facts
         if facts.phase is Phase.STABLE:
             facts.phase = Phase.JOINING
@@ -71,7 +73,7 @@ class MembershipRules:
         return self._configs.stop_reconfigured()
 
     def lose(self, event: Lost) -> list[Instruction]:
-        """Stop everything: others will soon be told to run it. Nothing is owned when the worker joins again."""
+        """Stop everything: other workers will soon start it. Nothing is owned when the worker joins again."""
         facts = self._facts
         told: list[Instruction] = [WithholdStops(), *self._stop_all(event.why)]
         if facts.phase in (Phase.STABLE, Phase.SETTLING):
@@ -79,14 +81,14 @@ class MembershipRules:
         return told
 
     def cut_off(self, _event: CutOff) -> list[Instruction]:
-        """As `lose`; the membership may not have noticed, so it is told to join again."""
+        """As `lose`; the membership may not have noticed, so it must join again."""
         told: list[Instruction] = [WithholdStops(), *self._stop_all("the group was out of reach")]
         if self._facts.phase in (Phase.STABLE, Phase.SETTLING, Phase.JOINING):
             told += self._rejoin("the group was out of reach")
         return told
 
     def place(self, event: Placed) -> list[Instruction]:
-        """Take an assignment: stop what is revoked; begin the rest once the configs it was made with are read."""
+        """Take an assignment: stop what is revoked; start the rest once the configs it was made with are read."""
         facts, assignment = self._facts, event.assignment
         facts.assignment, facts.generation, facts.member_id = assignment, event.generation, event.member_id
         facts.phase = Phase.SETTLING
@@ -115,11 +117,10 @@ class MembershipRules:
         return [*told, *self._settle(event.snapshot)]
 
     def catch_up(self, event: CaughtUp) -> list[Instruction]:
-        """Go on with the assignment, or stay away for a while: the others must not wait for this worker again and
-        again.
+        """Continue with the assignment, or stay away for a while: the others must not wait for this worker repeatedly.
 
-        Differs: all work stops when the worker leaves; Java's runs on for a while, though it may be given to others.
-        Java's worker joins again and again when its config topic ends before that of the others.
+        Differs: all work stops when the worker leaves; Java's keeps running for a while, though others may be assigned
+        to it. Java's worker joins again and again when its config topic ends before that of the others.
         """
         facts, assignment = self._facts, self._facts.assignment
         if event.problem is not None:
@@ -139,7 +140,7 @@ class MembershipRules:
         return self._settle(event.snapshot)
 
     def _next_back_off_ms(self) -> int:
-        """Where the group holds the work of a lost worker back for it: often enough to be back before that is over.
+        """While the group delays a lost worker's work: often enough to be back before the delay ends.
 
         Source: DistributedHerder#backoff.
         """
@@ -171,15 +172,15 @@ class MembershipRules:
         self._claim_at_ms = self._facts.now_ms if self._facts.is_leader else None
 
     def read_again(self) -> list[Instruction]:
-        """The configs have to be read to their end before anything else: what they hold is not known for sure.
+        """The configs must be read to their end before anything else: their contents are uncertain.
 
-        The work goes on as it was handed out.
+        The work continues as it was assigned.
         """
         self._facts.phase = Phase.SETTLING
         return [CatchUp(self._facts.times.sync_timeout_ms)]
 
     def due(self) -> list[Instruction]:
-        """What time has brought."""
+        """Act on what is due by now."""
         facts, now_ms = self._facts, self._facts.now_ms
         if facts.phase is Phase.UNREAD and self._read_again_at_ms is not None and self._read_again_at_ms <= now_ms:
             self._read_again_at_ms = None  # until it is known how that went
@@ -198,7 +199,9 @@ class MembershipRules:
         return told
 
     def overtaken(self) -> list[Instruction]:
-        """Act on changes that come only now, though the work was placed with them, as if they had come before it."""
+        """Act on changes that arrive after the assignment that already includes them, as if they had arrived before
+        it.
+        """
         return self._run_assigned() if self._configs.has_overtaken else []
 
     def next_due_ms(self) -> int | None:
@@ -233,7 +236,7 @@ class MembershipRules:
         return told
 
     def _run_assigned(self) -> list[Instruction]:
-        """Stop what is not this worker's or has other configs, start what is and does not run."""
+        """Stop work that is not this worker's or has other configs, start its work that does not run."""
         facts = self._facts
         told = [*self._configs.settle(), *self._stop(self._unowned(), "not assigned to this worker")]
         fresh = Work(

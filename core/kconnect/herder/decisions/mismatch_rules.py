@@ -1,4 +1,4 @@
-"""Rules that find workers which do not fit together, as topics, clocks or settings differ. They are told, not cured.
+"""Rules that detect workers with mismatched topics, clocks or settings. Mismatches are reported, not fixed.
 
 Differs: Java finds only the downgrade of `connect.protocol`.
 """
@@ -22,7 +22,7 @@ from kconnect.storage.snapshot import ClusterSnapshot
 
 # The first sub-protocol with a session key (KIP-507)
 _SIGNED = 2
-# Clocks that are set by a network agree within a second; one that is off by this much is set by nobody
+# Clocks set over the network agree within a second; one that is off by this much is not synchronized
 _CLOCKS_AGREE_MS = 10_000
 # As often as a key is replaced by default: once in each log that an operator reads, not with each write
 _TELL_AGAIN_MS = 3_600_000
@@ -30,7 +30,7 @@ _TELL_AGAIN_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OwnSettings:
-    """What a worker is set to, to be compared with what its group shows."""
+    """Settings of this worker, compared with what its group shows."""
 
     exactly_once: str = "disabled"
     """exactly.once.source.support"""
@@ -59,7 +59,9 @@ class MismatchRules:
         self._exactly_once: set[str] = set()
 
     def read(self, snapshot: ClusterSnapshot) -> list[Instruction]:
-        """What the configs themselves show, whoever wrote them; task counts are no news for a herder by themselves."""
+        """Findings from the configs themselves, whoever wrote them; task counts mean nothing to a herder by
+        themselves.
+        """
         found: list[Finding] = []
         key, now_ms = snapshot.session_key, self._facts.now_ms
         if key is not None and key.created_ms != self._key_ms:
@@ -75,7 +77,7 @@ class MismatchRules:
         return [Tell(one) for one in found]
 
     def changed(self, event: ConfigsChanged) -> list[Instruction]:
-        """Suspect whoever wrote in the leader's place. A leader that lost its group does not know that at once."""
+        """Suspect any other worker that wrote as leader. A leader that lost its group does not know that at once."""
         facts, record = self._facts, event.foreign
         if record is not None and record.offset > self._seen_offset:
             self._seen_offset = record.offset
@@ -97,8 +99,8 @@ class MismatchRules:
         return [*told, Tell(ProtocolDowngraded(before, self._version))] if before >= _SIGNED > self._version else told
 
     def due(self) -> list[Instruction]:
-        """Tell of a stranger once it is sure that this worker led all the time: it is still the same member, in a later
-        generation or after a session's time, in which it would have been told otherwise.
+        """Report another leader once it is certain that this worker led throughout: it is still the same member, in a
+        later generation or after a session's time, within which it would have learned otherwise.
         """
         due_ms = self.next_due_ms()
         if due_ms is None or due_ms > self._facts.now_ms or self._suspect is None:

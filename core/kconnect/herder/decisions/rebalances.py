@@ -1,4 +1,4 @@
-"""The last rebalances a worker went through, and why: kept for those who ask what has moved their tasks.
+"""A worker's last rebalances and their reasons: kept to explain why tasks moved.
 
 Differs: Java counts rebalances in its metrics and keeps no list of them.
 """
@@ -16,7 +16,7 @@ from kconnect.herder.decisions.events import Event, Placed
 from kconnect.herder.decisions.instructions import Instruction, RequestRejoin
 from kconnect.herder.membership import Joining, Lost
 
-# An hour of a cluster whose workers come and go every other minute; a Rebalance takes some 500 bytes
+# An hour of a cluster whose workers join and leave every other minute; a Rebalance takes some 500 bytes
 KEPT = 50
 FIRST = "this worker joined"
 UNASKED = "the group rebalanced; its leader knows why"
@@ -25,7 +25,7 @@ HANDED_OVER = "a worker asked for it, to pick up changes or hand over work"
 
 @dataclass(frozen=True, slots=True)
 class RoundMembers:
-    """Who came and who went between two rounds that a worker led, by URL. Only the leader knows."""
+    """Members that joined and left between two rounds that a worker led, by URL. Only the leader knows."""
 
     members: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
@@ -48,12 +48,12 @@ class Rebalance:
     tasks_added: int
     tasks_revoked: int
     delay_ms: int
-    """For how long the work of lost workers is held back from then on."""
+    """How long the work of lost workers is delayed from then on."""
     round: RoundMembers | None = None
-    """Who came and went; None where another worker led."""
+    """Members that joined and left; None if another worker led."""
 
     def with_members(self, members: RoundMembers | None) -> Rebalance:
-        """The round with who joined and left: what happened is its reason where this worker had not asked for it."""
+        """The round with who joined and left: these events are its reason if this worker had not requested it."""
         if members is None:
             return self
         happened = [
@@ -79,7 +79,7 @@ class Rebalances:
         self._why: str | None = FIRST
 
     def note(self, event: Event, told: Iterable[Instruction], now_ms: int) -> None:
-        """Take in what happened, and what the state machine did about it."""
+        """Take in an event, and the state machine's instructions."""
         match event:
             case Joining():
                 self._began_ms = now_ms

@@ -1,9 +1,9 @@
-"""Rules for requests: who may do what, what is refused and in which words, and what waits for a rebalance.
+"""Rules for requests: permissions, refusals and their messages, and what waits for a rebalance.
 
 Source: DistributedHerder#putConnectorConfig, #deleteConnectorConfig, #stopConnector, #restartConnector, #restartTask,
 #putTaskConfigs, #modifyConnectorOffsetsChecks, #checkRebalanceNeeded (Kafka 4.3).
-Differs: a request that meets a rebalance, or one that is about to come and matters to it, waits for its end, up to its
-own deadline; Java answers 409.
+Differs: a request that meets a rebalance, or an imminent one that affects it, waits for its end, up to its own
+deadline; Java answers 409.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NO_LEADER = "Cannot complete request momentarily due to no known leader URL, li
 
 
 class RequestRules:
-    """Part of a HerderState: requests are answered in the order they came, those that wait let others pass."""
+    """Part of a HerderState: requests are answered in order of arrival; those that wait let others pass."""
 
     def __init__(self, facts: HerderFacts, configs: ConfigRules) -> None:
         self._facts = facts
@@ -71,11 +71,11 @@ class RequestRules:
         self._waiting[event.id] = event.request
 
     def give_up(self, event: GivenUp) -> None:
-        """Nobody waits any more: what has not begun is not done."""
+        """The caller no longer waits: a request that has not begun is dropped."""
         self._waiting.pop(event.id, None)
 
     def due(self) -> list[Instruction]:
-        """Decide about what need not wait; at most one write at a time, so that the next sees what it made."""
+        """Decide requests that need not wait; one write at a time, so that the next sees its result."""
         told: list[Instruction] = []
         for number, request in list(self._waiting.items()):
             if self._must_wait(request):
@@ -195,7 +195,7 @@ class RequestRules:
             raise NotFoundError(message or f"Connector {connector} not found")
 
     def _require_not_stopped(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Tasks that a connector gave out before it was stopped, and that come late from its worker, do not count."""
+        """Task configs from before the connector was stopped, which arrive late from its worker, are ignored."""
         if configs and self._facts.snapshot.target_state(connector) is TargetState.STOPPED:
             raise BadRequestError(f"Cannot submit non-empty set of task configs for stopped connector {connector}")
 

@@ -1,7 +1,7 @@
-"""How workers of one cluster know each other: session keys, and the signatures of what they ask over REST (KIP-507).
+"""How workers of a cluster authenticate each other: session keys, and signatures of their REST requests (KIP-507).
 
-Pure: no clock, no I/O. When a key is replaced is decided in `machine`. A request is checked against the present key
-alone: who signed with the one before it is refused and asks again.
+Pure: no clock, no I/O. `machine` decides when to replace a key. A request is checked against the current key only: one
+signed with the previous key is refused and retried.
 Source: InternalRequestSignature, DistributedHerder#requestNotSignedProperly, DistributedConfig
 #getInternalRequestKeyGenerator (Kafka 4.3); the sizes of keys are those of SunJCE's KeyGenerators.
 """
@@ -36,21 +36,21 @@ _KEY_BYTES: Final = {
     "HmacSHA3-384": 48,
     "HmacSHA3-512": 64,
 }
-# Java finds algorithms in any case, and compares with the permitted ones as they are written
+# Java finds algorithms in any letter case, and compares with the permitted ones as written
 _MACS: Final = {name.lower(): python_name for name, python_name in MAC_NAMES.items()}
 _NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/=]")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyForm:
-    """What keys a worker makes: inter.worker.key.generation.algorithm and .size."""
+    """How a worker generates keys: inter.worker.key.generation.algorithm and .size."""
 
     algorithm: str = "HmacSHA256"
     size_bytes: int = 32
 
 
 def key_form(algorithm: str, size_bits: int | None) -> KeyForm:
-    """The form of the settings; without a size it is the algorithm's own."""
+    """The form in the settings; without a size, the algorithm's default."""
     return KeyForm(algorithm, _KEY_BYTES[algorithm] if size_bits is None else (size_bits + 7) // 8)
 
 
@@ -59,7 +59,7 @@ def new_key(form: KeyForm, created_ms: int, random: Callable[[int], bytes] = sec
 
 
 def signature_headers(key: SessionKey, body: bytes, algorithm: str) -> dict[str, str]:
-    """Headers that say: this body comes from a worker of the cluster. `algorithm`: inter.worker.signature.algorithm."""
+    """Headers that sign a body as a cluster's worker. `algorithm`: inter.worker.signature.algorithm."""
     return {
         SIGNATURE_HEADER: base64.b64encode(_mac(key, body, algorithm)).decode("ascii"),
         ALGORITHM_HEADER: algorithm,
@@ -68,7 +68,7 @@ def signature_headers(key: SessionKey, body: bytes, algorithm: str) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class RequestSignature:
-    """The signature a request came with, over its raw body."""
+    """The signature of a request, over its raw body."""
 
     algorithm: str
     signature: bytes = field(repr=False)
@@ -76,9 +76,9 @@ class RequestSignature:
 
     @classmethod
     def of(cls, headers: Mapping[str, str], body: bytes) -> RequestSignature | None:
-        """The signature in these headers, named in lower case; None when one of the two is missing.
+        """The signature in these headers, whose names are in lower case; None if one of the two is missing.
 
-        Errors: BadRequestError for an algorithm that nobody knows, and for what is not base64.
+        Errors: BadRequestError for an unknown algorithm or invalid base64.
         """
         algorithm, encoded = headers.get(ALGORITHM_HEADER.lower()), headers.get(SIGNATURE_HEADER.lower())
         if algorithm is None or encoded is None:

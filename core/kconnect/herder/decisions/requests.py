@@ -1,4 +1,4 @@
-"""What is asked of a distributed herder, as values. `request_rules` has the rules that decide about them."""
+"""Requests to a distributed herder, as values. `request_rules` decides about them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ StringMap = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AskPut:
-    """Create or change a connector, with a config that was found valid. Gives whether it is new."""
+    """Create or change a connector, with a validated config. Returns whether it is new."""
 
     connector: str
     config: StringMap = field(repr=False)
     target_state: TargetState | None
     replace: bool
     patch_of: StringMap | None = field(default=None, repr=False)
-    """The config that must still stand, for one that was made by changing it."""
+    """The config that must still be current, if the new one was made by changing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class AskTasks:
 
 @dataclass(frozen=True, slots=True)
 class AskFence:
-    """Another worker wants former exactly-once tasks of a connector fenced off."""
+    """Another worker wants a connector's earlier exactly-once tasks fenced off."""
 
     connector: str
 

@@ -1,4 +1,4 @@
-"""Which parts of a connector a restart request touches, and the status that tells so."""
+"""The parts of a connector that a restart request affects, and the status that shows it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules for restarts: those asked of the whole cluster by a record, of which each worker does its part (KIP-745), and
-those of a worker whose connectors and tasks run with values that are not the present ones.
+"""Rules for restarts: those requested of the whole cluster by a record, where each worker does its part (KIP-745), and
+those of a worker whose connectors and tasks run with outdated values.
 
 Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequest#compareTo (Kafka 4.3).
 """
@@ -12,7 +12,9 @@ from kconnect.storage.config_topic import RestartRequested
 
 
 class RestartRules:
-    """Part of a HerderState: requests wait until the group has settled; of two the one with the larger effect stays."""
+    """Part of a HerderState: requests wait until the group has settled; of two, the one with the larger effect is
+    kept.
+    """
 
     def __init__(self, facts: HerderFacts) -> None:
         self._facts = facts
@@ -29,7 +31,7 @@ class RestartRules:
         self._changed[connector] = None
 
     def due(self) -> list[Instruction]:
-        """Restart what is here; a connector of which nothing is, or that is deleted, needs nothing."""
+        """Restart the parts that run here; a deleted connector, or one without parts here, needs nothing."""
         facts = self._facts
         wanted, self._wanted = self._wanted, {}
         told: list[Instruction] = []

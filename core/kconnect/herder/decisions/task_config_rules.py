@@ -1,7 +1,7 @@
-"""Rules for the task configs that connectors here give out: compared, written or handed to the leader, tried again.
+"""Rules for the task configs that connectors here give out: compared, written or sent to the leader, retried.
 
 Source: DistributedHerder#reconfigureConnectorTasksWithRetry, #publishConnectorTaskConfigs, AbstractHerder
-#taskConfigsChanged (Kafka 4.3). Differs: the first attempt after a failure comes at once.
+#taskConfigsChanged (Kafka 4.3). Differs: the first retry after a failure follows at once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class TaskRules:
 
     def __init__(self, facts: HerderFacts) -> None:
         self._facts = facts
-        self._wanted: dict[str, int] = {}  # connector -> from when on it may be asked
+        self._wanted: dict[str, int] = {}  # connector -> the earliest time for its next call
         self._asked: set[str] = set()
         self._given: dict[str, TaskConfigsGiven] = {}
         self._on_the_way: set[str] = set()
         self._failures: dict[str, int] = {}
 
     def want(self, connector: str) -> None:
-        """Ask the connector for task configs soon; once for all who want it before it is asked."""
+        """Request task configs from the connector soon; once for all requests that arrive before the call."""
         self._wanted[connector] = self._facts.now_ms
 
     def take(self, event: TaskConfigsGiven) -> None:
@@ -33,7 +33,7 @@ class TaskRules:
         self._given[event.connector] = event
 
     def refused(self, event: TaskConfigsFailed) -> None:
-        """The connector gave none: asked again, unless that is of no use."""
+        """The connector returned none: retry, unless that will not help."""
         self._asked.discard(event.connector)
         if event.is_final:
             self._failures.pop(event.connector, None)
@@ -76,7 +76,7 @@ class TaskRules:
             facts.is_writing = True
             return [self._send(name, Write(ForTasks(name), PutTasks(name, given.configs)))]
         if facts.is_leader or not facts.leader_url:
-            return []  # it stays given until this worker may write, or knows its leader
+            return []  # it is kept until this worker may write, or knows its leader
         return [self._send(name, ForwardTaskConfigs(name, given.configs, facts.leader_url))]
 
     def _send(self, name: str, instruction: Instruction) -> Instruction:

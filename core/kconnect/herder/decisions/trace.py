@@ -1,7 +1,7 @@
-"""What a herder's state machine saw and decided last, so that it can be read, and replayed into another one.
+"""The last events and decisions of a herder's state machine, which can be read, and replayed into another one.
 
-Values of configs are never shown: equal values have equal pseudonyms, so that a replay decides the same. Of snapshots
-each entry has only what changed since the one before; a checkpoint of the machine stands before the oldest entry.
+Values of configs are never shown: equal values have equal pseudonyms, so that a replay decides the same. An entry
+contains only the changes since the previous snapshot; a checkpoint of the machine precedes the oldest entry.
 Differs: Java has log lines only.
 """
 
@@ -41,10 +41,10 @@ class _MappingChange:
 class _Entry:
     number: int
     now_ms: int
-    """What time it was for the machine before the event."""
+    """The machine's time before the event."""
     event: Event
     snapshot: Mapping[str, object] | None
-    """What changed of the snapshot that came with it; None without one."""
+    """The changes of the snapshot that came with it; None without a snapshot."""
     told: tuple[Instruction, ...] = ()
     error: str | None = None
     """The machine raised this."""
@@ -62,19 +62,19 @@ class HerderTrace:
     """Threads: `begin` and `end` from the herder's; `document` from any."""
 
     def __init__(self) -> None:
-        self._key = secrets.token_bytes(16)  # pseudonyms of one process say nothing to those who can guess a value
+        self._key = secrets.token_bytes(16)  # so that guessing a value does not reveal it
         self._number = 0
         self._last = ClusterSnapshot()
         self._segments: tuple[_Segment, ...] = ()
 
     def begin(self, event: Event, now_ms: int, machine: Callable[[], Mapping[str, object]]) -> _Entry:
-        """An event is about to be taken in. `machine`: the parts of the machine by name, for a checkpoint."""
+        """An event is about to be processed. `machine`: the parts of the machine by name, for a checkpoint."""
         if not self._segments or len(self._segments[-1].entries) >= _ENTRIES_PER_SEGMENT:
             self._segments = (*self._segments[-1:], _Segment(_checkpoint(machine()), self._last))
         return _Entry(self._number + 1, now_ms, event, None)
 
     def end(self, entry: _Entry, told: Iterable[Instruction], error: BaseException | None = None) -> None:
-        """It was taken in, or (`error`) broke the machine."""
+        """It was processed, or (`error`) broke the machine."""
         snapshot = getattr(entry.event, "snapshot", None)
         if snapshot is not None:
             entry.snapshot, self._last = _snapshot_change(self._last, snapshot), snapshot
@@ -87,9 +87,9 @@ class HerderTrace:
     def document(
         self, since: int | None, settings: Mapping[str, object], clean: Callable[[str], str]
     ) -> dict[str, Any]:
-        """The trace as JSON. With `since`, only what came after that entry, which cannot be replayed.
+        """The trace as JSON. With `since`, only the entries after that one, which cannot be replayed.
 
-        `settings`: what the machine was made with. `clean` takes known secrets out of messages.
+        `settings`: those of the machine. `clean` removes known secrets from messages.
         """
         encoder = TraceEncoder(self._pseudonym, clean)
         segments = [(segment, segment.entries[:]) for segment in self._segments]
@@ -115,7 +115,7 @@ class HerderTrace:
 class TraceEncoder:
     """Events, instructions and the machine's own values as JSON.
 
-    `hide` makes the pseudonyms of what must not be shown, which is what a dataclass leaves out of its repr.
+    `hide` makes pseudonyms of secret values: those that a dataclass omits from its repr.
     """
 
     def __init__(self, hide: Callable[[str], str], clean: Callable[[str], str]) -> None:

@@ -1,4 +1,4 @@
-"""What a leader may write to the config topic, as values, and what each write is made for."""
+"""A leader's writes to the config topic, as values, and the purpose of each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PutTasks:
 
 @dataclass(frozen=True, slots=True)
 class PutStopped:
-    """Leave a connector without tasks, and wish it STOPPED: in this order, as Java does (KIP-875)."""
+    """Remove a connector's tasks, then set its target state to STOPPED: in this order, as Java does (KIP-875)."""
 
     connector: str
 
@@ -61,7 +61,7 @@ ConfigWrite = PutConfig | RemoveConfig | PutTasks | PutStopped | PutRestart | Ne
 
 @dataclass(frozen=True, slots=True)
 class ForRequest:
-    """Somebody asked; `answer` is what they get when it is written."""
+    """For a request, which gets `answer` once it is written."""
 
     id: int
     answer: bool = False
