@@ -1,4 +1,4 @@
-"""The seams round the herder: what REST and the CLI ask of it (Herder), what it asks of the runtime (Launcher)."""
+"""The seams around the herder: its interface to REST and the CLI (Herder), and to the runtime (Launcher)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # of a cluster's worker; a standalone one starts without them
 
 @dataclass(frozen=True, slots=True)
 class SlotInfo:
-    """One slot as the worker sees it: `pid` and `host` are None until it has said hello."""
+    """One slot as the worker sees it: `pid` and `host` are None until it has registered."""
 
     slot: int
     attached: bool
@@ -40,11 +40,11 @@ class SlotInfo:
     pid: int | None
     tasks: tuple[TaskId, ...]
     job_group: str | None = None
-    """Spark's name of its job; the Spark UI and the status tracker know it."""
+    """Spark's name of its job; used in the Spark UI and by the status tracker."""
     executor: str | None = None
     """Spark's id of the executor it runs in; `driver` in local mode."""
     cpu_seconds: float | None = None
-    """Of its whole life; with what follows a second old at most."""
+    """Of its entire life; like the fields below, up to a second old."""
     cpu_percent: float | None = None
     """Of one core, over the last seconds."""
     memory_bytes: int | None = None
@@ -57,10 +57,10 @@ class SlotInfo:
 
 
 class LauncherEvents(Protocol):
-    """What a launcher calls back. Threads: from the launcher's own threads; must return quickly and never raise."""
+    """A launcher's callbacks. Threads: the launcher's own; must return quickly and never raise."""
 
     def task_status(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
-        """A task was seen in a state. UNASSIGNED: its slot is gone or not up yet, it is started again by itself."""
+        """A task reached a state. UNASSIGNED: its slot is gone or not up yet, it restarts automatically."""
         ...
 
     def reconfiguration_requested(self, connector: str) -> None:
@@ -68,15 +68,15 @@ class LauncherEvents(Protocol):
         ...
 
     def topic_used(self, task_id: TaskId, topic: str) -> None:
-        """A task wrote to a topic or read from it; told once for each run of it, and again after forget_topics."""
+        """A task wrote to a topic or read from it; reported once per run, and again after forget_topics."""
         ...
 
     def read_offsets(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        """Committed source offsets, one for each partition asked for, None where there is none. May block on a file."""
+        """Committed source offsets, one for each requested partition, None where there is none. May block on a file."""
         ...
 
     def check_run(self, task_id: TaskId, run: int) -> None:
-        """An exactly-once task could write now. May block. Errors: ConnectError when that run is wanted no more."""
+        """An exactly-once task is ready to write. May block. Errors: ConnectError if that run is obsolete."""
         ...
 
     def commit_offsets(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
@@ -85,14 +85,14 @@ class LauncherEvents(Protocol):
 
 
 class Launcher(Protocol):
-    """All a herder knows of the place where tasks run. Every method is safe from any thread."""
+    """A herder's view of where tasks run. Every method is safe from any thread."""
 
     def start(self, events: LauncherEvents) -> None:
         """Begin to bring slots up, in the background; returns at once."""
         ...
 
     def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
-        """Start tasks, or queue them until slots are up; their states come by events.task_status."""
+        """Start tasks, or queue them until slots are up; their states arrive by events.task_status."""
         ...
 
     def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
@@ -100,19 +100,19 @@ class Launcher(Protocol):
         ...
 
     def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
-        """Pause or resume tasks that run; their new states come by events.task_status."""
+        """Pause or resume running tasks; their new states arrive by events.task_status."""
         ...
 
     def forget_topics(self, connector: str) -> None:
-        """Have the tasks of a connector tell again each topic they use from now on."""
+        """Make the tasks of a connector report each topic they use again."""
         ...
 
     def set_log_level(self, logger: str, level: int) -> None:
-        """Give a logger, and those below it, a level wherever tasks run, in slots to come as well."""
+        """Give a logger, and those below it, a level wherever tasks run, in later slots too."""
         ...
 
     def task_counters(self) -> Mapping[TaskId, TaskCounters]:
-        """What each task has moved so far, a second old at most; zero again with each start of a task."""
+        """What each task has processed so far, up to a second old; zero again after each start of a task."""
         ...
 
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
@@ -126,15 +126,15 @@ class Launcher(Protocol):
     def slots(self) -> Sequence[SlotInfo]: ...
 
     def waits_for(self) -> str | None:
-        """What has to come up before any task can run, as a sentence; None once one could."""
+        """What must start before any task can run, as a sentence; None once one could run."""
         ...
 
     def failure(self) -> str | None:
-        """Why no slot can ever come up (no Java, Spark refused), or None."""
+        """Why no slot can ever start (no Java, Spark refused), or None."""
         ...
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all tasks, the slots and what carries them. Idempotent."""
+        """Stop all tasks, the slots and what runs them. Idempotent."""
         ...
 
 
@@ -157,15 +157,15 @@ class PluginDescription:
 
 
 class Herder(Protocol):
-    """What REST asks. Threads: any; each call blocks until done or until its deadline (TimedOutError).
+    """REST's interface to a worker. Threads: any; each call blocks until done or until its deadline (TimedOutError).
 
     Errors: NotFoundError, AlreadyExistsError, BadRequestError, ForbiddenError, ConfigError, ConflictError,
-    TimedOutError; WrongWorkerError where another worker of the cluster has to do it.
+    TimedOutError; WrongWorkerError if another worker of the cluster must do it.
     """
 
     @property
     def worker_id(self) -> str:
-        """The advertised host:port of this worker, as statuses have it; empty before the start."""
+        """The advertised host:port of this worker, as in statuses; empty before the start."""
         ...
 
     def server_info(self) -> ServerInfo: ...
@@ -174,14 +174,14 @@ class Herder(Protocol):
         ...
 
     def is_open(self) -> bool:
-        """Whether requests can be answered from what is known: a worker that starts has not read its stores yet.
+        """Whether queries can be answered: a starting worker has not read its stores yet.
 
         Errors: ConflictError when the worker is stopping.
         """
         ...
 
     def health(self) -> Sequence[Reason]:
-        """Why the worker is not healthy, and what its start waits for; empty when all is well. Never waits."""
+        """Why the worker is unhealthy, and what its start waits for; empty if all is well. Never waits."""
         ...
 
     def outage(self) -> Outage | None:
@@ -198,11 +198,11 @@ class Herder(Protocol):
     def put_connector(
         self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
     ) -> tuple[bool, ConnectorInfo]:
-        """Create or change a connector; says whether it is new. With replace=False an existing name is an error."""
+        """Create or change a connector; returns whether it is new. With replace=False an existing name is an error."""
         ...
 
     def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
-        """Change some settings; None removes one. Target state and offsets stay."""
+        """Change some settings; None removes one. Target state and offsets are kept."""
         ...
 
     def delete_connector(self, name: str) -> None: ...
@@ -215,7 +215,7 @@ class Herder(Protocol):
         ...
 
     def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-        """Restart the connector and tasks that the flags choose; gives the status with these as RESTARTING."""
+        """Restart the connector and tasks that the flags select; returns the status with these as RESTARTING."""
         ...
 
     def restart_task(self, task_id: TaskId) -> None: ...
@@ -224,16 +224,16 @@ class Herder(Protocol):
     def check_peer(self, signature: RequestSignature | None) -> None:
         """Whether a request comes from another worker of the cluster; without a cluster nothing is checked.
 
-        Errors: BadRequestError, ForbiddenError, NotReadyError while there is no key to check it with.
+        Errors: BadRequestError, ForbiddenError; NotReadyError while there is no key for the check.
         """
         ...
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """What another worker of the cluster computed; BadRequestError where there is no cluster."""
+        """Take task configs that another worker of the cluster generated; BadRequestError without a cluster."""
         ...
 
     def fence_zombies(self, name: str) -> None:
-        """Fence off earlier exactly-once tasks; BadRequestError where there is no cluster."""
+        """Fence off earlier exactly-once tasks; BadRequestError without a cluster."""
         ...
 
     def connector_topics(self, name: str) -> list[str]:
@@ -244,7 +244,7 @@ class Herder(Protocol):
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
     def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        """Alter offsets of a STOPPED connector; gives the message REST shows."""
+        """Alter offsets of a STOPPED connector; returns the message that REST shows."""
         ...
 
     def reset_connector_offsets(self, name: str) -> str: ...
@@ -255,11 +255,11 @@ class Herder(Protocol):
         ...
 
     def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        """Every setting of a connector's config, with what is wrong and what to offer; creates nothing."""
+        """Every setting of a connector's config, with its errors and recommended values; creates nothing."""
         ...
 
     def metrics(self) -> Sequence[Reading]:
-        """All this worker measures, as it stands now."""
+        """All metrics of this worker, at this moment."""
         ...
 
     def slots(self) -> Sequence[SlotInfo]:
@@ -271,13 +271,14 @@ class Herder(Protocol):
         ...
 
     def rebalances(self) -> Sequence[Rebalance]:
-        """The last ones this worker went through, in order; none where there is no cluster."""
+        """The last rebalances of this worker, in order; none without a cluster."""
         ...
 
     def trace(self, since: int | None = None) -> Mapping[str, Any]:
-        """What the herder saw and decided last, as JSON without values of configs; `since`: after this entry only.
+        """The herder's last events and decisions, as JSON without values of configs; `since`: only entries after this
+        one.
 
-        Errors: NotFoundError where there is no cluster.
+        Errors: NotFoundError without a cluster.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""The seam between a herder and its worker group: what happens to a member, and what a herder asks of its membership.
+"""The seam between a herder and its worker group: the events of a member, and the herder's calls to its membership.
 
-`kconnect.herder.group.member` is the one in a real group; tests form groups in memory.
+`kconnect.herder.group.member` implements it for a real group; tests use groups in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The rebalance is over; from version 1 on the assignment is what changes, see `protocol.owned_work`."""
+    """The rebalance is over; from version 1 on, the assignment contains changes only, see `protocol.owned_work`."""
 
     assignment: Assignment
     generation: int
@@ -29,7 +29,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The member is out of the group, or cannot know that it is in it: its work may soon run elsewhere."""
+    """The member is out of the group, or cannot be sure that it is in it: its work may soon run elsewhere."""
 
     why: str
 
@@ -40,13 +40,14 @@ GroupEvent = Joining | Assigned | Lost
 class Membership(Protocol):
     """A place in a worker group. Threads: poll, request_rejoin, leave and stop from the herder's; wakeup from any.
 
-    Made with two callbacks, called on any thread, which may not block: the metadata to join with, and the assignments
-    of a round that this member leads.
+    Created with two callbacks, called on any thread, which must not block: the metadata to join with, and the
+    assignments of a round that this member leads.
     """
 
     @property
     def runs_until(self) -> float | None:
-        """Until when (monotonic) its work is certainly its own, unless it hears from the group; None while it has none.
+        """Until when (monotonic) the member certainly owns its work, unless the group answers again; None while it owns
+        none.
 
         Threads: any.
         """
@@ -54,15 +55,15 @@ class Membership(Protocol):
 
     @property
     def meter(self) -> GroupMeter:
-        """What it has done with its coordinator. Threads: any."""
+        """Its requests to its coordinator so far. Threads: any."""
         ...
 
     def poll(self, timeout_s: float) -> Sequence[GroupEvent]:
-        """Do what the group needs, joining included, until something happens, a wakeup, or the time is over."""
+        """Serve the group, joining included, until an event, a wakeup or the timeout."""
         ...
 
     def request_rejoin(self, why: str) -> None:
-        """Have the group rebalance; the next polls tell."""
+        """Request a rebalance; the next polls report it."""
         ...
 
     def wakeup(self) -> None:

@@ -1,4 +1,4 @@
-"""What a standalone herder is made of."""
+"""The parts of a standalone herder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HerderParts:
     offsets: OffsetStore
     groups: GroupOffsetsFactory
     validate: Callable[[Mapping[str, str]], None]
-    """Refuse a bad connector config with BadRequestError; asks the connector's own `validate` too."""
+    """Refuse a bad connector config with BadRequestError; also calls the connector's own `validate`."""
     explain: Callable[[Mapping[str, str | None]], ConfigInfos]
     """The same checks as a report on every setting."""
     plugin_config: Callable[[str, str | None], Sequence[ConfigKey]]
@@ -41,6 +41,6 @@ class HerderParts:
     """Resolves `${..}` in connector configs; without providers they stay as they are."""
     times: PluginTimes = field(default_factory=PluginTimes)
     health: Health = field(default_factory=Health)
-    """Where the worker and its parts tell why it is not healthy."""
+    """Where the worker and its parts report why it is unhealthy."""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
     """Whether Kafka answers; the worker keeps it up to date."""

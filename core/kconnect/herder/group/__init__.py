@@ -1,6 +1,7 @@
-"""A worker's place in its group, in Kafka's group protocol on sockets of its own. `member.GroupMember` is the way in.
+"""A worker's place in its group, with Kafka's group protocol on its own sockets. `member.GroupMember` is the entry
+point.
 
-`join_attempt` joins and syncs, `heartbeats` shows that the worker lives, `coordinator` finds the broker to speak to;
-their `member_events` go to the herder's thread. `connection` carries `frames`, which are made of `wire`'s types;
+`join_attempt` joins and syncs, `heartbeats` keeps the session alive, `coordinator` finds the broker to talk to;
+their `member_events` go to the herder's thread. `connection` sends `frames`, built from `wire`'s types;
 `security` and `sasl` log the worker in.
 """

@@ -19,9 +19,9 @@ from kconnect.herder.group.sasl import SaslLogin
 from kconnect.herder.group.security import Access
 
 A = TypeVar("A")
-# The leader of a large group is told every member's metadata; a thousand members with a thousand tasks are 60 MB.
+# The leader of a large group receives every member's metadata; a thousand members with a thousand tasks are 60 MB.
 _MAX_ANSWER_BYTES: Final = 256 << 20
-# As Java: a session is renewed when 85 to 95 % of it are over. Here the connection is replaced then.
+# As in Java, which renews a session after 85 to 95 % of its life. Here the connection is replaced then.
 _SESSION_SHARES: Final = (0.85, 0.95)
 _UNSUPPORTED_VERSION: Final = 35
 
@@ -55,7 +55,7 @@ class BrokerConnection:
         return time.monotonic() >= self._expires_at
 
     def ask(self, request: KafkaRequest[A], timeout_s: float) -> A:
-        """Errors: Unanswered when the connection broke or the time is over; it is closed then."""
+        """Errors: Unanswered if the connection broke or the time is over; it is then closed."""
         try:
             return self._ask(request, time.monotonic() + timeout_s)
         except ssl.SSLError as err:

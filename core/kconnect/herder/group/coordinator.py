@@ -15,7 +15,7 @@ from kconnect.herder.group.security import Access
 
 
 class Coordinator:
-    """Remembers where the coordinator is until someone finds it gone. Threads: any; lookups hold no lock."""
+    """Remembers the coordinator's address until a caller finds it gone. Threads: any; lookups hold no lock."""
 
     def __init__(self, access: Access, group_id: str, timeout_s: float) -> None:
         """`timeout_s` is for opening one connection, and for one answer of a lookup."""
@@ -27,9 +27,9 @@ class Coordinator:
         self._brokers: tuple[Address, ...] = ()
 
     def connect(self, within_s: float = float("inf")) -> BrokerConnection:
-        """A new connection to the coordinator, looked up if it is not known.
+        """A new connection to the coordinator, which is looked up if it is unknown.
 
-        Errors: Unanswered, GroupRefusal when no broker knows it; ConnectError when one side refuses the other.
+        Errors: Unanswered, GroupRefusal if no broker knows it; ConnectError if one side refuses the other.
         """
         deadline = time.monotonic() + within_s
         with self._lock:

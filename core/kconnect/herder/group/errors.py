@@ -11,7 +11,7 @@ ILLEGAL_GENERATION: Final = 22
 REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
 COORDINATOR_ELSEWHERE: Final = frozenset({15, 16})
-"""Ask again who leads the group: it moved, or its new leader is not known yet."""
+"""Look up the group's coordinator again: it moved, or the new one is not known yet."""
 NO_LONGER_A_MEMBER: Final = frozenset({25, 82})
 """The group went on without this member, and its id is worth nothing any more."""
 
@@ -34,7 +34,7 @@ _NAMES: Final = {
     81: "GROUP_MAX_SIZE_REACHED",
     82: "FENCED_INSTANCE_ID",
 }
-# Which errors end a herder: with none of these does the same request succeed later by itself.
+# Errors that end a herder: the same request will not succeed later without a change.
 _FINAL: Final = {
     23: (
         "group.id={group} is in use by a group of another kind, such as a consumer group, or whose "
@@ -59,7 +59,7 @@ _FINAL: Final = {
 
 
 class Unanswered(Exception):
-    """Nobody answered, or the connection broke: trying again may help."""
+    """No answer, or the connection broke: a retry may help."""
 
 
 class GroupRefusal(Exception):
@@ -75,7 +75,7 @@ def error_name(code: int) -> str:
 
 
 def final_error(code: int, group_id: str, session_timeout_ms: int) -> ConnectError | None:
-    """The error that ends the membership for good, as a sentence; None for one that may pass."""
+    """The message of an error that ends the membership for good; None for one that may pass."""
     if code not in _FINAL:
         return None
     text, hint = (part.format(group=group_id, session_ms=session_timeout_ms) for part in _FINAL[code])

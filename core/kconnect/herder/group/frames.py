@@ -1,8 +1,8 @@
 """Bytes of the requests a group member sends, in Kafka's own wire protocol. Pure: no sockets here.
 
-Of each request the versions are listed that are used, best first; every broker since 2.3 knows one of each. The
-newest ones are there for one thing: they carry the reason of a join or a leave, which the broker logs (KIP-800).
-Hand-written because the protocol of these few requests never changes, while client libraries' internals do.
+Each request lists the versions in use, best first; every broker since 2.3 supports one of each. The newest ones have
+one purpose: they carry the reason of a join or a leave, which the broker logs (KIP-800). Hand-written because the
+protocol of these few requests never changes, while client libraries' internals do.
 Source: clients/src/main/resources/common/message/*.json (Kafka 4.3).
 """
 
@@ -49,7 +49,7 @@ def frame_of(request: KafkaRequest[A], version: int, correlation_id: int, client
 
 
 def opened(request: KafkaRequest[A], version: int, data: bytes) -> tuple[int, A]:
-    """Correlation id and answer. Errors: struct.error, UnicodeDecodeError when these are no such bytes."""
+    """Correlation id and answer. Errors: struct.error, UnicodeDecodeError for malformed bytes."""
     reader = Reader(data, is_flexible=version >= request.flexible_from)
     correlation_id = reader.number(">i")
     reader.end()
@@ -58,7 +58,7 @@ def opened(request: KafkaRequest[A], version: int, data: bytes) -> tuple[int, A]
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions(KafkaRequest[Mapping[int, tuple[int, int]]]):
-    """Asks for the lowest and highest version of each request, by its key."""
+    """The lowest and highest version of each request, by its key."""
 
     key = 18
     versions = (0,)
@@ -119,7 +119,7 @@ class Authenticate(KafkaRequest[Authenticated]):
 
 @dataclass(frozen=True, slots=True)
 class KnownBrokers(KafkaRequest[Sequence[tuple[str, int]]]):
-    """Asks for the addresses of all brokers."""
+    """The addresses of all brokers."""
 
     key = 3
     versions = (1,)
@@ -145,7 +145,7 @@ class CoordinatorAddress:
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinator(KafkaRequest[CoordinatorAddress]):
-    """Asks which broker leads the group."""
+    """The broker that coordinates the group."""
 
     key = 10
     versions = (1,)
@@ -165,7 +165,7 @@ class FindCoordinator(KafkaRequest[CoordinatorAddress]):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """`members` are there for the leader only: metadata by member id."""
+    """`members` is only filled for the leader: metadata by member id."""
 
     error: int
     generation: int
@@ -177,7 +177,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(KafkaRequest[Joined]):
-    """Answered when all members have joined or the rebalance timeout is over."""
+    """Answered once all members have joined or the rebalance timeout is over."""
 
     key = 11
     versions = (8, 5)
@@ -344,7 +344,7 @@ class OffsetDelete(KafkaRequest[OffsetsDeleted]):
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFetched:
-    """`error` is of the whole request. An offset below zero is none."""
+    """`error` is that of the whole request. A negative offset means none."""
 
     error: int
     offsets: Mapping[tuple[str, int], int]
@@ -353,7 +353,7 @@ class OffsetsFetched:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetch(KafkaRequest[OffsetsFetched]):
-    """All committed offsets of a group, of whatever topics."""
+    """All committed offsets of a group, for all topics."""
 
     key = 9
     versions = (2,)

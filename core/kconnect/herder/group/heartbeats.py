@@ -1,4 +1,4 @@
-"""Shows the group that its member lives, on a thread and a connection of its own, whatever the herder is busy with."""
+"""Sends heartbeats to the group on a separate thread and connection, whatever the herder is busy with."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ log = logging.getLogger(__name__)
 # As Java's retry.backoff.ms and retry.backoff.max.ms.
 _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 1.0
-# A member that hears nothing gives up when this share of the session is over, counted from the moment it sent the
+# A member without an answer gives up when this share of the session is over, counted from the moment it sent the
 # last heartbeat that was answered. The broker counts from a later moment, so the rest, 2 s of Java's default of 10 s,
-# and the way of that heartbeat are the time to stop tasks before another member may start them.
+# and that heartbeat's time on the network are the time to stop tasks before another member may start them.
 _LOST_SHARE: Final = 0.8
 # After a round: work that it revoked is given out in the next one, of which only a heartbeat tells the members that had
 # nothing revoked. With Java's default of 3 s alone that work stood still for 3.4 s.
 _EARLY_S: Final = (0.25, 0.75, 1.75)
-# How long after a session's end the next heartbeat comes; on a busy machine members hear of a round at different times
+# How long after a session's end the next heartbeat follows; on a busy machine members learn of a round at different
+# times
 _AFTER_SESSION_S: Final = 0.2
 
 
@@ -52,11 +53,11 @@ class Rhythm:
 
 
 def next_beat_at(joined_at: float, now: float, rhythm: Rhythm) -> float:
-    """When the heartbeat after the one at `now` is due, for a place that was taken at `joined_at`.
+    """When the heartbeat after the one at `now` is due, for a member that joined at `joined_at`.
 
-    Some come early; then as often as `heartbeat.interval.ms` says, or a little more often, so that one falls just after
-    the end of the session of a member that was killed after its heartbeat of the same beat: all begin to count when
-    their round began. With Java's defaults its work is free 0.2 s after the session, not 2 s.
+    The first ones are early; the rest follow every `heartbeat.interval.ms`, or a little more often, so that one falls
+    just after the end of the session of a member that was killed after the same heartbeat: all members count from the
+    start of their round. With Java's defaults its work is free 0.2 s after the session, not 2 s.
     """
     until_session_end = rhythm.session_s + _AFTER_SESSION_S
     interval_s = until_session_end / math.ceil(until_session_end / rhythm.interval_s)
@@ -66,7 +67,7 @@ def next_beat_at(joined_at: float, now: float, rhythm: Rhythm) -> float:
 
 
 def must_stop_at(last_answered: float, rhythm: Rhythm) -> float:
-    """When a member that hears nothing more must take itself for lost."""
+    """When a member without answers must consider itself lost."""
     return last_answered + rhythm.session_s * _LOST_SHARE
 
 
@@ -107,7 +108,7 @@ class Heartbeats:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
-        """Says whether the thread has ended."""
+        """Returns whether the thread has ended."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -116,7 +117,7 @@ class Heartbeats:
         return not self._thread.is_alive()
 
     def follow(self, place: Place) -> None:
-        """Beat for this place from now on, at once."""
+        """Send heartbeats for this generation from now on, at once."""
         with self._changed:
             if self._place is None:
                 self._last_answered = time.monotonic()
@@ -130,7 +131,7 @@ class Heartbeats:
             self._place = None
 
     def polled(self, *, is_waiting: bool) -> None:
-        """The herder is alive: it waits for the group from now on, or turns to other things."""
+        """The herder is alive: from now on it waits for the group, or does other work."""
         with self._changed:
             self._polled_at = float("inf") if is_waiting else time.monotonic()
 
@@ -152,7 +153,7 @@ class Heartbeats:
             self._drop()
 
     def _next(self) -> Place | None:
-        """Wait until a heartbeat is due; None when all is over."""
+        """Wait until a heartbeat is due; None when stopped."""
         with self._changed:
             while not self._is_over:
                 now = time.monotonic()
@@ -219,7 +220,9 @@ class Heartbeats:
         self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
 
     def _leave(self, place: Place) -> None:
-        """The herder has been busy for longer than a rebalance may take: let the group go on without it."""
+        """The herder has been busy for longer than a rebalance may take: leave, so that the group continues without
+        it.
+        """
         why = f"the worker was busy for longer than rebalance.timeout.ms={self._rhythm.rebalance_s * 1000:.0f}"
         self._evict(place, why, is_member_id_worthless=True)
         self._connected().ask(LeaveGroup(self._group_id, place.member_id, why), self._answer_s)

@@ -1,7 +1,7 @@
-"""One attempt to join the group: JoinGroup, then SyncGroup, on a thread and a connection of its own.
+"""One attempt to join the group: JoinGroup, then SyncGroup, on its own thread and connection.
 
-A connection of its own, because the broker answers in order: behind a JoinGroup that waits for other members, neither
-heartbeats nor a LeaveGroup would get through.
+It needs its own connection because the broker answers in order: behind a JoinGroup that waits for other members,
+neither heartbeats nor a LeaveGroup would get through.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Attempt:
     ) -> None:
         """`follow` gets the membership as soon as the group has granted it: heartbeats begin before the assignment."""
         self.member_id = ticket.member_id
-        """Given by the broker in the course of a newcomer's attempt; needed to leave."""
+        """Assigned by the broker during a newcomer's attempt; needed to leave."""
         self._ticket = ticket
         self._coordinator = coordinator
         self._post = post
@@ -79,7 +79,7 @@ class Attempt:
         self._thread.start()
 
     def answer(self, assignments: Mapping[str, bytes]) -> None:
-        """Who gets what, after `Elected`."""
+        """The assignments, after `Elected`."""
         self._assignments.put(assignments)
 
     def abort(self) -> None:
@@ -91,7 +91,7 @@ class Attempt:
         self._assignments.put(None)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread's end; says whether it came."""
+        """Wait for the thread's end; returns whether it ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -100,7 +100,7 @@ class Attempt:
             self._post(self._done())
         except (Unanswered, GroupRefusal, ConnectError) as err:
             self._post(Failed(self, err))
-        except Exception as err:  # the thread's top: the herder must hear of it
+        except Exception as err:  # top of the thread: the herder must learn of it
             self._post(Failed(self, ConnectError(f"Joining the group failed: {err!r}")))
         finally:
             self._use(None)
@@ -150,7 +150,7 @@ class Attempt:
             return joined
 
     def _given(self) -> tuple[float, Mapping[str, bytes]]:
-        """The leader's decision, and when it came."""
+        """The leader's decision, and when it was made."""
         try:
             given = self._assignments.get(timeout=self._timeout_s)
         except queue.Empty as err:

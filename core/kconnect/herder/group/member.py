@@ -1,9 +1,9 @@
 """A worker's place in the group of `group.id`: joining, heartbeats, leaving, in Kafka's group protocol.
 
-The herder's thread calls `poll`; both callbacks run in there, so they see what the herder has done so far. Two threads
-do what takes time: `attempt` joins, `heartbeats` shows that the worker lives.
-Hand-written on sockets. What a client library would have given: kafka-python's BaseCoordinator needs eight overrides of
-private parts, waits a heartbeat interval after an outage, and cannot leave while it joins.
+The herder's thread calls `poll`, which runs both callbacks, so they see what the herder has done so far. Two threads do
+the slow work: `attempt` joins, `heartbeats` keeps the session alive. Hand-written on sockets. The alternative, a client
+library, does not fit: kafka-python's BaseCoordinator needs eight overrides of private parts, waits a heartbeat interval
+after an outage, and cannot leave while it joins.
 Source: WorkerCoordinator, WorkerGroupMember, AbstractCoordinator (Kafka 4.3).
 """
 
@@ -69,12 +69,12 @@ class GroupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCallbacks:
-    """What the group asks of its member, in `poll`, on the herder's thread."""
+    """The group's callbacks to its member, in `poll`, on the herder's thread."""
 
     metadata: Callable[[], MemberState]
-    """What to tell when joining: URL, config offset, what runs here. Its version does not matter."""
+    """The metadata to join with: URL, config offset, what runs here. The version is irrelevant."""
     assign: Callable[[JoinedGroup], Mapping[str, bytes]]
-    """Who gets what, asked of the leader. While it runs, the group waits."""
+    """The leader's assignments. While it runs, the group waits."""
 
 
 class GroupMember:
@@ -98,12 +98,12 @@ class GroupMember:
         self._heartbeats_began = False
         self._place = _NOWHERE
         self._version = _HIGHEST[settings.protocol]
-        self._is_in = False  # an assignment holds
+        self._is_in = False  # an assignment is in effect
         self._in_since = 0.0
         self._last_generation = -1
         self._attempt: Attempt | None = None
-        self._ended: list[Attempt] = []  # aborted, maybe not over yet
-        self._is_announced = False  # Joining was told for the present rebalance
+        self._ended: list[Attempt] = []  # aborted, possibly still running
+        self._is_announced = False  # Joining was posted for the present rebalance
         self._announced_at = 0.0
         self._rejoin: tuple[str, float] | None = ("the worker starts", 0.0)  # why, and since when
         self._retry_at = 0.0
@@ -112,32 +112,35 @@ class GroupMember:
 
     @property
     def member_id(self) -> str:
-        """Empty while the group has given none."""
+        """Empty until the group has assigned one."""
         return self._place.member_id
 
     @property
     def generation(self) -> int:
-        """-1 while it is in none."""
+        """-1 while it has none."""
         return self._place.generation
 
     @property
     def protocol_version(self) -> int:
-        """The protocol in force: the best one that all members of the last round knew; at first the own best one."""
+        """The protocol in use: the best one that all members of the last round supported; initially this member's
+        best.
+        """
         return self._version
 
     @property
     def runs_until(self) -> float | None:
-        """Until when (monotonic) its work is certainly its own, unless it hears from the group; None while it has none.
+        """Until when (monotonic) the member certainly owns its work, unless the group answers again; None while it owns
+        none.
 
-        For those who must know while the herder's thread is busy; `poll` tells `Lost` then.
+        For callers that must know while the herder's thread is busy; `poll` then returns `Lost`.
         """
         return must_stop_at(self._heartbeats.last_answered, self._settings.rhythm) if self._is_in else None
 
     def poll(self, timeout_s: float) -> Sequence[GroupEvent]:
-        """Do what the group needs, joining included, until something happens, a wakeup, or the time is over.
+        """Serve the group, joining included, until an event, a wakeup or the timeout.
 
-        Errors: ConnectError for what trying again does not solve: the group is not one of Connect workers, the broker
-        refuses login, rights or session timeout; and whatever `assign` raises.
+        Errors: ConnectError where a retry will not help: the group is not one of Connect workers, the broker refuses
+        login, permissions or session timeout; also any error of `assign`.
         """
         if self._is_stopped:
             return []
@@ -156,7 +159,7 @@ class GroupMember:
             self._heartbeats.polled(is_waiting=False)
 
     def request_rejoin(self, why: str) -> None:
-        """Have the group rebalance. A round whose assignments are not made yet is good enough."""
+        """Request a rebalance. A round whose assignments are not made yet is good enough."""
         log.info("Group %s: requesting a rebalance: %s", self._settings.group_id, why)
         self._rejoin = (why, time.monotonic())
 
@@ -165,7 +168,7 @@ class GroupMember:
         self._inbox.ring()
 
     def leave(self, why: str) -> None:
-        """Tell the group to go on without this worker, if it can be told; the next poll joins again."""
+        """Ask the group to continue without this worker, if it can be reached; the next poll joins again."""
         self._leave(why, 2 * self._answer_s)
 
     def stop(self, timeout_s: float) -> None:
@@ -198,14 +201,14 @@ class GroupMember:
             finally:
                 connection.close()
         except (Unanswered, GroupRefusal, ConnectError) as err:
-            # The group finds out when the session is over
+            # The group will notice when the session is over
             log.warning("Group %s: could not tell it that this worker is leaving: %s", self._settings.group_id, err)
         else:
             how = "" if error == NONE else f" (the broker says {error_name(error)})"
             log.info("Group %s: left as %s%s: %s", self._settings.group_id, member_id, how, why)
 
     def _next_turn(self) -> float:
-        """When there is something to do without a message: a join to try again, or silence that lasted too long."""
+        """Act on what is due without a message: a join to retry, or too long a silence."""
         until = self.runs_until
         times = [float("inf") if until is None else until]
         if self._attempt is None and self._rejoin is not None:
@@ -244,7 +247,7 @@ class GroupMember:
         return []
 
     def _is_current(self, place: Place) -> bool:
-        """Whether heartbeats of it count. While a JoinGroup is under way, its answer will tell the same."""
+        """Whether its heartbeats count. While a JoinGroup is in progress, its answer will tell the same."""
         return self._attempt is None and place == self._place
 
     def _begin(self, why: str) -> None:
@@ -303,13 +306,13 @@ class GroupMember:
         return [Assigned(assignment, message.place.generation, message.place.member_id)]
 
     def _retry(self, problem: Exception) -> list[GroupEvent]:
-        """Decide how to go on after an attempt that came to nothing. Errors: ConnectError when not at all."""
+        """Decide how to continue after a failed attempt. Errors: ConnectError if it cannot."""
         member_id = self._attempt.member_id if self._attempt is not None else self.member_id
         self._forget_attempt()
         self.meter.failures.note(0.0)
         self._place = replace(self._place, member_id=member_id)
         code = problem.code if isinstance(problem, GroupRefusal) else NONE
-        if code in (REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION):  # others came in between: join again at once
+        if code in (REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION):  # others joined in between: join again at once
             return []
         if code in NO_LONGER_A_MEMBER:
             return self._lose(f"the group no longer knows it ({error_name(code)})", forget_member_id=True)
@@ -328,7 +331,7 @@ class GroupMember:
     def _lose(self, why: str, *, forget_member_id: bool = False) -> list[GroupEvent]:
         """Out of the group, or as good as out.
 
-        Differs: Java keeps its work when the group no longer knows it, and lets the leader find what runs twice.
+        Differs: Java keeps its work when the group no longer knows it, and relies on the leader to find duplicates.
         """
         was_in = self._is_in
         self._abort()
@@ -358,7 +361,7 @@ class GroupMember:
 
 
 def offered_protocols(setting: str, state: MemberState) -> list[tuple[str, bytes]]:
-    """Names and metadata for JoinGroup, best first: the broker takes the first one that all members know.
+    """Names and metadata for JoinGroup, best first: the broker picks the first one that all members support.
 
     Source: ConnectProtocolCompatibility, IncrementalCooperativeConnectProtocol.metadataRequest (Kafka 4.3).
     """

@@ -1,4 +1,4 @@
-"""What the threads of a membership tell the herder's thread, and the box it waits at."""
+"""The messages of a membership's threads to the herder's thread, and the mailbox it waits on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Who a member is in which generation of its group."""
+    """A member's id and its generation of the group."""
 
     member_id: str
     generation: int
@@ -19,7 +19,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The member leads the round: it is to say who gets what."""
+    """The member leads the round: it must make the assignments."""
 
     attempt: object
     place: Place
@@ -29,7 +29,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class InGroup:
-    """The round is over. `answered_at`: when the group took what this member told it; `at`: when it was over."""
+    """The round is over. `answered_at`: when the group accepted this member's metadata; `at`: when it was over."""
 
     attempt: object
     place: Place
@@ -41,7 +41,7 @@ class InGroup:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt to join came to nothing."""
+    """The attempt to join failed."""
 
     attempt: object
     problem: Exception
@@ -49,7 +49,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceSeen:
-    """A heartbeat of this place, sent then, was answered with: join again."""
+    """A heartbeat of this generation, sent at that time, was answered with: join again."""
 
     place: Place
     sent_at: float
@@ -57,7 +57,7 @@ class RebalanceSeen:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The place is no more."""
+    """The member has lost its place."""
 
     place: Place
     why: str
@@ -68,7 +68,7 @@ Message = Elected | InGroup | Failed | RebalanceSeen | Evicted
 
 
 class Inbox:
-    """Messages in order, and a bell. Threads: any; one takes."""
+    """Messages in order, and a wakeup flag. Threads: any; one reads."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()  # guards the two below
@@ -93,7 +93,7 @@ class Inbox:
             return messages
 
     def wait(self, until: float) -> bool:
-        """Wait for a message or the bell, until then (monotonic) at most; says whether it was the bell."""
+        """Wait for a message or a wakeup, until this time (monotonic); returns whether it was a wakeup."""
         with self._news:
             while not self._messages and not self._is_rung:
                 left = until - time.monotonic()

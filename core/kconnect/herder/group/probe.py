@@ -1,4 +1,4 @@
-"""Asks the brokers of a worker for a sign of life, over one connection that is kept."""
+"""Checks that a worker's brokers answer, over one connection that is kept open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kconnect.herder.group.errors import Unanswered
 from kconnect.herder.group.frames import ApiVersions, KnownBrokers
 from kconnect.herder.group.security import Access
 
-# Of the time there is, what one address may take while there are others
+# The share of the timeout that one address may take while there are others
 _SHARE = 3
 
 
@@ -27,7 +27,7 @@ class BrokerProbe:
     def ask(self, within_s: float) -> None:
         """Return when a broker has answered. Errors: ConnectError with the address and why, also when one refuses us.
 
-        A connection that broke says nothing yet: brokers close those that were idle, and go down one after the other.
+        A broken connection proves nothing: brokers close idle ones, and are restarted one after the other.
         """
         deadline = time.monotonic() + within_s
         if self._connection is not None and not self._connection.is_worn:

@@ -21,19 +21,19 @@ _MIN_ITERATIONS: Final = 4096
 
 
 class SaslLogin(Protocol):
-    """One login, used once: `first()` goes to the broker, each of its answers to `answer_to`."""
+    """One login, used once: send `first()` to the broker, and pass each of its answers to `answer_to`."""
 
     mechanism: str
 
     def first(self) -> bytes: ...
 
     def answer_to(self, challenge: bytes) -> bytes | None:
-        """What to send next; None when the login is complete. Errors: ConnectError when the broker is not genuine."""
+        """The next message; None when the login is complete. Errors: ConnectError if the broker is not genuine."""
         ...
 
 
 class PlainLogin:
-    """User and password as they are; use it over TLS."""
+    """User and password in clear text; use it over TLS."""
 
     mechanism = "PLAIN"
 
@@ -98,7 +98,7 @@ class OAuthBearerLogin:
     mechanism = "OAUTHBEARER"
 
     def __init__(self, token: Callable[[], str], extensions: Mapping[str, str] | None = None) -> None:
-        """`token` is asked once; it may take as long as a request to a token endpoint takes."""
+        """`token` is called once; it may take as long as a request to a token endpoint takes."""
         self._token = token
         self._extensions = dict(extensions or {})
 

@@ -1,4 +1,4 @@
-"""Where the brokers are and how to log in there: a worker's Java settings, for connections of our own.
+"""The brokers' addresses and the login: a worker's Java settings, for our own connections.
 
 Stores and JAAS entries are read by `config.client_security`, as for every other client; here they become a TLS
 context and a login.
@@ -38,7 +38,7 @@ _VERSIONS: Final = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
-# As Java's login.refresh.window.factor: the next login takes a new token when this share of its life is over.
+# As Java's login.refresh.window.factor: the next login uses a new token when this share of its life is over.
 _TOKEN_SHARE: Final = 0.8
 _TOKEN_TIMEOUT: Final = "sasl.login.read.timeout.ms"
 # Where it is not set; Java's clients wait for ever then
@@ -47,7 +47,7 @@ _TOKEN_TIMEOUT_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the brokers are, and what connections to them need."""
+    """The brokers' addresses, and what connections to them need."""
 
     bootstrap: tuple[Address, ...]
     client_id: str
@@ -100,12 +100,12 @@ def _limit_versions(context: ssl.SSLContext, text: str) -> None:
     if names:
         versions = sorted(_VERSIONS[name] for name in names)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.0 and 1.1, if someone asks for them by name
+            warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.0 and 1.1, if requested by name
             context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
 def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes) -> None:
-    """Hand both over by a file, the only way there is: under a passphrase nobody keeps."""
+    """Pass both in a file, the only way possible: under a passphrase that is not stored."""
     from cryptography.hazmat.primitives import serialization
 
     passphrase = secrets.token_hex(32).encode()

@@ -41,7 +41,7 @@ class Writer:
 
 
 class Reader:
-    """Takes values off the front. What is null reads as empty. Errors: struct.error where the bytes end too early."""
+    """Reads values in order. Null is read as empty. Errors: struct.error when the bytes end too early."""
 
     def __init__(self, data: bytes, *, is_flexible: bool) -> None:
         self._data = data

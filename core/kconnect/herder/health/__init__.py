@@ -1,1 +1,1 @@
-"""Whether this worker is well: reasons why it is not, and the watch over Kafka's answers."""
+"""Whether this worker is healthy: the reasons if not, and the watch over Kafka's answers."""

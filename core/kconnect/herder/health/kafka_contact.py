@@ -1,4 +1,4 @@
-"""Whether Kafka answers this worker: what the answers and silences so far mean. Pure but for the clock it is given."""
+"""Whether Kafka answers this worker, judged by its answers and silences so far. Pure except for the given clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Back:
     """Kafka answers again."""
 
     outage: Outage
-    """As it was when it ended; `lasted_s` is the length of the gap, from answer to answer."""
+    """Its state when it ended; `lasted_s` is the length of the gap between two answers."""
 
 
 class KafkaContact:
@@ -37,7 +37,7 @@ class KafkaContact:
         self._outages = 0
 
     def answered(self, at_s: float | None = None) -> Back | None:
-        """Kafka answered, at a monotonic time or just now. Gives the outage that this ends, if there was one."""
+        """Kafka answered, at a monotonic time or just now. Returns the outage that this ends, if any."""
         with self._lock:
             now_s = self._clock.monotonic()
             at_s = now_s if at_s is None else at_s
@@ -50,7 +50,7 @@ class KafkaContact:
             return None if ended is None else Back(ended)
 
     def silent(self, problem: str) -> Outage | None:
-        """An attempt came to nothing. Gives the outage when it is news."""
+        """An attempt failed. Returns the outage if it is a new one."""
         with self._lock:
             is_news = self._problem is None
             self._problem = problem
@@ -60,7 +60,7 @@ class KafkaContact:
 
     @property
     def outage(self) -> Outage | None:
-        """The present one; None while Kafka answers, and before it was asked."""
+        """The current outage; None while Kafka answers, and before the first check."""
         with self._lock:
             return self._outage(self._clock.monotonic())
 

@@ -1,4 +1,5 @@
-"""The thread that knows whether Kafka answers: it takes what the worker hears anyway, and asks when that is nothing.
+"""The thread that knows whether Kafka answers: it uses the answers that the worker gets anyway, and sends a probe if
+there are none.
 
 Differs: Java's worker has no such watch; its screens and `/health` say nothing of Kafka.
 """
@@ -19,26 +20,27 @@ from kconnect.redaction import redact
 
 log = logging.getLogger(__name__)
 
-# Of a heartbeat interval: so a broker that does not answer at all is told within two of them
+# As a share of a heartbeat interval: a broker that does not answer at all is reported within two of them
 _ASK_SHARE = 0.8
 # While Kafka is away: soon enough that its return is no news to the reader, rare enough to cost nothing
 _AGAIN_S = 1.0
 
 
 class Probe(Protocol):
-    """Asks any broker for a sign of life."""
+    """Checks that any broker answers."""
 
     def ask(self, within_s: float) -> None:
-        """Errors: ConnectError that says which address, and why."""
+        """Errors: ConnectError with the address and the reason."""
         ...
 
     def close(self) -> None: ...
 
 
 class KafkaWatch:
-    """States: new -> start() -> stop(). `heard_at_s`: when (monotonic) the worker heard from Kafka by itself, or None.
+    """States: new -> start() -> stop(). `heard_at_s`: when (monotonic) the worker last had an answer from Kafka without
+    a probe, or None.
 
-    An idle worker of a cluster asks nothing: the heartbeats of its group are answered more often than it would ask.
+    An idle worker of a cluster sends no probes: its group's heartbeats are answered more often.
     """
 
     def __init__(
@@ -87,14 +89,14 @@ class KafkaWatch:
                 probe.close()
 
     def pause_s(self) -> float:
-        """Until the next look: an interval after the last answer, or soon while there is none."""
+        """Time until the next check: an interval after the last answer, or less while there is none."""
         if self._contact.outage is not None:
             return min(_AGAIN_S, self._interval_s)
         self.has_heard()
         return max(0.0, self._interval_s - self._contact.since_answer_s())
 
     def has_heard(self) -> bool:
-        """Take in what the worker heard by itself; says whether that was within an interval."""
+        """Take in the worker's own last answer; returns whether it is less than an interval old."""
         at_s = self._heard_at_s()
         if at_s is not None:
             self.note_answer(at_s)

@@ -22,7 +22,7 @@ class Reason:
     since_ms: int
     """Milliseconds since the epoch."""
     is_starting: bool = False
-    """The worker is still starting, and this is what it waits for; else it has started and something is wrong."""
+    """What a starting worker waits for; for a started one, what is wrong."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -33,9 +33,9 @@ class Reason:
 
 
 class Health:
-    """The reasons of one worker; none means that it is healthy. Threads: any; nothing here blocks.
+    """The reasons of one worker; none means that it is healthy. Threads: any; never blocks.
 
-    A part that can tell at any time what is wrong gives a source; a step of the start is told while it lasts.
+    A part that can report at any time adds a source; a step of the start is reported while it lasts.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -45,7 +45,7 @@ class Health:
         self._steps: list[Reason] = []  # guarded by _lock: of the start, those that last
 
     def add_source(self, source: Callable[[], Iterable[Reason]]) -> None:
-        """Ask `source` whenever the reasons are asked for. It must not block or raise."""
+        """Call `source` whenever the reasons are read. It must not block or raise."""
         with self._lock:
             self._sources.append(source)
 
@@ -62,7 +62,7 @@ class Health:
                 self._steps.remove(step)
 
     def reasons(self) -> list[Reason]:
-        """What is wrong now: what the start waits for comes last."""
+        """What is wrong now; what the start waits for is last."""
         with self._lock:
             sources, steps = list(self._sources), list(self._steps)
         found = [reason for source in sources for reason in source()] + steps

@@ -1,4 +1,4 @@
-"""WatchThread: what runs beside the herder's thread until it is told to stop."""
+"""WatchThread: runs next to the herder's thread until it is stopped."""
 
 from __future__ import annotations
 

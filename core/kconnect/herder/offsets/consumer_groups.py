@@ -58,7 +58,7 @@ def kafka_group_offsets(
 ) -> GroupOffsetsFactory:
     """Opens a client for each command, with the connector's `admin.override.` settings.
 
-    Each call of it may take `timeout_s`, which `timeout_setting` sets, as its errors tell.
+    Each of its calls may take `timeout_s`; error messages name its setting, `timeout_setting`.
     """
 
     def opened(connector_config: Mapping[str, str]) -> AbstractContextManager[_KafkaGroups]:
@@ -71,7 +71,7 @@ def kafka_group_offsets(
 def _open(
     worker_props: Mapping[str, str], connector_config: Mapping[str, str], timeout_s: float, timeout_setting: str
 ) -> Iterator[_KafkaGroups]:
-    from kconnect.kafka.admin import KafkaAdmin  # here: it loads when a sink's offsets are first asked for
+    from kconnect.kafka.admin import KafkaAdmin  # here: it loads when a sink's offsets are first requested
 
     name = f"connector-worker-adminclient-{connector_config.get('name', '')}"
     settings, warnings = admin_config(worker_props, connector_config, client_id=name)

@@ -1,4 +1,4 @@
-"""Single committed offsets of a consumer group are forgotten, and the others stay as they are all the time.
+"""Deletes single committed offsets of a consumer group, without touching the others.
 
 librdkafka has no such request (2.16): it can only delete a group with all its offsets.
 Source: OffsetDelete of the Kafka protocol (KIP-496).

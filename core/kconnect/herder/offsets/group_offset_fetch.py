@@ -1,4 +1,4 @@
-"""All committed offsets of a consumer group.
+"""Fetches all committed offsets of a consumer group.
 
 librdkafka (2.16) can ask for them, and ends the process with a segmentation fault when the coordinator answers that it
 is not ready, as it does for a moment after each start of a broker: its admin client has no group of its own to look up

@@ -1,4 +1,4 @@
-"""Asks the coordinator of a consumer group over a connection of our own, until it is ready to answer.
+"""Sends requests to a consumer group's coordinator over our own connection, until it is ready to answer.
 
 For what librdkafka (2.16) cannot do, with the security settings of every other client.
 """
@@ -36,10 +36,10 @@ def ask_coordinator(
     doing: str,
     timeout_setting: str,
 ) -> A:
-    """The answer, asked for again while the group moves to another broker, or its coordinator is loading.
+    """Returns the answer; retries while the group moves to another broker, or its coordinator is loading.
 
-    `settings` are Java's, of an admin client; `error_of` gives the error code of a whole answer; asking twice must be
-    fine. `doing` and `timeout_setting` are for messages. Errors: ConnectError, UnreachableError.
+    `settings` are those of a Java admin client; `error_of` returns the error code of an answer; the request must be
+    idempotent. `doing` and `timeout_setting` are for messages. Errors: ConnectError, UnreachableError.
     """
     coordinator = Coordinator(access(settings, settings.get("client.id", "kconnect-admin")), group, timeout_s)
     deadline = time.monotonic() + timeout_s
@@ -68,7 +68,7 @@ def ask_coordinator(
 
 
 def refused(doing: str, code: int) -> ConnectError:
-    """The error of what a broker refuses for good."""
+    """The error for a broker's final refusal."""
     if code in _HAS_MEMBERS:
         return ConflictError(f"{doing}: the group still has members", hint="Stop the connector and try again.")
     if code in _NOT_ALLOWED:

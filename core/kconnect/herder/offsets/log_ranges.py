@@ -1,7 +1,7 @@
-"""Whether offsets that a sink is to have lie in its topics: what a broker takes, it need not be able to read. Pure.
+"""Checks that a sink's new offsets exist in its topics: brokers accept offsets that cannot be read. Pure.
 
-Differs: Java's worker alters the offsets of a sink to whatever it is told. Tasks that find nothing at an offset start
-where auto.offset.reset says, by default at the beginning, and nobody is told.
+Differs: Java's worker accepts any offset for a sink. Tasks that find nothing at an offset silently start where
+auto.offset.reset says, by default at the beginning.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kconnect.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class LogRanges:
-    """What a cluster has of some topics. A topic that does not exist is in neither."""
+    """What a cluster knows of some topics. A topic that does not exist is in neither."""
 
     partitions: Mapping[str, int] = field(default_factory=dict)
     """How many partitions each topic has."""
@@ -24,7 +24,7 @@ class LogRanges:
 
 
 def not_in_log(offsets: Mapping[TopicPartition, int | None], known: LogRanges) -> list[str]:
-    """What is wrong with each offset at which nothing can be read, now or later; the end itself is fine."""
+    """The problem of each offset at which nothing can be read, now or later; the end itself is fine."""
     found = ((at, offset, _problem(at, offset, known)) for at, offset in sorted(offsets.items()) if offset is not None)
     return [problem for _, _, problem in found if problem is not None]
 

@@ -61,7 +61,7 @@ class GroupOffsets(Protocol):
         ...
 
     def log_ranges(self, partitions: Collection[TopicPartition]) -> LogRanges:
-        """What the cluster has of the topics of these partitions, and where these begin and end."""
+        """What the cluster knows of these partitions' topics, and the partitions' first and end offsets."""
         ...
 
 
@@ -76,7 +76,7 @@ def consumer_group_of(name: str, config: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The connector whose offsets are asked for; `make` gives an instance of its plugin for its hook."""
+    """The connector whose offsets are requested; `make` creates an instance of its plugin for its hook."""
 
     name: str
     kind: ConnectorType
@@ -116,14 +116,14 @@ class OffsetsAdmin:
         offsets: Sequence[ConnectorOffset],
         make: Callable[[], Connector],
     ) -> str:
-        """Set or (offset None) remove the given offsets, others stay. Gives the message REST shows."""
+        """Set or (offset None) remove the given offsets, others are kept. Returns the message that REST shows."""
         subject = _Subject(name, kind, config, make)
         if kind is ConnectorType.SINK:
             return self._alter_sink(subject, parse_sink_offsets(offsets))
         return self._write_source(subject, offsets, reset=False)
 
     def reset(self, name: str, kind: ConnectorType, config: Mapping[str, str], make: Callable[[], Connector]) -> str:
-        """Remove all offsets. Gives the message REST shows."""
+        """Remove all offsets. Returns the message that REST shows."""
         subject = _Subject(name, kind, config, make)
         if kind is ConnectorType.SINK:
             return self._reset_sink(subject)
@@ -196,7 +196,7 @@ class OffsetsAdmin:
         return _message(handled, reset=True)
 
     def _ask_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
-        """Call alter_offsets of a new instance, on a thread of its own and with a deadline.
+        """Call alter_offsets of a new instance, on its own thread and with a deadline.
 
         Errors: BadRequestError when the connector finds them wrong (DataError, ConfigError); ConnectError when it
         fails otherwise.
@@ -223,7 +223,7 @@ class OffsetsAdmin:
 
 
 def _check_possible(name: str, at: TopicPartition, offset: int | None) -> None:
-    """Refuse what no broker can have, and what the Kafka client refuses with errors of Python's."""
+    """Refuse offsets that no broker can have, and those that the Kafka client refuses with Python errors."""
     if offset is not None and offset < 0:
         raise BadRequestError(f"Failed to modify offsets for sink connector {name}: offset {offset} is below 0")
     if at.partition < 0 or not _TOPIC_NAME.fullmatch(at.topic):
@@ -246,7 +246,7 @@ def _warning_of(groups: GroupOffsets, wanted: Mapping[TopicPartition, int]) -> s
     """A sentence behind the answer's own where tasks would find nothing at these offsets. They are written already."""
     try:
         problems = not_in_log(wanted, groups.log_ranges(wanted))
-    except ConnectError as err:  # what was asked for is done; only the warning is missing
+    except ConnectError as err:  # the request is done; only the warning is missing
         log.warning("Could not check whether the altered offsets can be read: %s", err)
         return ""
     return f". WARNING: {'; '.join(problems)}. {STARTS_OVER}" if problems else ""
@@ -298,7 +298,7 @@ def parse_sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartitio
 
 
 def _java_integer(value: object, bits: int) -> int | None:
-    """What Integer.parseInt or Long.parseLong makes of a value's text, None when they refuse it."""
+    """The result of Integer.parseInt or Long.parseLong for a value's text, None if they refuse it."""
     text = string_value(value)
     if not _JAVA_INTEGER.fullmatch(text):
         return None

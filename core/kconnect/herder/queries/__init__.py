@@ -1,1 +1,1 @@
-"""What both herders answer in the same way, without changing anything: configs, statuses, topics, metrics."""
+"""Queries that both herders answer in the same way: configs, statuses, topics, metrics. Nothing is changed."""

@@ -1,4 +1,4 @@
-"""What both herders answer in the same way: from the configs, statuses and topics they know, without changing anything.
+"""Queries that both herders answer in the same way from their configs, statuses and topics, without changing anything.
 
 Source: AbstractHerder (Kafka 4.3).
 """
@@ -48,7 +48,7 @@ class KnownConfigs(Protocol):
 
 
 class KnownStatuses(Protocol):
-    """What connectors and tasks were last seen doing; `worker_id` is this worker's."""
+    """The last reported states of connectors and tasks; `worker_id` is this worker's."""
 
     worker_id: str
 
@@ -66,7 +66,7 @@ class KnownTopics(Protocol):
 
 
 class HerderQueries:
-    """The questions of `Herder`; who inherits makes what they are asked of. Threads: any."""
+    """The queries of `Herder`; subclasses provide the stores. Threads: any."""
 
     _parts: HerderParts
     _config: KnownConfigs
@@ -92,7 +92,7 @@ class HerderQueries:
         return self._start.is_open
 
     def refuse_waiting(self) -> None:
-        """A stop was asked for: who waits for the start waits in vain. Threads: any, a signal handler too."""
+        """A stop was requested: no one need wait for the start any longer. Threads: any, a signal handler too."""
         self._start.refuse_waiting()
 
     def health(self) -> Sequence[Reason]:
@@ -138,7 +138,7 @@ class HerderQueries:
         return self._checked(name, lambda: self._parts.explain(config))
 
     def connector_topics(self, name: str) -> list[str]:
-        """Differs: Java gives an empty list for an unknown connector."""
+        """Differs: Java returns an empty list for an unknown connector."""
         topics = self._topics.of(name)
         self._config.get(name)
         return topics

@@ -1,4 +1,4 @@
-"""How far a worker's start or stop has come, for all who answer requests meanwhile."""
+"""The progress of a worker's start or stop, for those who answer requests meanwhile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class StartState:
 
     def __init__(self) -> None:
         self.kafka_cluster_id: str | None = None
-        """None until Kafka has told."""
+        """None until Kafka has reported it."""
         self.is_open = False
-        """Requests can be answered from what is known."""
+        """Queries can be answered."""
         self.is_ready = False
         """Start-up is complete."""
         self.is_stopping = False
@@ -20,7 +20,7 @@ class StartState:
 
     @property
     def has_begun(self) -> bool:
-        """Whether requests that change something are taken, or were."""
+        """Whether requests that change something are, or were, accepted."""
         return self._begun.is_set()
 
     def open(self, kafka_cluster_id: str | None) -> None:
@@ -28,11 +28,11 @@ class StartState:
         self.is_open = True
 
     def begin(self) -> None:
-        """Requests that change something are taken from now on."""
+        """Requests that change something are accepted from now on."""
         self._begun.set()
 
     def refuse_waiting(self) -> None:
-        """A stop was asked for: whoever waits for the start need not wait longer. Threads: a signal handler too."""
+        """A stop was requested: no one need wait for the start any longer. Threads: a signal handler too."""
         self.is_stopping = True
         self._begun.set()
 

@@ -1,4 +1,4 @@
-"""What a worker measures, as readings: statuses, plugins in use and the meters of its tasks, at one moment."""
+"""A worker's metrics as readings: statuses, plugins in use and the meters of its tasks, at one moment."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def worker_readings(
     hosted: Collection[str] | None = None,
     running: Collection[TaskId] = (),
 ) -> list[Reading]:
-    """All readings of now. A connector that goes away meanwhile is left out.
+    """All current readings. A connector that is deleted meanwhile is omitted.
 
     `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
     has tasks, and `running` are the tasks that run here.
@@ -89,7 +89,7 @@ def plugins_in_use(
 
 
 def _used(role: str, name: str, known: Sequence[PluginLike], alias: str = "") -> PluginUse:
-    """A plugin by the name a config gives it: its class, or the end of it, as plugin aliases go."""
+    """A plugin by its name in a config: its class, or the end of its name, as plugin aliases work."""
     for plugin in known:
         if plugin.class_name == name:
             return PluginUse(role, plugin.class_name, plugin.version, alias)

@@ -1,1 +1,1 @@
-"""The herder of one process: configs and statuses in memory, orders carried out by the thread that asks."""
+"""The herder of one process: configs and statuses in memory; requests run on the caller's thread."""

@@ -34,7 +34,7 @@ class ActiveTopics:
             return sorted(self._topics.get(connector, ()))
 
     def reset(self, connector: str) -> None:
-        """Forget them, because a user asked for it."""
+        """Reset them at a user's request."""
         self._require_tracking()
         if not self._allows_reset:
             raise ForbiddenError(

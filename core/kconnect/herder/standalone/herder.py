@@ -1,6 +1,6 @@
 """The herder of one process: runs every connector it is given, keeps configs and statuses in memory.
 
-Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). `Differs:` is said where it is.
+Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). Differences are noted where they occur.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from kconnect.model import (
     TaskId,
 )
 
-if TYPE_CHECKING:  # of a cluster's worker: it is none
+if TYPE_CHECKING:  # the version of a cluster's worker; this is none
     from kconnect.herder.decisions.rebalances import Rebalance
     from kconnect.herder.decisions.request_signatures import RequestSignature
 
@@ -57,10 +57,10 @@ Result = TypeVar("Result")
 class StandaloneHerder(HerderQueries):
     """Implements `Herder`; its `events` implement `LauncherEvents`. States: new -> started -> stopped.
 
-    Threads: every method from any. Orders of one connector run one after the other, those of different connectors side
-    by side, so that a plugin that hangs holds up its own connector alone (`Orders`); plugin code runs on the
-    connector's own thread (`ConnectorRunner`).
-    Differs: Java takes one lock for all, so that a connector that hangs in start holds up the whole worker.
+    Threads: every method from any. Orders of one connector run one after the other, those of different connectors in
+    parallel, so that a hanging plugin delays only its own connector (`Orders`); plugin code runs on the connector's own
+    thread (`ConnectorRunner`).
+    Differs: Java takes one lock for all, so that a connector that hangs in start blocks the whole worker.
     """
 
     _config: MemoryConfig
@@ -82,7 +82,7 @@ class StandaloneHerder(HerderQueries):
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
         )
-        """What the launcher calls back; hand it to `Launcher.start`."""
+        """The launcher's callbacks; pass this to `Launcher.start`."""
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -97,14 +97,14 @@ class StandaloneHerder(HerderQueries):
         self._start.is_ready = True
 
     def heard_at_s(self) -> float | None:
-        """Never: it hears of Kafka only by asking."""
+        """Never: it only learns of Kafka by probes."""
         return None
 
     def what_happens(self) -> str:
         return "Tasks stay RUNNING and wait: sources keep what they have read, nothing is committed."
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all tasks gracefully, then the connectors. Takes no orders any more. Idempotent."""
+        """Stop all tasks gracefully, then the connectors. Accepts no more requests. Idempotent."""
         self.refuse_waiting()
         if not self._orders.close(timeout_s):
             return
@@ -172,7 +172,7 @@ class StandaloneHerder(HerderQueries):
             self._topics.forget(name)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
-        """Pause, resume or stop. A connector that fails on the way is FAILED with its trace; the request succeeds.
+        """Pause, resume or stop. A connector that fails meanwhile is FAILED with its trace; the request succeeds.
 
         Differs: for STOPPED of an unknown connector Java answers 500.
         """
@@ -194,7 +194,8 @@ class StandaloneHerder(HerderQueries):
                 self._connectors.update_tasks_soon(name)
 
     def restart_connector(self, name: str) -> None:
-        """Stop the connector and start a new instance; its tasks are untouched unless it gives them other configs.
+        """Stop the connector and start a new instance; its tasks are untouched unless it generates other configs for
+        them.
 
         Differs: for an unknown connector Java answers 500 with the text of a NullPointerException.
         """
@@ -207,10 +208,10 @@ class StandaloneHerder(HerderQueries):
                 self._connectors.update_tasks(name)
 
     def restart_by_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-        """Restart what the flags choose. A connector that fails again shows so in its status; the request succeeds.
+        """Restart what the flags select. If a connector fails again, its status shows it; the request succeeds.
 
-        Differs: Java does not ask the restarted connector for task configs, so one that had failed before it gave any
-        stays without tasks.
+        Differs: Java does not get task configs from the restarted connector, so one that failed before it returned any
+        has no tasks.
         """
         self._config.get(name, f"Unknown connector: {name}")
         with self._orders.of(name):
@@ -244,7 +245,7 @@ class StandaloneHerder(HerderQueries):
             self._tasks.start(entry, [task_id], self._host.kind(entry.config), version)
 
     def request_task_reconfiguration(self, name: str) -> None:
-        """Ask the connector for task configs again, in the background."""
+        """Get task configs from the connector again, in the background."""
         self._config.get(name, f"Unknown connector {name}")
         self._connectors.update_tasks_soon(name)
 

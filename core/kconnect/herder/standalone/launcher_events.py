@@ -1,4 +1,4 @@
-"""What a launcher tells the standalone herder, and what tasks ask through it."""
+"""A launcher's callbacks to the standalone herder, and what tasks request through it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 class HerderEvents:
     """Implements `LauncherEvents`. Threads: the launcher's. Only reads and commits of offsets may block, on the store.
 
-    It is an object of its own because Herder and LauncherEvents both have a method `task_status`.
+    It is a separate object because Herder and LauncherEvents both have a method `task_status`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The connectors of a standalone herder: instances, the tasks they give out, what happens when a config changes.
+"""The connectors of a standalone herder: their instances, their tasks, and changes of their configs.
 
 Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3).
 """
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class HostedConnectors:
     """Steps of the herder's requests. States: open -> stopped.
 
-    Threads: any; who calls a method that takes a name or an entry holds that connector's order. `update_tasks_soon`
+    Threads: any; the caller of a method that takes a name or an entry holds that connector's order. `update_tasks_soon`
     needs none.
     """
 
@@ -36,7 +36,7 @@ class HostedConnectors:
         self.host = ConnectorHost(parts, status, request_tasks=self.update_tasks_soon, look_again=self._look_again)
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all tasks gracefully, then the connectors. The orders are closed: nothing comes meanwhile."""
+        """Stop all tasks gracefully, then the connectors. The orders are closed: nothing arrives meanwhile."""
         self.host.close_reloads(timeout_s)
         ids = [task_id for entry in self._config.all() for task_id in entry.task_ids]
         self._tasks.stop(ids, timeout_s)
@@ -55,7 +55,7 @@ class HostedConnectors:
             self.update_tasks_soon(name)
 
     def start(self, name: str) -> None:
-        """Make the instance and bring it to its target state. Errors: ConnectError; its status tells why."""
+        """Create the instance and bring it to its target state. Errors: ConnectError; its status shows why."""
         self.host.start(self._config.get(name))
 
     def try_start(self, name: str) -> None:
@@ -82,7 +82,7 @@ class HostedConnectors:
             self._tasks.start(entry, entry.task_ids, self.host.kind(entry.config), given.version)
 
     def update_tasks_soon(self, name: str) -> None:
-        """The same in the background, in the connector's turn; again later after a RetriableError."""
+        """The same in the background, in the connector's turn; retried after a RetriableError."""
         self._orders.soon(name, lambda: self._try_update(name))
 
     def remove_tasks(self, name: str) -> None:
@@ -93,7 +93,7 @@ class HostedConnectors:
         self._config.put(entry.without_tasks())
 
     def _try_update(self, name: str) -> bool:
-        """False: ask again later."""
+        """Returns False to be retried."""
         if self._config.find(name) is None or self.host.find(name) is None:
             return True
         try:
@@ -109,7 +109,7 @@ class HostedConnectors:
         self._orders.soon(name, lambda: self._reload(name), "reload")
 
     def _reload(self, name: str) -> bool:
-        """Restart connector and tasks if a value they were started with has changed; gives True: it is done."""
+        """Restart connector and tasks if a value they were started with has changed; returns True: done."""
         entry = self._config.find(name)
         try:
             if entry is None or not self.host.has_changed(entry):

@@ -9,7 +9,7 @@ from kconnect.herder.decisions.connector_entry import ConnectorEntry
 
 
 class MemoryConfig:
-    """The entries by name. Threads: any; who changes an entry holds the connector's order."""
+    """The entries by name. Threads: any; whoever changes an entry holds the connector's order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Statuses of a standalone worker: what connectors and tasks were last seen doing, kept in memory.
+"""Statuses of a standalone worker: the last reported states of connectors and tasks, in memory.
 
 Source: MemoryStatusBackingStore, AbstractHerder#connectorStatus (Kafka 4.3).
 """
@@ -33,11 +33,11 @@ class MemoryStatus:
         self.task_starts = Startups()
 
     def expect_connector(self, name: str) -> None:
-        """A connector is started: the first RUNNING or FAILED from now on says how that ended."""
+        """A connector is starting: the next RUNNING or FAILED is the result."""
         self.connector_starts.began(name)
 
     def set_connector(self, name: str, state: RunState, trace: str | None = None, version: str | None = None) -> None:
-        """A connector was seen in a state; without `version` the known one stays."""
+        """A connector reached a state; without `version` the known version is kept."""
         with self._lock:
             known = self._connectors.get(name)
             kept = version or (known.version if known else None)
@@ -54,9 +54,10 @@ class MemoryStatus:
         self.task_starts.began((task_id, run))
 
     def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
-        """A slot saw a task in a state. False: it is of an earlier run or of a removed task, and is dropped.
+        """A slot reported a task's state. Returns False if it belongs to an earlier run or a removed task, and is
+        dropped.
 
-        STOPPED, the end of a run that was asked for, shows as UNASSIGNED, as in Java.
+        STOPPED, the end of a run that was stopped on request, shows as UNASSIGNED, as in Java.
         """
         shown = RunState.UNASSIGNED if state is RunState.STOPPED else state
         with self._lock:
@@ -82,7 +83,7 @@ class MemoryStatus:
             self._tasks.pop(name, None)
 
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
-        """A connector with its tasks in order; None when there is no such connector."""
+        """A connector with its tasks in order; None if the connector does not exist."""
         with self._lock:
             state = self._connectors.get(name)
             tasks = [entry.status for entry in self._tasks.get(name, {}).values()]

@@ -1,4 +1,4 @@
-"""What validation answers, and its JSON. Source: ConfigInfos, ConfigInfo, ConfigKeyInfo, ConfigValueInfo."""
+"""The result of a validation, and its JSON. Source: ConfigInfos, ConfigInfo, ConfigKeyInfo, ConfigValueInfo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kconnect.api.config_parse import ConfigType, convert_to_string
 
 @dataclass(frozen=True, slots=True)
 class ConfigInfo:
-    """One setting: its row of the table, None when no table has it, and its value, None when nothing was found."""
+    """One setting: its table row, None if no table has it, and its value, None if none was found."""
 
     key: ConfigKey | None
     value: ConfigValue | None
@@ -26,7 +26,7 @@ class ConfigInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConfigInfos:
-    """Every setting of one connector with what is wrong with it; `name` is `connector.class` as given."""
+    """Every setting of one connector with its errors; `name` is `connector.class` as given."""
 
     name: str
     error_count: int
@@ -87,7 +87,7 @@ def of_connector(
 
 
 def with_references(infos: ConfigInfos, raw: Mapping[str, str | None], shown: Callable[[str], str]) -> ConfigInfos:
-    """The same answer with each value as it was written, and messages without what `${..}` stands for."""
+    """The same result with each value as written, and messages without the values of `${..}`."""
 
     def told(info: ConfigInfo) -> ConfigInfo:
         value = info.value

@@ -1,4 +1,4 @@
-"""Checks a connector's config before anything is stored: what REST's validate answers, what create refuses.
+"""Checks a connector's config before anything is stored: for REST's validate, and to refuse a bad create.
 
 No thread, no socket: a plugin registry and settings in, a report out. The connector's own `validate` may block.
 """
@@ -34,9 +34,9 @@ from kconnect.logs import log_context, mask
 
 log = logging.getLogger(__name__)
 
-# Settings of other plugins, which have tables of their own
+# Settings of other plugins, which have their own tables
 _PLUGIN_PREFIXES: Final = ("transforms.", "predicates.", "key.converter", "value.converter", "header.converter")
-# Whatever stands there belongs to clients, topics or converters, and is checked or warned of by them
+# These belong to clients, topics or converters, and are checked, or cause warnings, there
 _FREE_PREFIXES: Final = (
     *("admin.override.", "consumer.override.", "producer.override.", "topic.creation."),
     *("header.converter.", "key.converter.", "value.converter."),
@@ -67,8 +67,8 @@ class ConnectorValidator:
     """Validates connector configs against the plugins and settings of one worker.
 
     Source: AbstractHerder.validateConnectorConfig, maybeAddConfigErrors (Kafka 4.3).
-    Differs: a client override that is not a number is an error of that setting, where Java answers 500; so is
-    GSSAPI where the installed librdkafka does not have it.
+    Differs: a client override that is not a number is an error of that setting, where Java answers 500; so is GSSAPI if
+    the installed librdkafka lacks it.
     """
 
     plugins: PluginFinder
@@ -77,21 +77,21 @@ class ConnectorValidator:
     told: set[tuple[str, str]] = field(default_factory=set, repr=False)
     """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
     has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
-    """Whether clients can log in by GSSAPI; asked only where a connector wants it."""
+    """Whether clients can log in by GSSAPI; called only if a connector wants it."""
 
     def validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
-        """Every setting with its value, its errors and what to offer instead; references checked by their values.
+        """Every setting with its value, errors and recommended values; references are checked by their values.
 
         Log lines meanwhile begin with `[name|validate]`.
 
-        Errors: as `_validate`; ConfigError for a reference to what is not there.
-        Differs: values and messages show `${..}` as written, where Java shows what was found.
+        Errors: as `_validate`; ConfigError for a reference to a missing value.
+        Differs: values and messages show `${..}` as written, where Java shows the resolved value.
         """
         with log_context(props.get("name"), stage="validate"):
             return self._validate_by_values(props)
 
     def _validate_by_values(self, props: Mapping[str, str | None]) -> ConfigInfos:
-        given: Mapping[str, Any] = props  # None passes through
+        given: Mapping[str, Any] = props  # None is passed on
         resolved = self.variables.resolve(given, f"connector {props.get('name') or '(without name)'}")
         owner = f"validation of {props.get('name')}"
         passwords = self.plugins.password_keys(resolved.values)
@@ -106,7 +106,7 @@ class ConnectorValidator:
         return with_references(infos, props, resolved.shown) if resolved.references else infos
 
     def _validate(self, props: Mapping[str, str | None]) -> ConfigInfos:
-        """Every setting with its value, its errors and what to offer instead.
+        """Every setting with its value, errors and recommended values.
 
         Errors: BadRequestError when there is no `connector.class`, or it does not exist; what the connector's own
         `validate` raises goes through.
@@ -135,7 +135,7 @@ class ConnectorValidator:
         for key in [key for key, value in props.items() if value is None]:
             message = "Null value can not be supplied as the configuration value."
             values.setdefault(key, ConfigValue(key)).add_error_message(message)
-        # They add errors to rows of Connect's own, and so come first
+        # They add errors to Connect's own rows, and so come first
         converters = [
             self._converter(given, values, key, label)
             for key, label in (
@@ -170,10 +170,10 @@ class ConnectorValidator:
         )
 
     def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
-        """Tell once of each setting that neither Connect nor the connector lists: most of them are misspelt.
+        """Warn once about each setting that neither Connect nor the connector lists: most are misspelt.
 
-        A connector without any table may read what it likes: of its settings only those are told that look misspelt.
-        Differs: Java says nothing.
+        A connector without any table may read any setting: only those that look misspelt cause a warning.
+        Differs: Java does not warn.
         """
         known = {*OWN_OF_CONNECTORS, *(info.key.name for info in infos.configs if info.key is not None)}
         meant = misspelt_settings(props, known)
@@ -195,7 +195,7 @@ class ConnectorValidator:
             shorter = err.problems[0].message if isinstance(err, ConfigError) and err.problems else str(err)
             problem = ConfigProblem("connector.class", name, shorter)
             close = self.plugins.nearest(name, "source", "sink")
-            # REST shows no hints: what was meant goes behind Java's list of all there are
+            # REST shows no hints: the suggestion follows Java's list of all settings
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
             raise InvalidConnectorError(f"{err}{meant}", (problem,), hint=err.hint) from err
         return instance_of(plugin_class)
@@ -203,7 +203,8 @@ class ConnectorValidator:
     def _other_version(self, name: str, connector: Any, props: Mapping[str, str | None]) -> ConfigInfos | None:
         """The answer for a connector that is not installed in the required version: only Connect's own settings.
 
-        None when it is. Errors: BadRequestError for what is no version. Source: AbstractHerder.validateConnectorConfig.
+        None if it is installed. Errors: BadRequestError for an invalid version. Source:
+        AbstractHerder.validateConnectorConfig.
         Differs: Java answers 500 with the text of a NullPointerException when it is asked for that version again.
         """
         wanted = props.get(_VERSION)
@@ -269,9 +270,9 @@ class ConnectorValidator:
         return _prefixed(prefix, table.config_keys, found)
 
     def _is_wanted(self, plugin: Any, props: Mapping[str, str], values: Mapping[str, ConfigValue], key: str) -> bool:
-        """Whether the plugin of a setting has the version that is wanted of it; where not, both settings say so."""
+        """Check that the plugin of a setting has the requested version; if not, both settings get an error."""
         version = f"{key}.plugin.version"
-        if values[version].error_messages:  # what is no version is told already
+        if values[version].error_messages:  # an invalid version is reported already
             return False
         try:
             self.plugins.require_version(plugin, props.get(version))
@@ -282,7 +283,7 @@ class ConnectorValidator:
         return True
 
     def _client_overrides(self, props: Mapping[str, str], is_source: bool) -> list[ConfigInfos]:
-        """What the connector sets for its clients, by the worker's policy; only for clients that it will have."""
+        """The connector's client overrides, checked by the worker's policy; only for clients that it will have."""
         has_dlq = bool((props.get(_DLQ) or "").strip())
         # As in Java a worker of a cluster reads offsets with clients of the connector's, where it has a topic for them
         has_offsets = is_source and is_distributed(self.worker)
@@ -296,7 +297,7 @@ class ConnectorValidator:
         return [self._overrides(props, client) for client, is_used in used.items() if is_used]
 
     def _overrides(self, props: Mapping[str, str], client: ClientKind) -> ConfigInfos:
-        """Each override of one client with its row of Java's table, its parsed value and what speaks against it."""
+        """Each override of one client with its row of Java's table, its parsed value and its errors."""
         policy = self.worker.get("connector.client.config.override.policy", "All")
         allowlist = parse_type(_ALLOWLIST, self.worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
         prefix, table, values = f"{client}.override.", client_table(client).config_keys, []
@@ -320,7 +321,7 @@ class ConnectorValidator:
 
 
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
-    """A sink whose consumer group is the workers' own group would break both: an error, in Java's words.
+    """A sink whose consumer group is the workers' own group would break both: an error, with Java's message.
 
     Source: DistributedHerder#validateSinkConnectorGroupId (Kafka 4.3).
     """
@@ -335,7 +336,7 @@ def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue]
 
 
 def _untranslatable(prefix: str, key: str, text: str) -> str | None:
-    """Why a client would refuse the value; None when it would not."""
+    """Why a client would refuse the value; None if it would not."""
     try:
         if key == "bootstrap.servers":
             parse_servers(text, prefix + key)

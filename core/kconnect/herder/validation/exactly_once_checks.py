@@ -1,7 +1,7 @@
-"""What a worker of a cluster asks a source connector about exactly once before its config is stored (KIP-618).
+"""Exactly-once checks of a source connector before a cluster's worker stores its config (KIP-618).
 
 Source: DistributedHerder#validateSourceConnectorExactlyOnceSupport, #validateSourceConnectorTransactionBoundary
-(Kafka 4.3), in Java's words.
+(Kafka 4.3), with Java's messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SUPPORT, _BOUNDARY = "exactly.once.support", "transaction.boundary"
 def check_exactly_once(
     connector: SourceConnector, props: Mapping[str, str], values: Mapping[str, ConfigValue], *, is_on: bool
 ) -> None:
-    """Add errors to the two settings. `is_on`: the worker has exactly-once support. May block: it asks the plugin."""
+    """Add errors to the two settings. `is_on`: the worker has exactly-once support. May block: it calls the plugin."""
     support, boundary = values[_SUPPORT], values[_BOUNDARY]
     if not support.error_messages and _text(support) == "required":
         if not is_on:

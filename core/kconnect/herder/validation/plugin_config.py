@@ -28,7 +28,7 @@ _KINDS = (SinkConnector, SourceConnector, Converter, HeaderConverter, Transforma
 
 
 class NamedPlugins(PluginFinder, Protocol):
-    """A registry that tells the names of classes too."""
+    """A registry that also returns the names of classes."""
 
     def java_name(self, plugin_class: type) -> str: ...
 
@@ -38,7 +38,7 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
 
     A nested class such as HoistField$Value has no short name here, as in Java; in configs it has.
 
-    Errors: NotFoundError, BadRequestError for a version that is not here, ConnectError for a plugin that raises.
+    Errors: NotFoundError, BadRequestError for a version that is not installed, ConnectError for a plugin that raises.
     """
     if "$" in name and "." not in name:
         raise NotFoundError(f"Unknown plugin {name}.")
@@ -46,7 +46,7 @@ def plugin_config_keys(plugins: NamedPlugins, name: str, version: str | None) ->
         plugin_class = any_plugin(plugins, name)
     except (ConfigError, NotFoundError) as err:
         raise NotFoundError(f"Unknown plugin {name}.") from err
-    if not issubclass(plugin_class, _KINDS):  # the common beginning of such as HoistField$Key and HoistField$Value
+    if not issubclass(plugin_class, _KINDS):  # the common prefix of such names as HoistField$Key and HoistField$Value
         raise NotFoundError(f"Unknown plugin {name}.")
     try:
         plugin = instance_of(plugin_class)

@@ -41,7 +41,7 @@ class PluginLike(Protocol):
 
 
 class PluginFinder(Protocol):
-    """What validation asks of the plugin registry; each finder raises ConfigError for a name it does not know."""
+    """What validation needs of the plugin registry; each finder raises ConfigError for an unknown name."""
 
     def connector_class(self, name: str) -> type[Any]: ...
     def converter(self, name: str) -> type[Any]: ...
@@ -56,7 +56,7 @@ class PluginFinder(Protocol):
 
     def password_keys(self, config: Mapping[str, str]) -> frozenset[str]: ...
     def require_version(self, plugin: Any, wanted: str | None) -> None:
-        """Errors: ConfigError when a plugin has another version than is wanted."""
+        """Errors: ConfigError if a plugin has another version than requested."""
         ...
 
 
@@ -83,7 +83,7 @@ def any_plugin(plugins: PluginFinder, name: str) -> type[Any]:
 def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | None], plugins: PluginFinder) -> None:
     """Add "Did you mean .." to the message of each converter, transformation or predicate that is not found.
 
-    Differs: Java only says that the class could not be found, as ours does where no name is close.
+    Differs: Java only reports that the class could not be found, as ours does if no name is similar.
     """
     for value in values:
         kind = next((kind for pattern, kind in _KIND_OF if pattern.fullmatch(value.name)), None)
@@ -96,13 +96,13 @@ def suggest_nearest(values: Iterable[ConfigValue], props: Mapping[str, str | Non
 
 
 def instance_of(plugin_class: type[Any]) -> Any:
-    """A new plugin, only to be asked for its settings."""
+    """A new plugin, only to read its settings."""
     return plugin_class()
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Transformations or predicates: what their aliases are listed in, and how they are found."""
+    """Transformations or predicates: the setting that lists their aliases, and how to find them."""
 
     name: str
     key: str
@@ -112,7 +112,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A recommender that offers the same values whatever the other settings are."""
+    """A recommender with the same values whatever the other settings are."""
 
     values: tuple[str, ...]
     is_visible: bool = True
@@ -127,7 +127,7 @@ class _Offer:
 def _with_plugin_defaults(
     base: ConfigDef, props: Mapping[str, str | None], plugins: PluginFinder, worker: Mapping[str, str]
 ) -> ConfigDef:
-    """The base table with what depends on plugins: converters of the worker, versions, values to offer."""
+    """The base table with what depends on plugins: the worker's converters, versions, recommended values."""
     described = plugins.describe()
     converters = tuple(plugin.class_name for plugin in described if plugin.type == "converter")
     headers = tuple(plugin.class_name for plugin in described if plugin.type == "header_converter")
@@ -323,7 +323,7 @@ class _VersionOf:
             return
         try:
             plugin = instance_of(self.kind.find(self.type))
-        except (ConfigError, NotFoundError):  # told where the type is
+        except (ConfigError, NotFoundError):  # reported with the type
             return
         self.plugins.require_version(plugin, value)
 
