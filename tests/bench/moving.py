@@ -113,6 +113,8 @@ def transformation(name: str) -> Callable[[str, Ground], Figures]:
             with running(side, ground, topic, connector) as (worker, began):
                 return stream(worker, began, ground, progress)
 
+    family, is_json = FAMILIES[name][-1]["type"].removeprefix(_PACKAGE), FAMILIES[name][0] is _HOIST
+    run.__doc__ = f"A file of lines through {family}, {'as JSON with schemas' if is_json else 'as text'}."
     return run
 
 

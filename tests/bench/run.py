@@ -94,7 +94,7 @@ def _cases_told() -> str:
     told = ["cases:"]
     for name, case in CASES.items():
         first = " ".join((case.__doc__ or "").partition("\n\n")[0].split())
-        told += textwrap.wrap(f"{name:17}{first}", 118, initial_indent="  ", subsequent_indent=" " * 19)
+        told += textwrap.wrap(f"{name:21}{first}", 118, initial_indent="  ", subsequent_indent=" " * 23)
     return "\n".join(told)
 
 
