@@ -20,7 +20,8 @@ import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from kconnect.devbroker import DevBroker
-from kit.brokers import PatientBroker
+from kconnect.devbroker.dev_registry import DevRegistry
+from kit.brokers import PatientBroker, PatientRegistry
 from kit.leaks import Snapshot
 from kit.pace import pace
 from kit.ports import free_port
@@ -71,6 +72,13 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
     """The broker all tests share: `.bootstrap`. Tests that stop or kill one take `own_broker`."""
     with PatientBroker(free_port(), tmp_path_factory.mktemp("broker") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevRegistry]:
+    """The schema registry all tests share: `.url`. Subjects are named after the test's topic."""
+    with PatientRegistry(free_port(), tmp_path_factory.mktemp("registry") / "data") as running:
         yield running
 
 

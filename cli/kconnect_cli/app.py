@@ -68,6 +68,7 @@ _COMMANDS = (
     _Entry("completion", "Print the script that completes commands and live names in bash, zsh or fish."),
     _Entry("try", "Run one connector here, with no broker and no Spark: records stage by stage.", module="try_"),
     _Entry("broker", "Start, stop a Kafka broker for development; status tells whether it runs."),
+    _Entry("registry", "Start, stop a schema registry for development; status tells whether it runs."),
     _Entry("plugins", "List, show, validate plugins of a worker; new creates a project for your own.", ("plugin",)),
 )
 # What the completion scripts call: known, and shown nowhere.

@@ -21,7 +21,7 @@ from bench.ground import START_S, Figures, Ground, file_source
 from bench.meter import ProcessTree, longest_gap, longest_gap_ms
 from bench.starting import is_healthy
 from kconnect.devbroker import KAFKA_VERSION, JarSet
-from kconnect.devbroker.jars import Jar
+from kconnect.maven import Jar
 from kit.distributed_worker import Distributed, cluster_settings
 from kit.java_connect import RELEASE_JVM_OPTIONS, JavaConnect
 from kit.mixed_cluster import MixedCluster, Node

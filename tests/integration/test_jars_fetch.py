@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.jars import Jar, JarSet
+from kconnect.devbroker.jars import JarSet
 from kconnect.errors import EnvironmentProblemError, UnreachableError
+from kconnect.maven import Jar
 from kit.ports import free_port
 
 

@@ -1,17 +1,23 @@
-"""The dev broker, with the patience of tests."""
+"""The dev broker and the dev registry, with the patience of tests."""
 
 from __future__ import annotations
 
 from kconnect.devbroker import DevBroker
+from kconnect.devbroker.dev_registry import DevRegistry
 from kit.pace import ample_s
-
-__all__ = ["PatientBroker"]
 
 # 2 s alone on 2 cores; it took more than a minute beside 50 other processes
 _START_S = 60.0
 
 
 class PatientBroker(DevBroker):
+    """Waits for its start as long as this machine may take for it."""
+
+    def start(self, timeout_s: float | None = None) -> None:
+        super().start(ample_s(_START_S) if timeout_s is None else timeout_s)
+
+
+class PatientRegistry(DevRegistry):
     """Waits for its start as long as this machine may take for it."""
 
     def start(self, timeout_s: float | None = None) -> None:

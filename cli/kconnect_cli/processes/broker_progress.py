@@ -22,10 +22,11 @@ def tell_preparation(session: CliSession, broker: DevBroker) -> None:
 
 
 class FetchTalk:
-    """Tells on stderr how far the one-time fetch of Kafka is: a line that moves on a terminal, else two lines."""
+    """Tells on stderr how far a one-time fetch is: a line that moves on a terminal, else two lines."""
 
-    def __init__(self, session: CliSession) -> None:
+    def __init__(self, session: CliSession, what: str = "Kafka") -> None:
         self._session = session
+        self._what = what
         self._shown = -1
 
     def __call__(self, done: int, total: int) -> None:
@@ -33,9 +34,11 @@ class FetchTalk:
         if percent == self._shown:
             return
         if sys.stderr.isatty():
-            typer.echo(f"\rFetching Kafka, once: {percent} % of {total / 1e6:.0f} MB ", err=True, nl=percent == 100)
+            typer.echo(
+                f"\rFetching {self._what}, once: {percent} % of {total / 1e6:.0f} MB ", err=True, nl=percent == 100
+            )
         elif self._shown < 0:
-            self._session.say(f"Fetching Kafka, once: {total / 1e6:.0f} MB")
+            self._session.say(f"Fetching {self._what}, once: {total / 1e6:.0f} MB")
         elif percent == 100:
-            self._session.say("Kafka is fetched.")
+            self._session.say(f"{self._what[0].upper()}{self._what[1:]} is fetched.")
         self._shown = percent

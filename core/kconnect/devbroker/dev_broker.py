@@ -5,26 +5,26 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import signal
 import socket
 import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from kconnect.class_archive import ClassArchive, make_in_background
 from kconnect.devbroker.broker_archive import QUIET, broker_archive
-from kconnect.devbroker.folder import NODE_ID, BrokerFolder, RunningBroker, telling_lines
-from kconnect.devbroker.jars import JarSet, Progress
+from kconnect.devbroker.folder import NODE_ID, BrokerFolder
+from kconnect.devbroker.jars import JarSet
 from kconnect.devbroker.readiness import ask_broker
-from kconnect.errors import ConnectError, EnvironmentProblemError, TimedOutError
+from kconnect.devbroker.server_folder import telling_lines
+from kconnect.devbroker.server_process import STOP_TIMEOUT_S, ServerProcess
+from kconnect.errors import EnvironmentProblemError, TimedOutError
 from kconnect.folders import cache_folder, data_folder
 from kconnect.java import Java, find_java
+from kconnect.maven import Progress
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +32,7 @@ DEFAULT_PORT = 9092
 _HOST = "127.0.0.1"
 # A cold start measured 2 s alone on 2 cores; ten times that for a machine under load, and more for a long recovery.
 _READY_TIMEOUT_S = 60.0
-_STOP_TIMEOUT_S = 20.0
 _FORMAT_TIMEOUT_S = 60.0
-_POLL_S = 0.02
 # Kafka keeps records in the page cache, not in the heap: with Java Connect at 0.35 M records/s (100 B, 2 cores) this
 # does as well as 1 GB with G1, and takes 360 MB instead of 990.
 _HEAP = ("-Xms128m", "-Xmx512m")
@@ -99,8 +97,7 @@ class DevBroker:
         self._progress = progress
         self.prepares_archive = False
         """Whether this start began to make the class archive, in the background."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pause = threading.Event()
+        self._server = ServerProcess(self.folder)
 
     @property
     def bootstrap(self) -> str:
@@ -110,8 +107,7 @@ class DevBroker:
     @property
     def pid(self) -> int | None:
         """Process id of the running broker, None when it is stopped."""
-        running = self.folder.running()
-        return running.pid if running else None
+        return self._server.pid
 
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start and wait until the broker answers admin requests.
@@ -130,21 +126,12 @@ class DevBroker:
                 command = self._prepare(java, jars)
                 archive = self._archive(cache_folder(), java, jars)
                 flags = [*archive.flags(), *QUIET] if archive else QUIET
-                with self._new_log() as output:
-                    self._process = subprocess.Popen(
-                        [command[0], *flags, *command[1:]],
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        cwd=self.folder.path,
-                        start_new_session=True,
-                        pass_fds=(lock.fileno(),),
-                    )
-                self.folder.write_running(lock, RunningBroker(self._process.pid, self.port, self.bootstrap))
+                self._server.start([command[0], *flags, *command[1:]], lock, self.port, self.bootstrap)
             except OSError as err:
                 raise self.folder.not_writable(err) from err
         try:
-            self._await_ready(self._process, deadline, timeout_s)
+            late = f"The broker on port {self.port} was not ready after {timeout_s:.0f} s."
+            self._server.await_ready(self._is_ready, deadline, late)
         except BaseException:
             self.kill()
             raise
@@ -155,31 +142,16 @@ class DevBroker:
         """The class archive that this broker's JVM uses; fetches the jars. Errors: as those of start."""
         return self._archive(cache, find_java("the Kafka broker"), JarSet().fetch(self._progress))
 
-    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> bool:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
         """Stop the broker that runs on the folder, whoever started it; says whether there was one.
 
         SIGTERM, and SIGKILL after the deadline.
         """
-        running = self.folder.running()
-        if running is None:
-            self._reap(0.0)
-            return False
-        _signal(running.pid, signal.SIGTERM)
-        if not self._await_end(running, timeout_s):
-            self.kill()
-        self._reap(timeout_s)
-        return True
+        return self._server.stop(timeout_s)
 
     def kill(self, timeout_s: float = 10.0) -> None:
         """Kill the broker at once (SIGKILL); its data is what a power cut would leave."""
-        running = self.folder.running()
-        if running is not None:
-            _signal(running.pid, signal.SIGKILL)
-            if not self._await_end(running, timeout_s):
-                raise TimedOutError(f"The broker (pid {running.pid}) did not end {timeout_s:.0f} s after SIGKILL.")
-        elif self._process is not None and self._process.poll() is None:
-            self._process.kill()
-        self._reap(timeout_s)
+        self._server.kill(timeout_s)
 
     def restart(self) -> None:
         """Stop, then start on the same port and data."""
@@ -188,18 +160,11 @@ class DevBroker:
 
     def detach(self) -> None:
         """Leave the broker running when this process ends; another DevBroker on the folder finds it."""
-        if self._process is not None:
-            self._process.returncode = 0  # else Popen warns at exit of a child that still runs
-            self._process = None
+        self._server.detach()
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait until the broker that this object started ends; its exit code, None while it runs."""
-        if self._process is None:
-            raise ConnectError(f"No broker was started on {self.folder.path} by this process: nothing to wait for.")
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        return self._server.wait(timeout_s)
 
     def status(self) -> BrokerStatus:
         """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder, no answer yet."""
@@ -340,54 +305,9 @@ class DevBroker:
                 hint="If the folder is at fault, delete it to start empty, or name another one with --data.",
             )
 
-    def _new_log(self) -> IO[bytes]:
-        if self.folder.log.exists():
-            self.folder.log.replace(self.folder.log.with_suffix(".log.old"))
-        return self.folder.log.open("wb")
-
-    def _await_ready(self, process: subprocess.Popen[bytes], deadline: float, timeout_s: float) -> None:
-        while True:
-            if process.poll() is not None:
-                tail = "\n".join(f"  {line}" for line in self.folder.log_tail())
-                raise EnvironmentProblemError(
-                    f"The broker exited while it started (exit code {process.returncode}); "
-                    f"its last lines of output:\n{tail}",
-                    hint=f"The whole log is in {self.folder.log}.",
-                )
-            answer = ask_broker(_HOST, self.port, timeout_s=1.0)
-            if answer is not None and answer.is_ready:
-                return
-            if time.monotonic() > deadline:
-                raise TimedOutError(
-                    f"The broker on port {self.port} was not ready after {timeout_s:.0f} s.",
-                    hint=f"See its log: {self.folder.log}.",
-                )
-            self._pause.wait(_POLL_S)
-
-    def _await_end(self, running: RunningBroker, timeout_s: float) -> bool:
-        deadline = time.monotonic() + timeout_s
-        while self.folder.running() == running:
-            if self._process is not None and self._process.pid == running.pid:
-                self._process.poll()
-            if time.monotonic() > deadline:
-                return False
-            self._pause.wait(_POLL_S)
-        return True
-
-    def _reap(self, timeout_s: float) -> None:
-        if self._process is not None:
-            try:
-                self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                return
-            self._process = None
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return  # it ended a moment ago: what we wanted
+    def _is_ready(self) -> bool:
+        answer = ask_broker(_HOST, self.port, timeout_s=1.0)
+        return answer is not None and answer.is_ready
 
 
 def free_port() -> int:

@@ -9,42 +9,30 @@ kafka/              Kafka's own: logs of topics, meta.properties
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
 import os
 import shutil
-import subprocess
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
-from kconnect.errors import ConflictError, EnvironmentProblemError
+from kconnect.devbroker.server_folder import ServerFolder
+from kconnect.errors import EnvironmentProblemError
 
 NODE_ID = 1
 
 
-@dataclass(frozen=True, slots=True)
-class RunningBroker:
-    """What the process that holds a data folder wrote about itself."""
-
-    pid: int
-    port: int
-    bootstrap: str
-
-
-class BrokerFolder:
+class BrokerFolder(ServerFolder):
     """One data folder. All methods are cheap and may be called from any process."""
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(os.path.abspath(path))  # without `..`: it is what tells a broker by its command line
-        self.lock = self.path / "broker.lock"
-        self.log = self.path / "broker.log"
+        super().__init__(path, "broker", "broker")
         self.settings = self.path / "server.properties"
         self.log_settings = self.path / "log4j2.properties"
         self.kafka = self.path / "kafka"
         self.scratch = self.path / "tmp"  # native libraries a JVM unpacks: a killed one leaves them behind
         self.meta = self.kafka / "meta.properties"
+
+    @property
+    def mark(self) -> str:
+        return str(self.settings)
 
     @property
     def is_formatted(self) -> bool:
@@ -78,92 +66,14 @@ class BrokerFolder:
                 raise self.not_writable(PermissionError(0, "no permission"))
         self._check_meta()
 
-    def not_writable(self, err: OSError) -> EnvironmentProblemError:
-        return EnvironmentProblemError(
-            f"The broker's data folder {self.path} cannot be written: {err.strerror or err}.",
-            hint="Make it writable, or name another folder with --data.",
-        )
-
     def cluster_id(self) -> str | None:
         """The cluster id of a formatted folder, None before."""
         return self._meta().get("cluster.id")
-
-    def hold(self) -> IO[str]:
-        """Take the folder's lock; the broker's process gets the open file, and so holds it as long as it lives.
-
-        Errors: ConflictError when another broker runs on this folder.
-        """
-        try:
-            file = self.lock.open("a+", encoding="utf-8")
-        except OSError as err:
-            raise self.not_writable(err) from err
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            running = self.running()
-            where = f"pid {running.pid}, {running.bootstrap}" if running else "it is starting"
-            raise ConflictError(
-                f"A broker already runs on the data folder {self.path} ({where}).",
-                hint="Use that one, stop it with `connect broker stop`, or name another folder with --data.",
-            ) from None
-        file.truncate(0)  # a broker that was killed left its pid behind
-        return file
 
     def clear_scratch(self) -> None:
         """An empty folder for the JVM's temporary files."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
-
-    def running(self) -> RunningBroker | None:
-        """The broker that holds the folder now, None if none does (or it is just being started)."""
-        if not self.is_held():
-            return None
-        try:
-            content = json.loads(self.lock.read_text("utf-8"))
-            found = RunningBroker(
-                **{name: content[name] for name in RunningBroker.__slots__}
-            )  # another version may write more
-        except (OSError, ValueError, TypeError, KeyError):
-            return None  # not yet written
-        return found if self._is_ours(found.pid) else None
-
-    def is_held(self) -> bool:
-        """Whether a process holds the folder's lock."""
-        try:
-            with self.lock.open("r", encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return False
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-
-    def write_running(self, file: IO[str], running: RunningBroker) -> None:
-        """Tell others who holds the folder; `file` is what `hold()` gave."""
-        file.seek(0)
-        file.truncate(0)
-        file.write(json.dumps(asdict(running)))
-        file.flush()
-
-    def log_tail(self, lines: int = 5) -> list[str]:
-        """The last lines of the broker's log that say what went wrong."""
-        with contextlib.suppress(OSError):
-            return telling_lines(self.log.read_text("utf-8", errors="replace"), lines)
-        return []
-
-    def _is_ours(self, pid: int) -> bool:
-        """Whether the process is a broker on this folder: the lock may be held beyond this pid namespace."""
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        except OSError:
-            if Path("/proc/self/cmdline").exists():
-                return False
-            listed = subprocess.run(
-                ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, timeout=10, check=False
-            )
-            command = listed.stdout
-        return str(self.settings) in command
 
     def _meta(self) -> dict[str, str]:
         try:
@@ -193,12 +103,3 @@ class BrokerFolder:
                 f"The data folder {self.path} belongs to another cluster: node.id is {meta['node.id']}, not {NODE_ID}.",
                 hint=hint,
             )
-
-
-def telling_lines(text: str, lines: int = 5) -> list[str]:
-    """The lines of a JVM's output that say what went wrong: the last errors, each once, else the last lines."""
-    own = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "... "))]
-    loud = [
-        line for line in own if any(word in line for word in ("ERROR", "FATAL", "Exception", "Error", "Unrecognized"))
-    ]
-    return list(dict.fromkeys(loud or own))[-lines:]

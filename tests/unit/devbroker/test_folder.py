@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.folder import BrokerFolder, RunningBroker, telling_lines
+from kconnect.devbroker.folder import BrokerFolder
+from kconnect.devbroker.server_folder import RunningServer, telling_lines
 from kconnect.errors import ConflictError, EnvironmentProblemError
 
 GOOD_META = (
@@ -102,14 +103,14 @@ def test_a_held_folder_refuses_a_second_holder_until_it_is_released(folder: Brok
 
 def test_a_pid_left_by_a_killed_broker_is_not_running(folder: BrokerFolder) -> None:
     with folder.hold() as lock:
-        folder.write_running(lock, RunningBroker(os.getpid(), 9092, "127.0.0.1:9092"))
+        folder.write_running(lock, RunningServer(os.getpid(), 9092, "127.0.0.1:9092"))
 
     assert folder.running() is None
 
 
 def test_a_pid_of_another_program_is_not_the_broker_though_the_lock_is_held(folder: BrokerFolder) -> None:
     with folder.hold() as lock:
-        folder.write_running(lock, RunningBroker(os.getpid(), 9092, "127.0.0.1:9092"))
+        folder.write_running(lock, RunningServer(os.getpid(), 9092, "127.0.0.1:9092"))
 
         assert folder.running() is None
 

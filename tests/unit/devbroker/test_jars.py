@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.devbroker.jars import KAFKA_VERSION, Jar, JarSet, locked_jars
+from kconnect.devbroker.jars import KAFKA_VERSION, JarSet, locked_jars
+from kconnect.devbroker.registry_program import locked_registry
 from kconnect.errors import EnvironmentProblemError
 from kconnect.folders import cache_folder
+from kconnect.maven import Jar
 
 
 def _jar(name: str, data: bytes) -> Jar:
@@ -68,3 +70,10 @@ def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     assert cache_folder() == tmp_path
     assert JarSet().folder.is_relative_to(tmp_path)
+
+
+def test_the_registry_is_one_locked_archive() -> None:
+    archive = locked_registry()
+
+    assert archive.file_name == "apicurio-registry-app-3.0.9-all.tar.gz"
+    assert len(archive.sha256) == 64

@@ -1,0 +1,243 @@
+"""Artifacts of Maven repositories: fetched once into a folder, checked each time, then offline.
+
+A lock file names each artifact with its size and SHA-256, so nothing is resolved on a user's machine: an artifact that
+is absent, short or altered is fetched again, and one with another checksum is refused. jgo fetches them; as it only
+warns about a wrong checksum and writes straight to its target, each download goes to a staging folder and is moved
+into place after the check.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kconnect.errors import EnvironmentProblemError, TimedOutError, UnreachableError
+
+_PARALLEL = 4
+_READ_TIMEOUT_S = 30
+_ATTEMPTS = 3
+# Another process that fetches the same artifacts: 45 MB at 100 kB/s is 450 s.
+_TURN_TIMEOUT_S = 600.0
+
+Progress = Callable[[int, int], None]
+"""Called now and then with (bytes that are there, bytes in all), from several threads, one call at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One locked artifact: where it comes from, and what it must look like."""
+
+    coordinate: str  # group:artifact:version, or group:artifact:version:classifier:packaging
+    sha256: str
+    size_bytes: int
+    sets: frozenset[str]
+
+    @property
+    def file_name(self) -> str:
+        _, artifact, version, *more = self.coordinate.split(":")
+        classifier, packaging = more or ("", "jar")
+        return f"{artifact}-{version}{'-' if classifier else ''}{classifier}.{packaging}"
+
+
+def read_lock(text: str) -> list[Jar]:
+    """The artifacts of a lock file, in its order: lines of sets, SHA-256, bytes and coordinate."""
+    jars = []
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            sets, sha256, size, coordinate = line.split()
+            jars.append(Jar(coordinate, sha256, int(size), frozenset(sets.split(","))))
+    return jars
+
+
+class ArtifactSet:
+    """Artifacts in one folder; `fetch()` makes them complete and gives their paths. `title` is for messages.
+
+    Threads: any; processes: any number, one fetches while the others wait.
+    """
+
+    def __init__(self, title: str, folder: Path, jars: Sequence[Jar]) -> None:
+        self.title = title
+        self.folder = folder
+        self.jars = list(jars)
+
+    def missing(self) -> list[Jar]:
+        """Artifacts that are absent, short or altered. Every byte is hashed: 44 MB take 25 ms."""
+        return [jar for jar in self.jars if not _is_good(self.folder / jar.file_name, jar)]
+
+    def fetch(self, progress: Progress | None = None) -> list[Path]:
+        """Their paths, complete and checked; no network when nothing is missing.
+
+        Errors: UnreachableError when the registry does not answer; EnvironmentProblemError when the cache folder cannot
+         be written or what came has another checksum than the lock.
+        """
+        paths = [self.folder / jar.file_name for jar in self.jars]
+        if not self.missing():
+            return paths
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with _turn(self.folder / ".lock", self.title):
+                missing = self.missing()  # again: another process may have fetched them meanwhile
+                if missing:
+                    self._download(missing, progress)
+        except OSError as err:
+            raise EnvironmentProblemError(
+                f"{self.title} cannot be written to the cache folder {self.folder}: {err.strerror or err}",
+                hint="Free some space there, or name another folder in KCONNECT_CACHE.",
+            ) from err
+        return paths
+
+    def _download(self, missing: Sequence[Jar], progress: Progress | None) -> None:
+        total = sum(jar.size_bytes for jar in self.jars)
+        counter = _Counter(total - sum(jar.size_bytes for jar in missing), total, progress)
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".fetch-") as staging:
+            fetcher = _Fetcher(self.title, Path(staging), counter)
+            with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="fetch-jars") as pool:
+                work = [pool.submit(fetcher.fetch, jar, self.folder / jar.file_name) for jar in missing]
+                try:
+                    for item in work:
+                        item.result()
+                except BaseException:
+                    fetcher.stop.set()
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+
+
+class _Counter:
+    """Bytes so far, told to the caller's progress function."""
+
+    def __init__(self, done: int, total: int, progress: Progress | None) -> None:
+        self._lock = threading.Lock()  # guards _done, and makes progress calls one at a time
+        self._done = done
+        self._total = total
+        self._progress = progress
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(min(self._done, self._total), self._total)
+
+
+class _Stopped(Exception):
+    """Another download failed: this one ends too."""
+
+
+class _Fetcher:
+    """Fetches single jars through jgo into a staging folder, checks them, moves them into place."""
+
+    def __init__(self, title: str, staging: Path, counter: _Counter) -> None:
+        self._title = title
+        self._staging = staging
+        self._counter = counter
+        self.stop = threading.Event()
+
+    def fetch(self, jar: Jar, target: Path) -> None:
+        """Raises UnreachableError or EnvironmentProblemError; the target is whole or untouched."""
+        import requests
+
+        problem: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            if self.stop.wait(0.5 * attempt):
+                return
+            try:
+                found = self._download(jar, self._staging / f"{attempt}")
+            except _Stopped:
+                return
+            except (requests.RequestException, RuntimeError) as err:  # RuntimeError: jgo's "not found in repositories"
+                problem = err
+                continue
+            if _is_good(found, jar):
+                os.replace(found, target)
+                return
+            problem = None
+        if problem is None:
+            raise EnvironmentProblemError(
+                f"{jar.file_name} came with another checksum than expected ({jar.sha256[:12]}..), {_ATTEMPTS} times.",
+                hint="Something between this machine and the Maven repository alters downloads: is it a proxy?",
+            )
+        raise UnreachableError(
+            f"{jar.file_name} cannot be fetched from the Maven repository: {_reason(problem)}",
+            hint=f"{self._title} are fetched once and kept: check the network and HTTPS_PROXY, and try again.",
+        ) from problem
+
+    def _download(self, jar: Jar, folder: Path) -> Path:
+        context = maven_context(folder, self._progress_of)
+        return Path(context.resolver.download(_artifact(context, jar.coordinate)))
+
+    @contextlib.contextmanager
+    def _progress_of(self, _name: str, _size: int) -> Iterator[Callable[[int], None]]:
+        def update(count: int) -> None:
+            if self.stop.is_set():
+                raise _Stopped
+            self._counter.add(count)
+
+        yield update
+
+
+def maven_context(folder: Path, progress: Any = None) -> Any:  # Any: jgo has no type information we may rely on
+    """A jgo context over a folder, with the repositories the user configured for jgo (default: Maven Central)."""
+    from jgo.config import GlobalSettings
+    from jgo.maven import MavenContext, PythonResolver
+
+    remotes = GlobalSettings.load().repositories or None
+    resolver = PythonResolver(progress_callback=progress)
+    return MavenContext(resolver=resolver, repo_cache=folder, remote_repos=remotes, timeout=_READ_TIMEOUT_S)
+
+
+def _artifact(context: Any, coordinate: str) -> Any:
+    group, artifact, version, *more = coordinate.split(":")
+    found = context.create_dependency(f"{group}:{artifact}:{version}").artifact
+    return found.component.artifact(*more) if more else found
+
+
+def _reason(err: Exception) -> str:
+    name = type(err).__name__
+    return {
+        "ConnectionError": "no connection",
+        "ConnectTimeout": "it does not answer",
+        "ReadTimeout": f"it stopped answering for {_READ_TIMEOUT_S} s",
+        "ProxyError": "the proxy refuses",
+        "SSLError": "its certificate is not trusted here",
+        "ChunkedEncodingError": "the download broke off",
+        "RuntimeError": "it does not exist",
+    }.get(name, f"{name}: {err}")
+
+
+def _is_good(path: Path, jar: Jar) -> bool:
+    try:
+        if path.stat().st_size != jar.size_bytes:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+@contextlib.contextmanager
+def _turn(path: Path, title: str) -> Iterator[None]:
+    """Holds the file lock; waits for another process that has it."""
+    with path.open("w") as file:
+        deadline = time.monotonic() + _TURN_TIMEOUT_S
+        pause = threading.Event()
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimedOutError(
+                        f"Another process has been fetching {title} for {_TURN_TIMEOUT_S:.0f} s (lock {path}).",
+                        hint="End that process and try again.",
+                    ) from None
+                pause.wait(0.2)
+        yield
