@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import functools
 import json
 import os
 import struct
@@ -71,9 +70,8 @@ class JavaAnswers:
         return json.loads(line)
 
 
-@functools.lru_cache(maxsize=1000)
 def written_schema(schema: Schema | None) -> dict[str, Any] | None:
-    """A schema as RandomCases.java reads and writes it. Not to be changed: equal schemas share it."""
+    """A schema as RandomCases.java reads and writes it."""
     if schema is None:
         return None
     made: dict[str, Any] = {
