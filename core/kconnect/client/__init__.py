@@ -1,7 +1,7 @@
-"""Client of Connect's REST API, of our workers and Java's alike: one method per endpoint.
+"""Client of Connect's REST API, for our workers and Java's: one method per endpoint.
 
-Used by the command line and by tests; needs nothing of a worker but its URL, and nothing beyond the standard library:
-commands that answer in 0.3 s have no time to import an HTTP library (`transport.py` has the measure).
+Used by the command line and by tests; needs only a worker's URL, and only the standard library: commands that answer in
+0.3 s have no time to import an HTTP library (`transport.py` has the measurement).
 """
 
 from kconnect.client.access import ClientAccess

@@ -1,4 +1,4 @@
-"""Who we are to a worker and whom we trust: a user for basic auth, PEM files for https."""
+"""The client's identity and the certificates it trusts: a user for basic auth, PEM files for https."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
-    """Who we are to a worker and whom we trust: basic auth, and PEM files for https.
+    """The client's identity and the certificates it trusts: basic auth, and PEM files for https.
 
-    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is shown to a worker that asks;
-    `key_password` opens a key under a passphrase.
+    `ca` replaces the system's certificates; `cert` with `key` (or both in one file) is sent to a worker that requests
+    it; `key_password` decrypts the key.
     """
 
     user: str | None = None
@@ -28,14 +28,14 @@ class ClientAccess:
     key_password: str | None = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
-        """What says who we are in a request; empty without a user."""
+        """The headers that identify the user in a request; empty without a user."""
         if self.user is None:
             return {}
         login = f"{self.user}:{self.password or ''}".encode()
         return {"authorization": f"Basic {b64encode(login).decode()}"}
 
     def tls(self) -> ssl.SSLContext:
-        """What TLS checks and shows. Errors: ConfigError that names the file."""
+        """The TLS context. Errors: ConfigError that names the file."""
         import ssl
 
         try:
@@ -46,7 +46,7 @@ class ClientAccess:
             ) from err
         if self.cert is not None:
             try:
-                # Without a password OpenSSL would ask the terminal for the one of a locked key
+                # Without a password OpenSSL would prompt for one to decrypt the key
                 context.load_cert_chain(self.cert, self.key, self.key_password or "")
             except (OSError, ssl.SSLError) as err:
                 names = self.cert if self.key is None else f"{self.cert} and {self.key}"

@@ -38,21 +38,21 @@ from kconnect.model import (
 )
 from kconnect.outage import Outage
 
-# A worker gives up after 90 s (Java's REST request timeout); a little more, so that its answer is the one we show
+# A worker gives up after 90 s (Java's REST request timeout); a little longer, so that we show its answer
 _REQUEST_TIMEOUT_S = 95.0
 # Enough for one lost SYN (1 s) and its repetition
 _CONNECT_TIMEOUT_S = 3.0
 
 
 class ConnectClient:
-    """Speaks to one worker, or to whichever of several answers. Threads: used by one thread at a time.
+    """Talks to one worker, or to whichever of several answers. Threads: used by one thread at a time.
 
     `url`: that of a worker, or those of several of one cluster; `FailoverTransport` has the rules.
 
     Errors of every method: UnreachableError, TimedOutError, NotFoundError, AlreadyExistsError, ConflictError (409),
     BadRequestError (400), ConnectError for anything else, with the worker's own message.
-    `retry_conflicts_s`: how long to try again while a rebalance runs (409); 0 does not.
-    `access`: credentials and certificates. `transport`: what carries the requests instead of the network, for tests.
+    `retry_conflicts_s`: how long to retry during a rebalance (409); 0 disables retries.
+    `access`: credentials and certificates. `transport`: replaces the network, for tests.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ConnectClient:
 
     @property
     def outage(self) -> Outage | None:
-        """Kafka does not answer the worker, as its last answer said. Java's workers do not say it."""
+        """Kafka does not answer the worker, according to its last answer. Java's workers do not report that."""
         return self._exchange.outage
 
     @property
@@ -104,7 +104,7 @@ class ConnectClient:
         return self._exchange.read("GET", "/connectors", as_names)
 
     def connector_statuses(self) -> dict[str, ConnectorStatus]:
-        """Statuses of all connectors in one request; with the conditions of tasks, where the workers tell them."""
+        """Statuses of all connectors in one request; with the conditions of tasks if the workers report them."""
         return self._exchange.read("GET", "/connectors?expand=status&condition=true", as_statuses)
 
     def connector_infos(self) -> dict[str, ConnectorInfo]:
@@ -120,7 +120,7 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name, "config"), as_object)
 
     def connector_status(self, name: str) -> ConnectorStatus:
-        """What a connector and its tasks were seen doing; as `connector_statuses`."""
+        """The status of a connector and its tasks; conditions as in `connector_statuses`."""
         return self._exchange.read("GET", _path(name, "status") + "?condition=true", as_status)
 
     def create_connector(
@@ -137,7 +137,7 @@ class ConnectClient:
         return self._exchange.read("PUT", _path(name, "config"), as_info, dict(config))
 
     def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
-        """Change some settings of a connector; None removes one. Gives the connector as it is then."""
+        """Change some settings of a connector; None removes one. Returns the changed connector."""
         return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes))
 
     def delete_connector(self, name: str) -> None:
@@ -153,13 +153,13 @@ class ConnectClient:
         self._exchange.do("PUT", _path(name, "resume"))
 
     def stop_connector(self, name: str) -> None:
-        """End all tasks; the config stays."""
+        """Stop all tasks; the config is kept."""
         self._exchange.do("PUT", _path(name, "stop"))
 
     def restart_connector(
         self, name: str, *, include_tasks: bool = False, only_failed: bool = False
     ) -> ConnectorStatus | None:
-        """Restart a connector; with one of the flags by a plan, whose status is given back."""
+        """Restart a connector; with one of the flags by a plan, whose status is returned."""
         path = _path(name, "restart")
         if not (include_tasks or only_failed):
             self._exchange.do("POST", path)
@@ -180,7 +180,7 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name, "tasks"), as_task_infos)
 
     def task_status(self, task: TaskId) -> TaskState:
-        """What one task was seen doing, and how it fares where the worker tells."""
+        """The status of one task, with its condition if the worker reports it."""
         path = _path(task.connector, "tasks", str(task.task), "status")
         return self._exchange.read("GET", f"{path}?condition=true", as_task_state)
 
@@ -189,7 +189,7 @@ class ConnectClient:
         self._exchange.do("POST", _path(task.connector, "tasks", str(task.task), "restart"))
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Between the workers of a cluster: what a connector gave for its tasks, told to the leader."""
+        """Between the workers of a cluster: sends the task configs of a connector to the leader."""
         body = [dict(config) for config in configs]
         self._exchange.read_if_any("POST", _path(name, "tasks"), lambda _answer: None, body)
 
@@ -198,11 +198,11 @@ class ConnectClient:
         return self._exchange.read("GET", _path(name, "offsets"), offsets_from_json)
 
     def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        """Set offsets of a STOPPED connector; offset None resets that partition. Gives the worker's message."""
+        """Set offsets of a STOPPED connector; offset None resets that partition. Returns the worker's message."""
         return self._exchange.read("PATCH", _path(name, "offsets"), as_message, offsets_to_json(offsets))
 
     def reset_connector_offsets(self, name: str) -> str:
-        """Forget all offsets of a STOPPED connector. Gives the worker's message."""
+        """Reset all offsets of a STOPPED connector. Returns the worker's message."""
         return self._exchange.read("DELETE", _path(name, "offsets"), as_message)
 
     def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
@@ -217,7 +217,7 @@ class ConnectClient:
         return self._exchange.read("GET", path, as_objects)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
-        """What a worker finds wrong with a connector's config, without creating it.
+        """A worker's validation of a connector's config, without creating it.
 
         Shape: name, error_count, groups, configs: [{definition, value: {name, value, recommended_values, errors,
         visible}}, ..].
@@ -231,22 +231,22 @@ class ConnectClient:
         return self._exchange.read("GET", "/conditions", as_conditions)
 
     def slots(self) -> list[dict[str, Any]]:
-        """Where tasks run; NotFoundError from a worker that has no slots, such as Java's."""
+        """The slots that run tasks; NotFoundError from a worker that has no slots, such as Java's."""
         return self._exchange.read("GET", "/admin/slots", as_objects)
 
     def rebalances(self) -> list[dict[str, Any]]:
-        """The last rebalances the worker went through; NotFoundError from one that keeps none, such as Java's."""
+        """The worker's last rebalances; NotFoundError from one that keeps none, such as Java's."""
         return self._exchange.read("GET", "/admin/rebalances", as_objects)
 
     def herder_trace(self, since: int | None = None) -> dict[str, Any]:
-        """What a worker's herder saw and decided last; `since`: after this entry only.
+        """The last events and decisions of a worker's herder; `since`: only entries after this one.
 
         Errors: NotFoundError from a worker that keeps none: a standalone one, or Java's.
         """
         return self._exchange.read("GET", f"/admin/herder-trace{'' if since is None else f'?since={since}'}", as_object)
 
     def loggers(self) -> dict[str, dict[str, Any]]:
-        """Loggers of the worker that have a level of their own: name -> level, last_modified (epoch ms or None)."""
+        """Loggers of the worker that have their own level: name -> level, last_modified (epoch ms or None)."""
         return self._exchange.read("GET", "/admin/loggers", as_object)
 
     def logger(self, name: str) -> dict[str, Any]:
@@ -254,9 +254,9 @@ class ConnectClient:
         return self._exchange.read("GET", f"/admin/loggers/{_segment(name)}", as_object)
 
     def set_logger(self, name: str, level: str, *, scope: str | None = None) -> list[str]:
-        """Set the level of a logger and of those below it; gives their names.
+        """Set the level of a logger and of those below it; returns their names.
 
-        `scope`: "worker" (as without), or "cluster", whose names are not told: an empty list.
+        `scope`: "worker" (the default), or "cluster", which returns an empty list.
         """
         query = f"?scope={quote(scope, safe='')}" if scope is not None else ""
         path = f"/admin/loggers/{_segment(name)}{query}"

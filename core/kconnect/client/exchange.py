@@ -1,4 +1,4 @@
-"""One request and what came of it: conflicts tried again, errors raised, the answer read."""
+"""One request and its result: conflicts are retried, errors raised, the answer parsed."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Exchange:
         self._retry_conflicts_s = retry_conflicts_s
         self._clock = clock
         self.outage: Outage | None = None
-        """Kafka is away, as the last answer said; None when it did not, as Java's workers never do."""
+        """Kafka is unreachable, according to the last answer; None if not, and always None from Java's workers."""
 
     def read(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T:
-        """What `parse` makes of the answer's JSON. A TypeError and the like of it says: not Connect's."""
+        """The answer's JSON, parsed by `parse`. Its TypeError and the like mean: not Connect's."""
         request, response = self._sent(method, path, body)
         return self._parsed(request, response, parse)
 
     def do(self, method: str, path: str) -> None:
-        """A request whose answer says nothing more than that it was taken."""
+        """A request whose answer only confirms it."""
         self._sent(method, path, None)
 
     def read_if_any(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T | None:
@@ -66,7 +66,7 @@ class Exchange:
         self._transport.close()
 
     def _sent(self, method: str, path: str, body: object, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
-        """One request, again while it meets a conflict that may pass and there is time. Errors: any but a success."""
+        """One request, retried while a temporary conflict lasts and there is time. Errors: any but a success."""
         request = self._request(method, path, body)
         deadline = self._clock.monotonic() + self._retry_conflicts_s
         pause_s = _FIRST_PAUSE_S

@@ -12,18 +12,18 @@ from kconnect.errors import ConnectError, TimedOutError
 
 # Asking twice changes nothing. A POST or PATCH may have been carried out by a worker that broke it off
 _IDEMPOTENT: Final = frozenset({"GET", "PUT"})
-# How long a read waits for one worker while there are others: a frozen one takes connections and never answers
+# How long a read waits for one worker while there are others: a frozen one accepts connections and never answers
 _PATIENCE_S: Final = 10.0
 _UNAVAILABLE: Final = 503
-# It tells of the worker that is asked: its 503 is the answer
+# It describes the worker itself: its 503 is the answer
 _HEALTH: Final = "/health"
 
 
 class FailoverTransport:
     """Implements `Transport` over several workers of one cluster. Threads: one at a time.
 
-    A worker that does not take the connection is passed over for every request; one that breaks off, does not answer in
-    time or answers 503 is passed over only for requests that may be sent twice.
+    A worker that refuses the connection is skipped for every request; one that breaks the connection, does not answer
+    in time or answers 503 is skipped only for requests that may be sent twice.
     """
 
     def __init__(self, transports: Mapping[str, HttpTransport]) -> None:
@@ -37,9 +37,9 @@ class FailoverTransport:
         return self._order[0]
 
     def send(self, request: Request) -> Response:
-        """One exchange with the first that answers.
+        """One exchange with the first worker that answers.
 
-        Errors: as HttpTransport of what may not be sent again; UnreachableError that names all URLs, and why.
+        Errors: as HttpTransport for requests that must not be sent again; UnreachableError with all URLs and reasons.
         """
         failures: list[tuple[str, ConnectError]] = []
         unavailable: Response | None = None
@@ -74,7 +74,7 @@ def _may_ask_another(request: Request) -> bool:
 
 
 def _error_of(failures: Sequence[tuple[str, ConnectError]]) -> ConnectError:
-    """That of the last one where it tells that the request may be carried out, else one that names all."""
+    """The last worker's error if it means that the request may be executed, else one that names all workers."""
     for _, error in failures:
         if isinstance(error, TimedOutError):
             return TimedOutError(str(nobody_of([error for _, error in failures])), hint=error.hint)

@@ -1,4 +1,4 @@
-"""What went wrong with a request, as a sentence and a hint: nobody there, TLS, a login refused, an error of Connect."""
+"""The error of a request, as a sentence and a hint: no connection, TLS, a refused login, an error from Connect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLIENT_CERTIFICATE_HINT = (
     "It has to be signed by an authority that the worker trusts, and still valid: "
     "--cert and --key, KCONNECT_CERT_FILE and KCONNECT_KEY_FILE, or those of the context."
 )
-# Alerts with which a worker turns our certificate down, in OpenSSL's spelling, and what they mean
+# Alerts with which a worker rejects our certificate, in OpenSSL's spelling, and their meanings
 _TURNED_DOWN = {
     "CERTIFICATE_REQUIRED": "requires a client certificate, and none was shown",
     "CERTIFICATE_EXPIRED": "rejects our client certificate: it has expired",
@@ -48,16 +48,16 @@ class BrokenOffError(UnreachableError):
 
 
 def nobody_of(failures: Sequence[ConnectError]) -> UnreachableError:
-    """None of several workers answers: what each of them did, which begins with or names its URL."""
+    """None of several workers answers: the failure of each, which begins with or contains its URL."""
     told = "; ".join(str(failure).removeprefix("Nobody answers at ") for failure in failures)
     return UnreachableError(f"None of {len(failures)} workers answers: {told}", hint=_NOBODY_HINT)
 
 
 def not_connected(url: str, err: Exception, timeout_s: float) -> ConnectError:
-    """There is no connection: nobody listens, nobody answers in time, no such host, or the certificates do not do."""
+    """There is no connection: refused, timed out, unknown host, or bad certificates."""
     if tls := _tls_failure(url, err):
         return tls
-    if not isinstance(err, OSError):  # http.client and the name's encoding refuse what can be no host
+    if not isinstance(err, OSError):  # http.client and the name's encoding refuse invalid hosts
         return BadRequestError(f"{url} is not the URL of a worker", hint="It looks like http://localhost:8083.")
     if isinstance(err, TimeoutError):
         reason = f"no connection within {timeout_s:g} s"
@@ -69,7 +69,7 @@ def not_connected(url: str, err: Exception, timeout_s: float) -> ConnectError:
 
 
 def late(url: str, request: str, timeout_s: float) -> TimedOutError:
-    """The answer did not come in time."""
+    """The answer did not arrive in time."""
     return TimedOutError(
         f"{url} did not answer {request} within {timeout_s:g} s",
         hint="The worker may still carry it out: look at its state and its log before you try again.",
@@ -77,10 +77,10 @@ def late(url: str, request: str, timeout_s: float) -> TimedOutError:
 
 
 def broken_off(url: str, request: str, err: Exception, cert: str | None = None, *, first: bool = True) -> ConnectError:
-    """The connection ended, or what came was no HTTP. `first`: before any answer came over it.
+    """The connection broke, or the answer was not HTTP. `first`: before any answer arrived on it.
 
-    A worker may look at `cert`, our certificate, as late as here, and some, ours among them, then close the connection
-    without the alert that says what is wrong with it.
+    A worker may check `cert`, our certificate, as late as here, and some, including ours, then close the connection
+    without the alert that gives the reason.
     """
     if tls := _tls_failure(url, err):
         return tls
@@ -100,7 +100,7 @@ def broken_off(url: str, request: str, err: Exception, cert: str | None = None, 
 
 
 def refusal(url: str, user: str | None, request: str, response: Response) -> ConnectError:
-    """The error that a status of 300 and above stands for, with the worker's own message where it is Connect's."""
+    """The error for a status of 300 and above, with the worker's own message if it is Connect's."""
     status, message = response.status, _message_of(response)
     if status == 401 or (status == 403 and message is None):
         who = f"user {user}" if user else "a caller without a user"
@@ -123,7 +123,7 @@ def foreign(url: str, request: str, response: Response) -> ConnectError:
 
 
 def is_passing_conflict(response: Response) -> bool:
-    """Whether it is a 409 that the end of a rebalance clears; a taken name stays taken."""
+    """Whether it is a 409 that the end of a rebalance clears; a taken name remains taken."""
     return response.status == 409 and not _is_taken(_message_of(response))
 
 
@@ -137,7 +137,7 @@ _KIND_OF: dict[int, type[ConnectError]] = {
 
 
 def _tls_failure(url: str, err: Exception) -> UnreachableError | None:
-    """What is wrong with the certificates of one side, or with TLS as such; None when it is something else."""
+    """The problem with either side's certificates, or with TLS as such; None if it is something else."""
     reason = str(getattr(err, "reason", None) or "")  # only errors of OpenSSL have one
     if reason == "CERTIFICATE_VERIFY_FAILED":
         why = str(getattr(err, "verify_message", "")).rstrip(".")
@@ -159,7 +159,7 @@ def _trust_hint(why: str) -> str:
 
 
 def _expired_on(cert: str) -> str | None:
-    """The day on which a certificate of ours expired; None while it has not."""
+    """The day on which our certificate expired; None if it has not."""
     from datetime import UTC, datetime
     from pathlib import Path
 
@@ -170,7 +170,7 @@ def _expired_on(cert: str) -> str | None:
 
 
 def _message_of(response: Response) -> str | None:
-    """The `message` of an error body, or None when it is no error body of Connect."""
+    """The `message` of an error body, or None if it is not an error body of Connect."""
     try:
         body = json.loads(response.body)
     except ValueError:

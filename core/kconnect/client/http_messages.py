@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `path` begins with a slash and holds the query too."""
+    """One request; `path` begins with a slash and includes the query."""
 
     method: str
     path: str
     body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the password
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they contain the password
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

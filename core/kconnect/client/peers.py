@@ -1,4 +1,4 @@
-"""Requests from one worker to another of its cluster: a connection each, TLS as the worker's own settings have it."""
+"""Requests from one worker to another of its cluster: one connection each, with TLS by the worker's own settings."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ADVERTISED = (
     "That is the address that worker gives to others: see its settings rest.advertised.host.name, "
     "rest.advertised.port and rest.advertised.listener."
 )
-"""What to look at when a worker cannot be reached at the URL its group knows."""
+"""What to check if a worker is unreachable at the URL its group knows."""
 DEADLINE = "(setting kconnect.request.timeout.ms)"
-"""By what the answer of another worker is late."""
+"""The deadline that another worker's answer missed."""
 
 # As ConnectClient: one lost SYN (1 s) and its repetition
 _CONNECT_TIMEOUT_S = 3.0
 
 
 class Peers:
-    """Sends requests to workers. Threads: any; `close` breaks off what is under way.
+    """Sends requests to workers. Threads: any; `close` aborts requests in progress.
 
-    `tls` is asked for at the first URL with https, as Java does. `timeout_s`: how long an answer may take.
+    `tls` is called at the first https URL, as in Java. `timeout_s`: how long an answer may take.
     """
 
     def __init__(self, tls: Callable[[], ssl.SSLContext], timeout_s: float) -> None:
@@ -60,7 +60,7 @@ class Peers:
             transport.close()
 
     def close(self) -> None:
-        """Requests under way fail soon, further ones at once. Idempotent."""
+        """Requests in progress fail soon, later ones at once. Idempotent."""
         with self._lock:
             self._is_closed = True
             under_way = list(self._open)

@@ -1,4 +1,4 @@
-"""JSON of Connect's answers to values. KeyError, TypeError and ValueError say that it is none of Connect's."""
+"""Parses JSON of Connect's answers. KeyError, TypeError and ValueError mean that it is not Connect's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What carries a request to a worker and its answer back: http.client, over one connection that is kept open.
+"""Sends a request to a worker and returns its answer: http.client, over one connection that is kept open.
 
 Measured: importing an HTTP library (httpx2 2.16 with httpcore2) takes 0.12 s of processor time and http.client 0.015 s,
 of the 0.3 s in which an admin command has to answer. Connect's API asks for no more: no redirects, cookies or proxies.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TlsAccess(Protocol):
-    """Who we are over https; ClientAccess is one."""
+    """The client's identity for https; implemented by ClientAccess."""
 
     @property
     def cert(self) -> str | None:
@@ -32,7 +32,7 @@ class TlsAccess(Protocol):
 
     @property
     def tls(self) -> Callable[[], ssl.SSLContext]:
-        """Makes what TLS checks and shows. Errors: ConfigError."""
+        """Creates the TLS context. Errors: ConfigError."""
         ...
 
 
@@ -44,7 +44,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Let connections go; it may be used again."""
+        """Close connections; the transport may be used again."""
         ...
 
 
@@ -81,7 +81,7 @@ class HttpTransport:
         except (OSError, HTTPException) as err:
             raise broken_off(self._url, str(request), err, self._access.cert, first=not self._has_answered) from err
         finally:
-            if not whole:  # what is left of this answer is not the next one's
+            if not whole:  # the rest of this answer is not part of the next one
                 self.close()
         return response
 
@@ -92,7 +92,7 @@ class HttpTransport:
             self._connection = None
 
     def abort(self) -> None:
-        """Break off what another thread waits for in `send`, which then fails; no effect while it connects."""
+        """Abort another thread's wait in `send`, which then fails; no effect while it connects."""
         connection = self._connection
         sock = None if connection is None else connection.sock
         if sock is not None:
@@ -121,9 +121,9 @@ class HttpTransport:
 
 
 def checked_url(url: str) -> str:
-    """The URL without a slash at its end; `host:port` alone means http.
+    """The URL without a trailing slash; `host:port` alone means http.
 
-    Errors: BadRequestError, also for a URL with a user in it, which belongs into ClientAccess.
+    Errors: BadRequestError, also for a URL with a user, which belongs in ClientAccess.
     """
     full = url if "://" in url else f"http://{url}"
     if "@" in full:

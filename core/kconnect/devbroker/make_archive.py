@@ -1,7 +1,7 @@
-"""A process that makes the class archive of the dev broker: runs one, which writes what it loaded when it ends.
+"""A process that creates the class archive of the dev broker: runs a broker, which writes its loaded classes on exit.
 
 `python -m kconnect.devbroker.make_archive [--background] [FOLDER]`: FOLDER is the cache, the user's own by default.
-Kafka's jars are fetched first where they are missing.
+Kafka's jars are fetched first if they are missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STOP_TIMEOUT_S = 40.0
 
 
 def main(given: Sequence[str]) -> int:
-    """Make the archive, unless there is one or another process makes it; the exit code."""
+    """Create the archive, unless it exists or another process creates it; returns the exit code."""
     background, cache = arguments(given, cache_folder())
     folder = Path(tempfile.mkdtemp(prefix="kconnect-broker-archive-"))
     try:

@@ -17,7 +17,7 @@ _MAX_ANSWER_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What a broker says of its cluster."""
+    """A broker's description of its cluster."""
 
     cluster_id: str | None
     controller_id: int
@@ -30,11 +30,11 @@ class BrokerAnswer:
 
 
 def ask_broker(host: str, port: int, timeout_s: float) -> BrokerAnswer | None:
-    """What the broker at an address answers to a metadata request; None when no Kafka broker answers in time."""
+    """The broker's answer to a metadata request; None if no Kafka broker answers in time."""
     deadline = time.monotonic() + timeout_s
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
-            # no topics are asked for: an empty array
+            # an empty array: no topics are requested
             request = struct.pack(">hhih", _METADATA, _METADATA_VERSION, 1, len(_CLIENT_ID)) + _CLIENT_ID + b"\0\0\0\0"
             connection.sendall(struct.pack(">i", len(request)) + request)
             (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
@@ -42,7 +42,7 @@ def ask_broker(host: str, port: int, timeout_s: float) -> BrokerAnswer | None:
                 return None
             return _parse(_receive(connection, size, deadline))
     except (OSError, struct.error, ValueError):
-        return None  # nobody there, another protocol, or too slow: all mean "no broker answers"
+        return None  # no listener, another protocol, or too slow: all mean "no broker answers"
 
 
 def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:

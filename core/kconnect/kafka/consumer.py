@@ -1,4 +1,4 @@
-"""RecordConsumer: a group member that gives what it fetched as columns, one run for each topic partition."""
+"""RecordConsumer: a group member that returns fetched records as columns, one run per topic partition."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 
 
 class RebalanceListener(Protocol):
-    """Told of partitions that come and go; called inside fetch() and close(), on their thread. What it raises comes
-    out of the fetch().
+    """Notified of assigned and revoked partitions; called inside fetch() and close(), on their thread. Its errors are
+    raised by the fetch().
     """
 
     def assigned(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Partitions come; gives the offsets to begin at where that is not the committed one."""
+        """Partitions were assigned; returns the offsets to start at where they are not the committed ones."""
         ...
 
     def to_pause(self, partitions: Sequence[TopicPartition]) -> Collection[TopicPartition]:
-        """Which of the partitions that came must not be fetched for now."""
+        """Which of the newly assigned partitions must not be fetched for now."""
         ...
 
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
@@ -62,7 +62,7 @@ class ConsumedRun:
 
     @property
     def next_offset(self) -> int:
-        """Where to go on after this run."""
+        """The offset to continue at after this run."""
         return (self._messages[-1].offset() or 0) + 1
 
     @cached_property
@@ -75,7 +75,7 @@ class ConsumedRun:
 
     @cached_property
     def keys(self) -> list[bytes | None] | None:
-        """None when no record has a key."""
+        """None if no record has a key."""
         found: list[bytes | None] = list(map(Message.key, self._messages))
         return None if found.count(None) == len(found) else found
 
@@ -95,8 +95,9 @@ class ConsumedRun:
 
     @cached_property
     def headers(self) -> list[list[tuple[str, bytes | None]] | None] | None:
-        """None when no record has headers."""
-        found: list[Any] = list(map(Message.headers, self._messages))  # the binding's type is wider than what it gives
+        """None if no record has headers."""
+        # the binding's type is wider than its actual values
+        found: list[Any] = list(map(Message.headers, self._messages))
         return None if found.count(None) == len(found) else found
 
 
@@ -112,14 +113,15 @@ class RecordConsumer:
         self._in_listener = False
         self._is_cut_off = False
         self._client = consumer_client(config, self._log, on_commit=self._on_commit)
-        # Only cooperative assignors hand partitions over a few at a time; the binding does not tell which is in use.
+        # Only cooperative assignors assign partitions a few at a time; the binding does not report which one is in use.
         self._is_incremental = (
             "cooperative" in str(config.get("partition.assignment.strategy", ""))
             or config.get("group.protocol") == "consumer"
         )
         self._assigned: set[TopicPartition] = set()
         self._gone: set[TopicPartition] = set()
-        """Partitions that went away in the fetch that runs: what it gave of them before is somebody else's now."""
+        """Partitions revoked during the current fetch: records it already returned of them belong to another member
+        now."""
         self._raised: BaseException | None = None
         self._pending_commit: Callable[[ConnectError | None], None] | None = None
 
@@ -148,18 +150,18 @@ class RecordConsumer:
             self._client.subscribe(list(topics), on_assign=assign, on_revoke=revoke, on_lost=lose)
 
     def fetch(self, max_records: int, timeout_s: float) -> list[ConsumedRun]:
-        """What is there now, or the first to come within the time: at most `max_records`, by topic partition.
+        """Available records, or the first to arrive within the timeout: at most `max_records`, by topic partition.
 
-        Shape: runs in the order of arrival; each partition's records in offset order. Errors the client can get over by
-        itself (a broker away, a topic not there yet) are logged; others raise.
+        Shape: runs in the order of arrival; each partition's records in offset order. Errors that the client recovers
+        from (an unreachable broker, a missing topic) are logged; others are raised.
         """
         self._gone.clear()
         try:
             messages = self._client.consume(max_records, 0)
             if not messages and self._raised is None:
-                # consume() would wait for the full number or the full time; poll() gives the first record at once.
+                # consume() would wait for the full number or the full time; poll() returns the first record at once.
                 first = self._client.poll(timeout_s)
-                self._gone.clear()  # it came after all that was told inside poll()
+                self._gone.clear()  # it arrived after all events inside poll()
                 if first is not None:
                     messages = [first, *(self._client.consume(max_records - 1, 0) if max_records > 1 else ())]
         except KafkaException as error:
@@ -174,7 +176,7 @@ class RecordConsumer:
             self._client.seek(ClientPartition(partition.topic, partition.partition, offset))
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Fetch nothing of these partitions until they are resumed; those not assigned are left out."""
+        """Do not fetch these partitions until they are resumed; unassigned ones are ignored."""
         given = [ClientPartition(tp.topic, tp.partition) for tp in partitions if tp in self._assigned]
         if given:
             with kafka_errors("Partitions cannot be paused"):
@@ -187,9 +189,9 @@ class RecordConsumer:
                 self._client.resume(given)
 
     def behind(self, positions: Mapping[TopicPartition, int]) -> int:
-        """Records between these positions and the ends of their partitions, as the last fetches told them.
+        """Records between these positions and the ends of their partitions, as known from the last fetches.
 
-        Asks no broker: 1 us for each partition. A partition whose end is not known yet counts nothing.
+        Sends no request: 1 us per partition. A partition whose end is not known yet counts as zero.
         """
         found = 0
         for partition, offset in positions.items():
@@ -202,9 +204,9 @@ class RecordConsumer:
         return found
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
-        """Commit and wait; for partitions that go and for the end of a task: records that come meanwhile are dropped.
+        """Commit and wait; for revoked partitions and for the end of a task: records that arrive meanwhile are dropped.
 
-        Errors: ConnectError; TimedOutError when the group's coordinator does not answer in time.
+        Errors: ConnectError; TimedOutError if the group's coordinator does not answer in time.
         """
         if self._in_listener:
             self._commit_in_listener(offsets)
@@ -244,10 +246,10 @@ class RecordConsumer:
             self._client.commit(offsets=_client_partitions(offsets), asynchronous=True)
 
     def close(self) -> None:
-        """Leave the group; `revoked` of the listener is called for what is still ours. Idempotent.
+        """Leave the group; `revoked` of the listener is called for the partitions still assigned. Idempotent.
 
         After a commit that was not answered the client waits for its session timeout before it ends (measured: 6.0 s of
-        6 s, 45.0 s of 45 s), so it ends on a thread of its own, without a word to anybody.
+        6 s, 45.0 s of 45 s), so it ends silently on its own thread.
         """
         if self._is_closed:
             return
@@ -346,7 +348,7 @@ class RecordConsumer:
         return good
 
 
-# The client goes on by itself after these.
+# The client recovers from these.
 _PASSING = frozenset(
     {
         KafkaError._PARTITION_EOF,

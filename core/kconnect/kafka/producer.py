@@ -1,4 +1,4 @@
-"""RecordProducer: hands units of records to Kafka and tells when a whole unit was acknowledged."""
+"""RecordProducer: hands units of records to Kafka and reports when a whole unit is acknowledged."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, 
 
 log = logging.getLogger(__name__)
 
-# How long one wait for room in the queue lasts before the stop is looked at again.
+# How long one wait for room in the queue lasts before the stop is checked again.
 _ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-# How long the reports of purged messages may take; they are there at once unless the machine stands still.
+# How long the reports of purged messages may take; they arrive at once unless the machine stalls.
 _PURGE_WAIT_S = 1.0
 
 
 Headers = list[tuple[str, bytes | None]]
-Produce = Callable[..., None]  # the binding's own type wants headers of str or bytes, and lists are invariant
+Produce = Callable[..., None]  # the binding's own type requires headers of str or bytes, and lists are invariant
 
 
 class RecordColumns(Protocol):
@@ -63,7 +63,7 @@ class WrittenRecord:
 
 
 class EndedUnits:
-    """Units of which no message is on its way any more: noted by the last one, told by whoever serves the producer.
+    """Units that have no messages in flight any more: noted by the last one, reported by whoever serves the producer.
 
     Threads: note() on any, also inside a destructor: one append, no lock, no callback. tell() on any; each unit is told
     once. take_released() on the sending thread alone.
@@ -81,13 +81,13 @@ class EndedUnits:
         while self._noted:
             try:
                 size, on_end, is_acked = self._noted.popleft()
-            except IndexError:  # another thread told the last one
+            except IndexError:  # another thread reported the last one
                 return
             self._released.append(size)
             on_end(is_acked)
 
     def take_released(self) -> int:
-        """Bytes of units that were told since the last call."""
+        """Bytes of the units reported since the last call."""
         released = 0
         while self._released:
             released += self._released.popleft()
@@ -101,7 +101,7 @@ class Delivery:
     with `delivery.report.only.error` calls it for failures alone. So "acknowledged" costs no Python call a record, and
     is exact over any number of partitions. Measured (98 B, 2 cores, medians of 3): 0.65 us CPU a record with it, 0.62
     without any callback, 0.85 with a Python callback for each record.
-    A destructor may run anywhere, under any lock: it appends to a deque and does nothing else.
+    A destructor may run anywhere, under any lock: it only appends to a deque.
     Threads: ends on whichever thread serves the producer. CPython only, as the binding is.
     """
 
@@ -126,12 +126,12 @@ class Delivery:
         self._sealed = True
 
     def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
-        """A message was refused for good; `on_failure` says whether that is tolerated."""
+        """A message was permanently refused; `on_failure` returns whether that is tolerated."""
         if error.code() in _PURGED:
             self._failed = True  # we dropped it ourselves: never tolerated, never reported
             return
         if error.code() == KafkaError._DESTROY:
-            # What librdkafka says of a record whose partition left the metadata while its retry was under way.
+            # librdkafka's error for a record whose partition left the metadata during its retry.
             error = KafkaError(KafkaError._UNKNOWN_PARTITION)
         where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
         failure = DeliveryFailure(
@@ -202,19 +202,19 @@ class RecordProducer:
     def delivery(
         self, on_end: Callable[[bool], None], on_failure: Callable[[DeliveryFailure], bool] = lambda failure: False
     ) -> Delivery:
-        """The callback of a unit that is about to be sent. Hold it until it is sealed, then let go of it.
+        """The callback of a unit that is about to be sent. Keep it until it is sealed, then drop the reference.
 
         `on_end(True)` is called once all its messages were acknowledged, `on_end(False)` when one was not; `on_failure`
-        before that for each record refused, and says whether it is tolerated. Both on the thread that serves or flushes
-        the producer; they must not raise.
+        before that for each record refused, and returns whether it is tolerated. Both run on the thread that serves or
+        flushes the producer; they must not raise.
         """
         return Delivery(on_end, on_failure, self._ended)
 
     def send_batch(self, records: RecordColumns, delivery: Delivery, give_up: Callable[[], bool]) -> bool:
-        """Hand over records of one topic; waits for room. False when `give_up` said so meanwhile.
+        """Hand over records of one topic; waits for room. Returns False if `give_up` ended the wait.
 
         Records without timestamps and headers go through the binding's batch call (0.68 us CPU each, all included),
-        others one by one (0.78 us): the batch call takes neither.
+        others one by one (0.78 us): the batch call supports neither.
         """
         is_plain = records.timestamps is None and records.headers is None
         start, total = 0, len(records.values)
@@ -245,7 +245,7 @@ class RecordProducer:
         delivery: Delivery | RecordDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
-        """Hand over one record of any shape; waits for room. False when `give_up` said so meanwhile."""
+        """Hand over one record of any shape; waits for room. Returns False if `give_up` ended the wait."""
         unit = delivery if isinstance(delivery, Delivery) else delivery.unit
         size = (len(value) if value else 0) + (len(key) if key else 0)
         number = _NO_PARTITION if partition is None else partition
@@ -266,9 +266,9 @@ class RecordProducer:
         return False
 
     def topic_names(self, timeout_s: float) -> frozenset[str]:
-        """All topics of the cluster that we may see. Errors: ConnectError when it does not answer in time.
+        """All topics of the cluster that are visible to us. Errors: ConnectError if it does not answer in time.
 
-        All, because to ask for one makes the broker create it (auto.create.topics.enable), and hides that it did.
+        All, because a request for one makes the broker create it (auto.create.topics.enable), without reporting that.
         """
         with kafka_errors("The topics cannot be listed"):
             return frozenset(self._client.list_topics(timeout=timeout_s).topics)
@@ -286,7 +286,7 @@ class RecordProducer:
         self._log.raise_if_refused()
 
     def flush(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until everything handed over has ended; False when time or patience ran out first."""
+        """Wait until everything handed over has ended; returns False if the timeout or `give_up` came first."""
         deadline = time.monotonic() + timeout_s
         while len(self._client):
             left_s = deadline - time.monotonic()
@@ -316,7 +316,7 @@ class RecordProducer:
             self._is_closed = True
         deadline = time.monotonic() + _PURGE_WAIT_S
         while len(self._client) and time.monotonic() < deadline:
-            self._client.flush(_ROOM_WAIT_S)  # serves the reports of what was purged: their deliveries end as failed
+            self._client.flush(_ROOM_WAIT_S)  # serves the reports of purged messages: their deliveries end as failed
         self._ended.tell()
         if not len(self._client):
             self._end_client()  # with messages left it would wait for them without end
@@ -326,7 +326,7 @@ class RecordProducer:
 
     @property
     def last_error(self) -> str | None:
-        """The newest trouble the client told of, for messages about why things take long."""
+        """The newest error that the client reported, for messages about delays."""
         return self._log.last_error
 
     def _await_room(self, messages: int, size: int, give_up: Callable[[], bool]) -> bool:
@@ -407,7 +407,7 @@ class RecordProducer:
     def _refused(
         self, topic: str, partition: int, messages: list[dict[str, Any]], delivery: Delivery
     ) -> list[dict[str, Any]]:
-        """Those to hand over again because the queue was full; other refusals end in their delivery."""
+        """The records to hand over again because the queue was full; other refusals end in their delivery."""
         again = []
         for message in messages:
             error = message.pop("_error", None)
@@ -428,7 +428,7 @@ def _size_of(values: Sequence[bytes | None]) -> int:
 
 
 def _when(timestamp: int | None) -> int:
-    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka cannot hold.
+    """The client's 0 means now. Errors: DataError for a time before 1970, which Kafka cannot represent.
 
     Source: ConnectUtils.checkAndConvertTimestamp. Differs: a record of 1970-01-01T00:00Z exactly gets the present time,
     as librdkafka has no other way to say "now".

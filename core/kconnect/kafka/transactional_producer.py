@@ -1,4 +1,4 @@
-"""TransactionalProducer: a RecordProducer whose records count all together or not at all."""
+"""TransactionalProducer: a RecordProducer whose records are committed together or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kconnect.kafka.producer import RecordProducer
 
 log = logging.getLogger(__name__)
 
-# How long one wait for the coordinator lasts before the stop is looked at again.
+# How long one wait for the coordinator lasts before the stop is checked again.
 _STEP_S: Final = 0.5
 _PAUSE_S: Final = 0.05
 _DEFAULT_TIMEOUT_MS: Final = 60_000  # Java's, and librdkafka's
@@ -30,14 +30,14 @@ _FENCERS: Final = 16
 
 
 class TransactionExpiredError(ConnectError):
-    """The broker has ended the transaction by itself: it was open for longer than transaction.timeout.ms."""
+    """The broker has aborted the transaction: it was open for longer than transaction.timeout.ms."""
 
 
 class TransactionalProducer(RecordProducer):
     """States: made -> claim() -> ( begin() -> sends -> commit() | abort() )* -> close().
 
-    Threads: one, but for what RecordProducer allows from any. Errors: FencedError when another producer has claimed
-    the id since; nothing works any more then. TransactionExpiredError. Else ConnectError: abort, then go on.
+    Threads: one, except for what RecordProducer allows from any. Errors: FencedError if another producer has claimed
+    the id since; it is then unusable. TransactionExpiredError. Otherwise ConnectError: abort, then continue.
     Source: o.a.k.clients.producer.KafkaProducer (Kafka 4.3).
     """
 
@@ -59,7 +59,7 @@ class TransactionalProducer(RecordProducer):
         return self._timeout_s
 
     def claim(self, timeout_s: float, give_up: Callable[[], bool]) -> bool:
-        """Fence off whoever had the id, and end what that one left open. False when `give_up` said so meanwhile.
+        """Fence off the id's previous owner, and end its open transaction. Returns False if `give_up` ended the wait.
 
         Errors: TimedOutError; ConnectError.
         """
@@ -77,9 +77,10 @@ class TransactionalProducer(RecordProducer):
         self._open_since_s = time.monotonic()
 
     def commit(self, give_up: Callable[[], bool]) -> bool:
-        """Wait for all acknowledgements, then make them count. False when `give_up` said so: it may be either way then.
+        """Wait for all acknowledgements, then commit. Returns False if `give_up` ended the wait: the outcome is then
+        unknown.
 
-        After an error nothing counts, but when the time (transaction.timeout.ms) ran out: the next claim finds out.
+        After an error nothing is committed, unless transaction.timeout.ms ran out: the next claim finds out.
         """
         doing = "A transaction cannot be committed"
         done = self._insist(self._client.commit_transaction, doing, self._timeout_s, give_up)
@@ -88,14 +89,14 @@ class TransactionalProducer(RecordProducer):
         return done
 
     def abort(self) -> None:
-        """Throw away what was sent since begin(). Errors: as the class says; TimedOutError."""
+        """Discard everything sent since begin(). Errors: those of the class; TimedOutError."""
         if self._open_since_s is None:
             return
         self._insist(self._client.abort_transaction, "A transaction cannot be aborted", _ABORT_S, lambda: False)
         self._open_since_s = None
 
     def why_broken(self) -> ConnectError | None:
-        """What ended this producer for good, if anything did: refused records only say that something has."""
+        """The error that ended this producer for good, if any: refused records only show that there is one."""
         try:
             self._client.begin_transaction()
         except KafkaException as error:
@@ -105,15 +106,17 @@ class TransactionalProducer(RecordProducer):
         return None
 
     def close(self) -> None:
-        """Abort what is open, so that readers need not wait for the broker to do so; then as RecordProducer.close."""
+        """Abort the open transaction, so that readers need not wait for the broker to do so; then as
+        RecordProducer.close.
+        """
         if self._open_since_s is not None and not self._is_broken and not self._is_closed:
             with suppress(ConnectError):  # fenced, or no broker: the next claim aborts it
                 self.abort()
-        with suppress(KafkaException):  # of one that was fenced, as it drops what it has: that has been told
+        with suppress(KafkaException):  # of a fenced one, as it drops its messages: that has been reported
             super().close()
 
     def serve(self, timeout_s: float = 0) -> None:
-        """As RecordProducer.serve. Errors: as the class says."""
+        """As RecordProducer.serve. Errors: those of the class."""
         if self._is_closed:
             return
         try:
@@ -125,7 +128,7 @@ class TransactionalProducer(RecordProducer):
         self._log.raise_if_refused()
 
     def _end_client(self) -> None:
-        """One that broke down ends with its last reference: its close() would abort what cannot be aborted."""
+        """A broken one ends with its last reference: its close() would abort a transaction that cannot be aborted."""
         if not self._is_broken:
             super()._end_client()
 
@@ -152,7 +155,7 @@ class TransactionalProducer(RecordProducer):
         self._is_broken = self._is_broken or error.fatal() or error.code() in _OUT_OF_TIME
         since_s = self._open_since_s
         is_overdue = since_s is not None and time.monotonic() - since_s >= self._timeout_s
-        if error.code() in _FENCED and is_overdue:  # the broker says the same of both
+        if error.code() in _FENCED and is_overdue:  # the broker reports the same for both
             return TransactionExpiredError(
                 f"{doing}: the broker has aborted it after {self._timeout_s:g} s (transaction.timeout.ms)"
             )

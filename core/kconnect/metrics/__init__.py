@@ -1,6 +1,6 @@
-"""What a worker measures: the catalogue of metrics as data, counters and their windows, and the text for Prometheus.
+"""A worker's metrics: the catalogue as data, counters and their windows, and the text for Prometheus.
 
-Imports only the ground rooms: pipeline counts with it, herder, spark and rest hand it on.
+Imports only the lowest packages: pipeline counts with it; herder, spark and rest forward the results.
 """
 
 from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric

@@ -1,6 +1,6 @@
-"""Every metric of a Connect worker as data: where it belongs, what it is called, what it says.
+"""Every metric of a Connect worker as data: its group, name and description.
 
-Names, groups and tags are those of Java, so that dashboards keep their meaning; the sentences are ours.
+Names, groups and tags are those of Java, so that dashboards keep working; the descriptions are ours.
 Source: ConnectMetricsRegistry, WorkerMetricsGroup (Kafka 4.3).
 """
 
@@ -209,7 +209,7 @@ COORDINATOR: Final[tuple[Metric, ...]] = _group(
     ("failed-rebalance-rate-per-hour", _G, "1/h", "These attempts, each hour, over a minute."),
     ("last-rebalance-seconds-ago", _G, "s", "Time since the last rebalance gave an assignment; -1 for never."),
 )
-"""What Java's clients measure of the group of workers: not in the list of metrics that Connect prints of itself."""
+"""Metrics of the worker group by Java's clients: not in Connect's own list of metrics."""
 
 OWN: Final[tuple[Metric, ...]] = (
     *_group(
@@ -231,7 +231,7 @@ OWN: Final[tuple[Metric, ...]] = (
         ("condition-count", _G, "", "Failed attempts (retrying), failed commits (not committing), records (lagging)."),
     ),
 )
-"""What Java does not have."""
+"""Metrics that Java lacks."""
 
 NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
     ("sink-task-metrics", "sink-record-lag-max"): "Java names it in its catalogue and never measures it",

@@ -1,4 +1,4 @@
-"""What a worker measures of its place in its group: durations by their totals, and by their last minute.
+"""A worker's metrics of its group membership: total durations, and those of the last minute.
 
 Source: DistributedHerder.HerderMetrics, AbstractCoordinator.GroupCoordinatorMetrics, WorkerCoordinatorMetrics
 (Kafka 4.3).
@@ -17,12 +17,12 @@ from kconnect.metrics.catalogue import BY_NAME
 from kconnect.metrics.readings import Reading
 from kconnect.metrics.sensors import WINDOW_S
 
-# Heartbeats of ten a second over the window; more are thinned out by forgetting the oldest
+# Heartbeats of ten a second over the window; beyond that the oldest are dropped
 _MOST_VALUES = 600
 
 
 class Timings:
-    """Durations of what happens again and again. Threads: any. `None` and NaN: there were none in the last minute."""
+    """Durations of a repeated action. Threads: any. `None` and NaN: there were none in the last minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,12 +66,12 @@ class Timings:
 
     @property
     def last_s(self) -> float | None:
-        """When it happened last, monotonic; None when it never did."""
+        """When it happened last, monotonic; None if it never did."""
         with self._lock:
             return self._last_s
 
     def since_last_s(self) -> float | None:
-        """None when it never happened."""
+        """None if it never happened."""
         last_s = self.last_s
         return None if last_s is None else self._clock.monotonic() - last_s
 
@@ -82,13 +82,13 @@ class Timings:
 
 
 class GroupMeter:
-    """What a membership does with its coordinator. Threads: any."""
+    """A membership's requests to its coordinator. Threads: any."""
 
     def __init__(self, client_id: str = "", clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         self.client_id = client_id
         self.heartbeats = Timings(clock)
-        """Answers to heartbeats, whatever they say."""
+        """Answers to heartbeats, whatever their content."""
         self.beats = Timings(clock)
         """Heartbeats that were sent; they have no duration."""
         self.joins = Timings(clock)
@@ -96,11 +96,11 @@ class GroupMeter:
         self.rebalances = Timings(clock)
         """From the first attempt to join to the assignment."""
         self.failures = Timings(clock)
-        """Attempts that came to nothing; they have no duration."""
+        """Failed attempts; they have no duration."""
 
 
 class SettleMeter:
-    """How long a worker takes from its assignment until its work is started. Threads: `begin`, `end` from one."""
+    """The time from a worker's assignment until its work is started. Threads: `begin`, `end` from one."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -122,7 +122,7 @@ class SettleMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """What is known of a worker's place in its group at one moment."""
+    """A worker's group membership at one moment."""
 
     protocol_version: int
     leader_url: str

@@ -1,7 +1,7 @@
 """Readings as text for Prometheus (exposition format 0.0.4).
 
-Written by hand: the format is three kinds of lines, while the client library wants its own registry of counters in this
-process, where ours come from other processes and live as long as their task.
+Written by hand: the format is three kinds of lines, while the client library needs its own registry of counters in this
+process; ours come from other processes and live as long as their task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def prometheus_text(readings: Iterable[Reading]) -> str:
-    """All readings, by name; those of one name together, as the format asks."""
+    """All readings, by name; those of one name together, as the format requires."""
     by_name: dict[str, tuple[Metric, list[str]]] = {}
     for reading in readings:
         metric = reading.metric

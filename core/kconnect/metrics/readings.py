@@ -1,4 +1,4 @@
-"""From what is known of a worker to readings: each a metric of the catalogue, its labels and its value. Pure."""
+"""Turns a worker's state into readings: each a metric of the catalogue, its labels and its value. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PluginUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """What is known of a worker at one moment."""
+    """A worker's state at one moment."""
 
     now_s: float
     statuses: Sequence[ConnectorStatus]
@@ -59,7 +59,7 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class KafkaView:
-    """What a worker knows of Kafka as a whole at one moment. Java has nothing like it."""
+    """A worker's view of Kafka as a whole at one moment. Java has nothing comparable."""
 
     is_available: bool
     since_answer_s: float
@@ -142,7 +142,7 @@ def _plugin(group: str, labels: tuple[str, ...], plugin: PluginUse) -> Iterator[
 
 
 def _task(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
-    """What sources and sinks have in common."""
+    """Readings common to sources and sinks."""
     group, counters = "connector-task-metrics", meter.latest
     yield _reading(group, "running-ratio", labels, meter.share(now_s, RunState.RUNNING))
     yield _reading(group, "pause-ratio", labels, meter.share(now_s, RunState.PAUSED))

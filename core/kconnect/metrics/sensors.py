@@ -1,7 +1,7 @@
-"""What a task counts, and what a worker makes of it: rates and averages over a window.
+"""A task's counters, and the rates and averages over a window that a worker computes from them.
 
-Counters only grow, and a task changes them once for each batch: an increment costs 30 ns where a clock, a lock and a
-window for each record would cost more than moving it. The worker keeps some seconds of them and computes the rest.
+Counters only grow, and a task changes them once per batch: an increment costs 30 ns, whereas a clock, a lock and a
+window for each record would cost more than processing it. The worker keeps some seconds of them and computes the rest.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class TaskCounters:
     commits: int = 0
     commit_failures: int = 0
     commits_skipped: int = 0
-    """Sink: answers to a commit that came after the next one had begun."""
+    """Sink: answers to a commit that arrived after the next one had begun."""
     partitions: int = 0
-    """Sink: partitions the task holds now."""
+    """Sink: partitions assigned to the task now."""
     offset_seq: int = 0
     """Sink: the number of the commit of offsets begun last."""
     batch_size: Spread = field(default_factory=Spread)
@@ -108,7 +108,7 @@ class TaskCounters:
         return copy
 
     def to_json(self) -> dict[str, Any]:
-        """Only what is not zero, so that idle tasks cost few bytes."""
+        """Only nonzero counters, so that idle tasks need few bytes."""
         body: dict[str, Any] = {}
         for name in _NUMBERS:
             if value := getattr(self, name):
@@ -121,7 +121,7 @@ class TaskCounters:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Errors: TypeError, ValueError for what `to_json` did not write."""
+        """Errors: TypeError, ValueError for anything not written by `to_json`."""
         counters = cls()
         for name, value in body.items():
             if name in _SPREADS:
@@ -143,7 +143,7 @@ _ENDED: Final = frozenset({RunState.FAILED, RunState.STOPPED})
 
 @dataclass(slots=True)
 class TaskMeter:
-    """The counters of one run of a task over the last minute, and how long it was in which state."""
+    """The counters of one run of a task over the last minute, and the time it spent in each state."""
 
     run: int
     born_s: float
@@ -152,7 +152,7 @@ class TaskMeter:
     state_since_s: float = 0.0
     spent_s: dict[RunState, float] = field(default_factory=dict)
     condition: TaskCondition | None = None
-    """None while nothing is known of it, and once it has ended."""
+    """None until something is known of it, and once it has ended."""
 
     @property
     def latest(self) -> TaskCounters:
@@ -160,7 +160,7 @@ class TaskMeter:
 
     def add(self, now_s: float, counters: TaskCounters) -> None:
         self.samples.append((now_s, counters))
-        # The one at the window's beginning stays: it is what the rest is compared with.
+        # The sample at the window's beginning is kept: the rest is compared with it.
         while len(self.samples) > 1 and self.samples[1][0] <= now_s - WINDOW_S:
             self.samples.popleft()
         if len(self.samples) > _MOST_SAMPLES:
@@ -189,7 +189,7 @@ class TaskMeter:
         return grown / passed_s if passed_s > 0 else 0.0
 
     def average(self, now_s: float, spread: str) -> float | None:
-        """The mean over the last minute; None when there was no value."""
+        """The mean over the last minute; None if there was no value."""
         _, before = self._base(now_s)
         last: Spread = getattr(self.latest, spread)
         first: Spread = getattr(before, spread)
@@ -197,14 +197,14 @@ class TaskMeter:
         return (last.total - first.total) / count if count else None
 
     def most(self, now_s: float, spread: str) -> float | None:
-        """The largest of the last minute; None when there was no value."""
+        """The largest of the last minute; None if there was no value."""
         if self.average(now_s, spread) is None:
             return None
         recent: list[Spread] = [getattr(sample, spread) for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return max(each.most for each in recent)
 
     def smallest_transaction(self, now_s: float) -> float | None:
-        """The smallest of the last minute; None when there was none."""
+        """The smallest of the last minute; None if there was none."""
         recent = [sample.transaction_least for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return min((least for least in recent if least), default=None)
 
@@ -243,7 +243,7 @@ class TaskMeters:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()  # guards _meters and what is in them
+        self._lock = threading.Lock()  # guards _meters and its contents
         self._meters: dict[TaskId, TaskMeter] = {}
 
     def take(self, task_id: TaskId, run: int, counters: TaskCounters) -> None:

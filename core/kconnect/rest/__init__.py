@@ -1,6 +1,6 @@
 """HTTP server of a worker: Java Connect's REST API over `herder.interface.Herder`.
 
-Imported by `kconnect.worker` only; imports Starlette and uvicorn, which nobody else may.
+Imported by `kconnect.worker` only; imports Starlette and uvicorn, which no other package may.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ASGI application: the table of routes, and the way of one request through it.
+"""The ASGI application: the table of routes, and the path of a request through it.
 
 match the raw path -> method -> Accept and Content-Type -> body -> the worker has started -> handler in a pool thread
--> JSON. All of it has one deadline. A handler may find that another worker has to do it: then the request is forwarded.
+-> JSON. All steps share one deadline. If a handler finds that another worker must handle the request, it is forwarded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-# How soon a request notices that the worker has started: nothing beside the seconds that a start takes
+# How soon a request notices that the worker has started: negligible next to the seconds that a start takes
 _LOOK_EVERY_S = 0.02
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
@@ -64,7 +64,7 @@ class AppSettings:
 
 
 def endpoints_for(*, admin: bool | None) -> tuple[Endpoint, ...]:
-    """Routes below /admin, all the others, or with None every one."""
+    """Routes below /admin, all the others, or with None all routes."""
     return tuple(
         endpoint for endpoint in ENDPOINTS if admin is None or (_segments(endpoint.path)[:1] == ["admin"]) == admin
     )
@@ -80,9 +80,10 @@ def create_app(
     forwarder: Forwarder | None = None,
     others: Others | None = None,
 ) -> Starlette:
-    """The application over a herder; handlers run in the executor. `login`: the document says that a user is needed.
+    """The application over a herder; handlers run in the executor. `login`: the document declares that a login is
+    required.
 
-    Without a forwarder what another worker has to do is a conflict.
+    Without a forwarder, requests for another worker are a conflict.
     """
     shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others)
     routes = (*endpoints, _document(endpoints, herder, login))
@@ -114,7 +115,7 @@ class _Shared:
 
 
 class _RawPathRoute(BaseRoute):
-    """Matches segments of the path as they came over the wire and decodes them afterwards.
+    """Matches the path's segments as received, and decodes them afterwards.
 
     So names with a slash, backslash or percent sign work.
     Differs: Java's Jetty refuses these as ambiguous with an HTML page.
@@ -211,9 +212,9 @@ class _RawPathRoute(BaseRoute):
             return _json_response(500, error_body(500, message))
 
     async def _await_start(self, call: Call, deadline_s: float) -> Response | None:
-        """Wait for a worker that is starting, without a thread of the pool; gives the answer if it does not open.
+        """Wait for a starting worker, without a pool thread; returns the answer if it does not open.
 
-        Source: DistributedHerder#addRequest: what is asked of a herder that starts waits for it, as for a rebalance.
+        Source: DistributedHerder#addRequest: requests to a starting herder wait for it, as for a rebalance.
         """
         herder, loop = self._shared.herder, asyncio.get_running_loop()
         deadline = loop.time() + deadline_s
@@ -240,7 +241,7 @@ class _RawPathRoute(BaseRoute):
 
 
 def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response | WrongWorkerError:
-    """Runs in a pool thread: REST's error boundary. A WrongWorkerError says: to be forwarded."""
+    """Runs in a pool thread: REST's error boundary. A WrongWorkerError means: forward it."""
     try:
         return _rendered(handler(call), media_type)
     except WrongWorkerError as err:
@@ -281,7 +282,7 @@ def _options(endpoint: Endpoint) -> Response:
 
 
 class _BodyTooLargeError(Exception):
-    """A body goes over the limit."""
+    """A body exceeds the limit."""
 
 
 async def _read_body(request: Request, limit: int) -> bytes:
@@ -296,7 +297,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
 
 
 def _segments(path: str) -> Sequence[str]:
-    """`/a/b` and `/a/b/` alike give a, b."""
+    """Both `/a/b` and `/a/b/` become a, b."""
     parts = path.split("/")[1:]
     return parts[:-1] if parts and not parts[-1] else parts
 
@@ -311,7 +312,7 @@ def _decoded(segment: str) -> str:
 
 
 def _accepts(accept: str | None, media_type: str) -> bool:
-    """Whether the caller takes what an endpoint gives. Parameters such as a version are not compared."""
+    """Whether the caller accepts an endpoint's media type. Parameters such as a version are not compared."""
     if not accept:
         return True
     wanted = media_type.split(";")[0]

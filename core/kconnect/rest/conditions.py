@@ -1,7 +1,7 @@
-"""Conditions of tasks beside their states, for who asks with `condition=true`; `GET /conditions` between workers.
+"""Conditions of tasks next to their states, for requests with `condition=true`; `GET /conditions` between workers.
 
-Who does not ask gets Java's bodies to the letter. Each worker knows the conditions of its own tasks alone, so that the
-one that is asked asks the others in turn, where the statuses say that tasks run there.
+Other requests get exactly Java's bodies. Each worker only knows the conditions of its own tasks, so the one that gets
+the request queries the others that run tasks, according to the statuses.
 Differs: Java has neither.
 """
 
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 CONDITION: Final = Query("condition", "Whether to show each task's condition beside its state", boolean)
 """A parameter that Java's workers do not look at."""
 
-# How long other workers have for their answers together: who looks at statuses does not wait for one that is away
+# How long other workers have for their answers together: a reader of statuses does not wait for an unreachable one
 ANSWER_S: Final = 2.0
-# Not asked again for so long: a worker that did not answer, one of Java's, which has no such resource
+# How long a worker that did not answer is not asked again, such as one of Java's, which lacks the resource
 _AWAY_S: Final = 10.0
 _UNABLE_S: Final = 300.0
 _THREADS: Final = 8
@@ -41,7 +41,7 @@ _LIVE: Final = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.UNASSIGNED
 
 
 def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[ConnectorStatus]:
-    """The statuses, with the conditions of their tasks if the request asks for them."""
+    """The statuses, with the conditions of their tasks if requested."""
     if not call.flag("condition"):
         return list(statuses)
     own = call.herder.task_conditions()
@@ -75,9 +75,9 @@ def _of_others(
 
 
 class OtherWorkers:
-    """Asks other workers for the conditions of their tasks. Threads: any; `close` breaks off what is under way.
+    """Fetches the conditions of other workers' tasks. Threads: any; `close` aborts requests in progress.
 
-    Who does not answer in time is left out, and left alone for a while: its tasks have no condition then.
+    A worker that does not answer in time is omitted, and not asked for a while: its tasks then have no condition.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class OtherWorkers:
         self._scheme = scheme
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
-        self._lock = threading.Lock()  # guards what is below
+        self._lock = threading.Lock()  # guards the fields below
         self._not_before_s: dict[str, float] = {}
 
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
-        """Conditions of the tasks that these workers (host:port) run; `headers` say who asks."""
+        """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
         now_s = self._monotonic()
         with self._lock:
             asked = [worker for worker in worker_ids if self._not_before_s.get(worker, 0.0) <= now_s]

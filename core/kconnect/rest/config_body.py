@@ -1,4 +1,4 @@
-"""Settings in a request's body: texts by name, as Jackson makes them of whatever JSON has."""
+"""Settings in a request's body: texts by name, as Jackson converts JSON values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CHANGES: Final = 'a JSON object {"key": "value", "removed key": null, ..}'
 
 
 def as_texts(config: object) -> dict[str, str | None]:
-    """Settings of a body that was read with `texts=True`: numbers are texts already, booleans become texts here.
+    """Settings of a body read with `texts=True`: numbers are already texts, booleans become texts here.
 
-    Errors: BadRequestError for anything that is neither, nor null.
+    Errors: BadRequestError for any other value except null.
     """
     if not isinstance(config, Mapping):
         raise BadRequestError(

@@ -48,7 +48,7 @@ def list_connectors(call: Call) -> Answer:
 
 
 def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
-    """A status as it is, as conditions are asked for all of them at once."""
+    """A status without a condition, as conditions are fetched for all of them at once."""
     body: dict[str, Any] = {}
     for expansion in expansions:
         if expansion == "status":
@@ -177,7 +177,7 @@ def _task(call: Call) -> TaskId:
 
 
 def _named(config: dict[str, str], name: str) -> dict[str, str]:
-    """The config with `name` in it, at its end unless it was given. Source: checkAndPutConnectorConfigName."""
+    """The config with `name` added at its end unless it has one. Source: checkAndPutConnectorConfigName."""
     if (given := config.setdefault("name", name)) != name:
         raise BadRequestError(
             f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})"

@@ -1,7 +1,7 @@
 """Cross-origin requests of browsers: `access.control.allow.origin` and `access.control.allow.methods`.
 
-Source: RestServer and Jetty's CrossOriginHandler (Kafka 4.3). Preflights go on to the application, as in Java.
-Differs: an origin is a text unless it has signs of a regular expression, so that `.` only means a dot.
+Source: RestServer and Jetty's CrossOriginHandler (Kafka 4.3). Preflights are passed to the application, as in Java.
+Differs: an origin is plain text unless it looks like a regular expression, so that `.` only means a dot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REGULAR = re.compile(r"[\\*+?|()\[\]^$]")
 
 
 class CrossOrigin:
-    """Tells browsers which pages of other origins may read what the application answers."""
+    """Tells browsers which other origins may read the application's answers."""
 
     def __init__(self, app: ASGIApp, origins: str, methods: str) -> None:
         self._app = app
@@ -56,13 +56,13 @@ class CrossOrigin:
 
 
 def is_preflight(scope: Scope) -> bool:
-    """Whether a browser asks before it sends what a page wants."""
+    """Whether it is a browser's preflight, which precedes a page's request."""
     headers = Headers(scope=scope)
     return bool(scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers)
 
 
 def origin_check(origins: str) -> Callable[[str], bool]:
-    """Whether an Origin header is one of `origins`. Errors: ConfigError for a regular expression that is none."""
+    """Whether an Origin header is one of `origins`. Errors: ConfigError for an invalid regular expression."""
     patterns = [item.strip() for item in origins.split(",") if item.strip()]
     if "*" in patterns:
         return lambda _origin: True

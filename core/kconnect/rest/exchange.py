@@ -1,4 +1,4 @@
-"""What a handler gets and gives: Call, Answer, Endpoint; and how it reads bodies and flags."""
+"""A handler's input and output: Call, Answer, Endpoint; and how it reads bodies and flags."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Call:
     base_url: str = ""
     method: str = ""
     raw_path: str = ""
-    """As it came over the wire."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the password
+    """As received."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they contain the password
     """Those that go along when the request is forwarded, by names in lower case."""
     others: Others | None = None
-    """None where there is no cluster."""
+    """None without a cluster."""
 
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]
@@ -57,9 +57,9 @@ class Call:
             raise NotFoundError("HTTP 404 Not Found") from None
 
     def json_object(self, what: str, *, texts: bool = False, known: Sequence[str] | None = None) -> dict[str, Any]:
-        """The body as a JSON object. Errors: BadRequestError with the place that is wrong.
+        """The body as a JSON object. Errors: BadRequestError with the position of the error.
 
-        Shape: with texts=True numbers come as the text the caller wrote (1.50 stays "1.50").
+        Shape: with texts=True numbers are the text the caller wrote (1.50 stays "1.50").
         Differs: Java answers 500 to a body that is missing, malformed, no object, or has unknown fields.
         """
         body = self._json(what, texts=texts)
@@ -96,7 +96,7 @@ class Call:
         return f"{self.base_url}/connectors/{quote(name, safe=_UNENCODED)}"
 
 
-# What Jersey's UriBuilder leaves as it is in a path segment, besides letters, digits and -._~
+# What Jersey's UriBuilder leaves unescaped in a path segment, besides letters, digits and -._~
 _UNENCODED = "!$&'()*+,;=:@"
 
 
@@ -109,7 +109,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     empty: bool = False
     text: str | None = None
-    """In place of a JSON body: what is sent as it is, of the endpoint's `media_type`."""
+    """Replaces a JSON body: sent unchanged, with the endpoint's `media_type`."""
 
 
 def no_content() -> Answer:
@@ -140,11 +140,11 @@ class Endpoint:
     deadline_s: float | None = None
     """None: the server's request timeout."""
     when_late: Handler | None = None
-    """What to answer after the deadline instead of the usual 500."""
+    """The answer after the deadline instead of the usual 500."""
     media_type: str = "application/json"
     """Of its good answers; errors are JSON."""
     awaits_start: bool = True
-    """Whether a request waits for a worker that is starting; else it is answered from what is known at any time."""
+    """Whether a request waits for a starting worker; otherwise it can be answered at any time."""
 
 
 def _refuse_constant(text: str) -> None:

@@ -1,10 +1,10 @@
-"""Requests that another worker of the cluster has to carry out: sent on to it, and its answer given back.
+"""Forwards requests that another worker of the cluster must handle, and returns its answer.
 
-Which worker that is says the herder (WrongWorkerError): the leader, or the one that runs a task. A request goes over
-two hops at most: from the worker that was asked with `forward=true`, from the next one with `forward=false`, and who
-gets that and is the wrong one says 409. Source: HerderRequestHandler, RestClient (Kafka 4.3).
-Differs: status and body of the answer are passed on as they are; the signature of what workers ask of each other goes
-along, which Java loses; an answer that is no Connect's keeps its status.
+The herder names that worker (WrongWorkerError): the leader, or the one that runs a task. A request takes two hops at
+most: the first worker sends it with `forward=true`, the next one with `forward=false`, and if the receiver of that is
+also the wrong one, it answers 409. Source: HerderRequestHandler, RestClient (Kafka 4.3).
+Differs: status and body of the answer are passed on unchanged; the signature of requests between workers is kept, which
+Java loses; an answer from outside Connect keeps its status.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from kconnect.rest.exchange import Answer, Call
 log = logging.getLogger(__name__)
 
 CARRIED_HEADERS: Final = ("authorization", SIGNATURE_HEADER.lower(), ALGORITHM_HEADER.lower())
-"""Headers of a request that go along: who asks, and the signature of another worker."""
+"""Headers that are forwarded with a request: the caller's identity, and the signature of another worker."""
 
-# Requests on their way to other workers at one time, for each of the two hops; threads are only made when needed
+# Concurrent requests to other workers, for each of the two hops; threads are only created when needed
 _POOL_THREADS = 32
 _JOIN_S = 1.0
 
 
 class Forwarder:
-    """Sends requests on. Threads: `forward` from an event loop, `close` from any.
+    """Forwards requests. Threads: `forward` from an event loop, `close` from any.
 
-    Each hop has threads of its own, apart from those of the handlers: so two workers that forward to each other more
-    than they have threads cannot wait for each other.
+    Each hop has its own threads, separate from those of the handlers: so two workers that forward more requests to each
+    other than they have threads cannot deadlock.
     """
 
     def __init__(self, peers: Peers) -> None:
@@ -49,7 +49,7 @@ class Forwarder:
         }
 
     async def forward(self, call: Call, error: WrongWorkerError, timeout_s: float) -> Answer:
-        """The other worker's answer; what prevents one is an answer too. Errors: ConflictError after two hops."""
+        """The other worker's answer; a failure to get one is an answer too. Errors: ConflictError after two hops."""
         request = forwarded_request(call)
         pool = self._pools["false" if _hop(call) else "true"]
         log.debug("Forwarding %s to %s", request, error.url)
@@ -62,7 +62,7 @@ class Forwarder:
             )
 
     def close(self) -> None:
-        """Break off what is under way. Idempotent."""
+        """Abort requests in progress. Idempotent."""
         self._peers.close()
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
@@ -84,12 +84,12 @@ _TWO_HOPS: Final = "Cannot complete request because of a conflicting operation (
 
 
 def _hop(call: Call) -> bool | None:
-    """`forward` of the query as Java reads it; None: a user asked."""
+    """`forward` of the query as Java reads it; None: a user's request."""
     return call.flag("forward") if call.query_values("forward") else None
 
 
 def forwarded_request(call: Call) -> Request:
-    """The request of the next hop. Errors: ConflictError when there may be none any more."""
+    """The request of the next hop. Errors: ConflictError if no further hop is allowed."""
     hop = _hop(call)
     if hop is False:
         log.error("%s %s did not find the right worker within two hops", call.method, call.raw_path)

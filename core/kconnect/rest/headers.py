@@ -1,7 +1,7 @@
-"""Headers that the operator wants on answers: `response.http.headers.config`.
+"""Headers that the operator adds to answers: `response.http.headers.config`.
 
-Rules such as `add Cache-Control: no-store, set X-Frame-Options: DENY, setDate Expires: 31540000000`, in quotes where a
-value has a comma. The number behind a date is milliseconds from now.
+Rules such as `add Cache-Control: no-store, set X-Frame-Options: DENY, setDate Expires: 31540000000`, in quotes if a
+value has a comma. The number of a date is milliseconds from now.
 Source: RestServer.configureHttpResponseHeaderFilter, Jetty's HeaderFilter (Kafka 4.3).
 """
 
@@ -22,7 +22,7 @@ from kconnect.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """One rule; `replaces` what stood there before (set, setDate), `is_date` counts from now."""
+    """One rule; `replaces` an earlier value (set, setDate), `is_date` counts from now."""
 
     name: str
     value: str
@@ -34,7 +34,7 @@ class HeaderRule:
 
 
 def parse_rules(text: str) -> tuple[HeaderRule, ...]:
-    """Rules of the setting, whose form the worker's table of settings has checked. Errors: ConfigError for a date."""
+    """Rules of the setting, whose form was already validated. Errors: ConfigError for a date."""
     if not text.strip():
         return ()
     return tuple(_rule(rule) for rule in next(csv.reader([text], skipinitialspace=True)))
@@ -52,7 +52,7 @@ def _rule(text: str) -> HeaderRule:
 
 
 class ResponseHeaders:
-    """Adds headers to every answer. What the application sets itself wins over `set`, as it is written later."""
+    """Adds headers to every answer. The application's own headers win over `set`, as they are written later."""
 
     def __init__(self, app: ASGIApp, rules: Sequence[HeaderRule]) -> None:
         self._app = app

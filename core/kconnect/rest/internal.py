@@ -1,7 +1,7 @@
-"""What workers of one cluster ask of each other: `POST /connectors/{name}/tasks` and `PUT /connectors/{name}/fence`.
+"""Requests between workers of one cluster: `POST /connectors/{name}/tasks` and `PUT /connectors/{name}/fence`.
 
-A signature is checked over the raw body, before anything of it is read. Source: InternalClusterResource (Kafka 4.3).
-Differs: Java reads the body first, so a malformed one without a valid signature is 500 there.
+A signature is checked over the raw body, before it is parsed. Source: InternalClusterResource (Kafka 4.3).
+Differs: Java parses the body first, so a malformed one without a valid signature is 500 there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _check_peer(call: Call) -> None:
     call.herder.check_peer(RequestSignature.of(call.headers, call.body))
 
 
-# POST tasks shares its path with GET, so it stands in `connectors.py`
+# POST tasks shares its path with GET, so it is in `connectors.py`
 ENDPOINTS = (
     Endpoint(
         "/connectors/{name}/fence",

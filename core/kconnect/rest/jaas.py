@@ -1,4 +1,4 @@
-"""JAAS login files as BasicAuthSecurityRestExtension reads them: the entry `KafkaConnect`, and who may come in by it.
+"""JAAS login files as BasicAuthSecurityRestExtension reads them: the entry `KafkaConnect`, and its users.
 
     KafkaConnect {
         org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule required
@@ -6,8 +6,8 @@
     };
 
 Source: javax.security.auth.login.Configuration and LoginContext, PropertyFileLoginModule (Kafka 4.3).
-Differs: what would refuse or admit everybody at run time (no entry, another login module, a file that is missing or
-empty) is refused when the worker starts. Java admits everybody when the file holds no user.
+Differs: anything that would refuse or admit everyone at run time (no entry, another login module, a missing or empty
+file) is an error when the worker starts. Java admits everyone if the file contains no user.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LoginModule:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who may come in: for each module its flag and its users. Says yes or no, in a time that tells nothing."""
+    """The accepted logins: for each module its flag and its users. Answers yes or no, in constant time."""
 
     modules: Sequence[tuple[str, Mapping[str, str]]] = field(repr=False)
 
@@ -80,7 +80,7 @@ def load_login(file: str, setting: str) -> Login:
     if not modules:
         raise ConfigError(f"{setting}={file} has no entry {ENTRY}, which REST needs.", hint=_EXAMPLE)
     if any("password" in option.lower() for found in entries.values() for module in found for option in module.options):
-        _warn_if_open(Path(file))  # logins of Kafka's clients, in entries beside ours
+        _warn_if_open(Path(file))  # logins of Kafka's clients, in other entries
     return Login([(module.flag, _users(module, file)) for module in modules])
 
 
@@ -123,7 +123,7 @@ def _module(tokens: _Tokens) -> LoginModule:
 
 
 class _Tokens:
-    """Words, quoted texts and signs of a JAAS file; comments are left out."""
+    """Words, quoted texts and signs of a JAAS file; comments are skipped."""
 
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
@@ -199,7 +199,7 @@ def _warn_if_open(path: Path) -> None:
 
 
 def _matches(users: Mapping[str, str], user: str, password: str) -> bool:
-    """Whether the password is the user's. Threads: any; the time does not depend on who exists."""
+    """Whether the password is the user's. Threads: any; the time does not depend on which users exist."""
     known = users.get(user)
     same = hmac.compare_digest(_digest(known or ""), _digest(password))
     return same and known is not None

@@ -1,4 +1,5 @@
-"""`listeners`, `admin.listeners` and `rest.advertised.*`: what to bind, what is bound, and what others are told.
+"""`listeners`, `admin.listeners` and `rest.advertised.*`: the addresses to bind, the bound sockets, and the advertised
+address.
 
 Sockets are bound before the herder exists, because the worker's id is its advertised host and port.
 """
@@ -57,9 +58,9 @@ class Listeners:
 
 
 def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> Listeners:
-    """Bind `http://host:port` addresses; port 0 takes a free one, an empty host takes all of this machine's.
+    """Bind `http://host:port` addresses; port 0 picks a free one, an empty host means all of this machine's.
 
-    Errors: ConfigError for a malformed listener, EnvironmentProblemError when it cannot listen on an address.
+    Errors: ConfigError for a malformed listener, EnvironmentProblemError if an address cannot be bound.
     """
     parsed = [_parse(listener.strip(), setting) for listener in listeners]
     bound: list[BoundListener] = []
@@ -78,7 +79,7 @@ def bind_listeners(listeners: Sequence[str], setting: str = "listeners") -> List
 
 
 def advertised_address(config: Mapping[str, str], bound: Sequence[BoundListener]) -> tuple[str, int]:
-    """Host and port that other workers and clients are told: `host:port` is the worker's id.
+    """The advertised host and port for other workers and clients: `host:port` is the worker's id.
 
     rest.advertised.host.name and port win over the listener, which is the first one of the advertised scheme.
     Source: RestServer.advertisedUrl. Errors: ConfigError.
@@ -102,7 +103,7 @@ def advertised_url(config: Mapping[str, str], bound: Sequence[BoundListener]) ->
 
 
 def _advertised(scheme: str | None, bound: Sequence[BoundListener]) -> BoundListener:
-    """By default an http listener if there is one. Differs: Java makes do with half an address if there is none."""
+    """By default an http listener if there is one. Differs: without one, Java accepts an incomplete address."""
     if scheme is None:
         return next((listener for listener in bound if listener.scheme == "http"), bound[0])
     if scheme.strip().lower() not in _SCHEMES:
@@ -160,7 +161,7 @@ def _explained(setting: str, listener: str, host: str, port: int) -> Iterator[No
 
 
 def _own_address() -> str:
-    """The address of this machine's host name, as Java's InetAddress.getLocalHost gives it."""
+    """The address of this machine's host name, as from Java's InetAddress.getLocalHost."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:

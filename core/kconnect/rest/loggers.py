@@ -23,9 +23,9 @@ def show_logger(call: Call) -> Answer:
 
 
 def set_logger(call: Call) -> Answer:
-    """Names of the changed loggers; with `scope=cluster`, which is told to every worker, no content.
+    """Names of the changed loggers; no content with `scope=cluster`, which applies to every worker.
 
-    As in Java a level that is none is 404, and a scope that is none means this worker.
+    As in Java an unknown level is 404, and an unknown scope means this worker.
     """
     wanted = call.json_object(_LEVEL, texts=True).get("level")
     if wanted is None:

@@ -75,7 +75,7 @@ def list_rebalances(call: Call) -> Answer:
 
 
 def show_trace(call: Call) -> Answer:
-    """The whole of it, which can be replayed; with `since` what came after an entry."""
+    """The entire trace, which can be replayed; with `since` only later entries."""
     since = call.query_values("since")
     return Answer(call.herder.trace(_entry_number(since[0]) if since else None))
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document of a server, made from its table of routes: `GET /openapi.json`.
+"""The OpenAPI document of a server, generated from its table of routes: `GET /openapi.json`.
 
 Differs: Java publishes such a document with its releases; its workers do not serve it.
 """
@@ -69,7 +69,7 @@ _ERROR: Final[Schema] = {
 
 
 def openapi_document(endpoints: Iterable[Endpoint], version: str, *, login: bool = False) -> dict[str, Any]:
-    """The document of these routes. `login`: whether the server asks for a user and a password."""
+    """The document of these routes. `login`: whether the server requires a user and a password."""
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of a handler, kept beside it in the table of routes, so that it cannot go stale."""
+"""A handler's description for the OpenAPI document, kept next to it in the table of routes so that it stays current."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from kconnect.rest.exchange import Answer, Call, Handler
 
-# A JSON schema; values are whatever JSON has
+# A JSON schema; values may be any JSON
 Schema: TypeAlias = Mapping[str, Any]
 
 text: Final[Schema] = {"type": "string"}
@@ -39,7 +39,7 @@ def object_of(fields: Mapping[str, Schema], *, required: Sequence[str] = (), clo
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One parameter behind the `?`. `many`: it may be given several times."""
+    """One query parameter. `many`: it may be repeated."""
 
     name: str
     summary: str
@@ -49,9 +49,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A handler and its description. It is a Handler itself, so tables of routes hold either.
+    """A handler and its description. It is a Handler itself, so tables of routes may contain either.
 
-    `answers`: the statuses of success, with the schema of their bodies, None for no body. Errors need no mention.
+    `answers`: the statuses of success, with the schema of their bodies, None for no body. Errors need not be listed.
     """
 
     handler: Handler

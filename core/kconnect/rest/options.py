@@ -1,4 +1,4 @@
-"""What a worker's settings say of its REST server, read once: who may come in, from where, over what."""
+"""A worker's settings for its REST server, read once: users, origins, listeners and TLS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADMIN_TLS: Final = "admin.listeners.https."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestOptions:
-    """`admin_listeners`: None has /admin with the rest, empty has it nowhere. `tls` is what https listeners show."""
+    """`admin_listeners`: None serves /admin with the rest, empty serves it nowhere. `tls` is for https listeners."""
 
     admin_listeners: Sequence[str] | None = None
     tls: ssl.SSLContext | None = None
@@ -35,7 +35,7 @@ class RestOptions:
     peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
     peer_scheme: str | None = None
-    """http or https of rest.advertised.listener; None: http where it is listened on."""
+    """http or https of rest.advertised.listener; None: http if there is such a listener."""
 
     @classmethod
     def parse(cls, config: WorkerConfig, env: Mapping[str, str]) -> RestOptions:
