@@ -86,6 +86,9 @@ TRANSFORMS: list[tuple[type[Transformation], dict[str, str]]] = [
     (ReplaceFieldValue, {"renames": "gone:i"}),
     (ReplaceFieldValue, {"exclude": "s", "replace.null.with.default": "false"}),
     (ReplaceFieldKey, {"renames": "i:id"}),
+    (ReplaceFieldValue, {"exclude": "n.x,s", "field.syntax.version": "V2"}),
+    (ReplaceFieldValue, {"include": "n.x,i", "renames": "n.x:y,i:id", "field.syntax.version": "V2"}),
+    (ReplaceFieldValue, {"exclude": "n.x,n.`y.z`", "field.syntax.version": "V2"}),
     (MaskFieldValue, {"fields": "i,s,f,b"}),
     (MaskFieldValue, {"fields": "d"}),
     (MaskFieldValue, {"fields": "ts"}),
@@ -236,6 +239,7 @@ def test_transformations_give_by_columns_what_they_give_by_records(records: list
 BY_RECORDS = {
     "ExtractFieldValue none": "the field does not exist",
     "ReplaceFieldValue i,s,d,f,b,by,ts,n": "nothing is left",
+    "ReplaceFieldValue n.x,n.`y.z` V2": "nothing is left of a struct",
     "ReplaceFieldValue gone:i": "two fields of one name",
     "MaskFieldValue by": "bytes cannot be masked",
     "MaskFieldValue b true": "booleans have no replacement",

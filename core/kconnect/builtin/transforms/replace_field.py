@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation, Type
+from kconnect.builtin.transforms.field_path import SYNTAX_VERSION_CONFIG, FieldPath, with_syntax_version
+from kconnect.builtin.transforms.field_replacement import FieldReplacement
 from kconnect.builtin.transforms.record_part import (
     REPLACE_NULL_CONFIG,
     Part,
@@ -17,6 +19,9 @@ from kconnect.builtin.transforms.record_part import (
     with_replace_null,
 )
 from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 R = TypeVar("R", bound=ConnectRecord)
 
@@ -45,7 +50,7 @@ def _config() -> ConfigDef:
     table.define(EXCLUDE, kind, [], names, medium, "Fields to leave out, even if they are in `include`.")
     table.define(INCLUDE, kind, [], names, medium, "Fields to keep; none named keeps all.")
     table.define(RENAMES, kind, [], pairs, medium, "Pairs old:new of fields to rename.")
-    return with_replace_null(table)
+    return with_syntax_version(with_replace_null(table))
 
 
 def _check(_renamed: dict[str, str]) -> None:
@@ -66,19 +71,19 @@ class _ReplaceField(Part, Transformation):
         self._new_names = _renames(config[RENAMES])
         self._old_names = {new: old for old, new in self._new_names.items()}
         self._replace_null: bool = config[REPLACE_NULL_CONFIG]
-        self._schemas = SchemaMemory(self._changed)
+        self._nested = _nested(config) if config[SYNTAX_VERSION_CONFIG].upper() == "V2" else None
+        self._schemas = SchemaMemory(self._changed if self._nested is None else self._nested.schema)
 
     def apply(self, record: R) -> R:
         value = self._value(record)
         if value is None:
             return record
         if self._schema(record) is None:
-            items = require_map(value, PURPOSE).items()
-            return self._replace(
-                record, None, {self._new_names.get(name, name): item for name, item in items if self._keeps(name)}
-            )
+            return self._replace(record, None, self._map(require_map(value, PURPOSE)))
         struct = require_struct(value, PURPOSE)
         schema = self._schemas.changed(struct.schema)
+        if self._nested is not None:
+            return self._replace(record, schema, self._nested.struct(struct, schema))
         read = struct.get if self._replace_null else struct.get_without_default
         updated = Struct(schema)
         for field in schema.fields:
@@ -92,26 +97,35 @@ class _ReplaceField(Part, Transformation):
             return batch
         if schema is None or schema.type is not Type.STRUCT or column.null_count:
             return NotImplemented
-        import pyarrow as pa
-
-        updated, children = self._schemas.changed(schema), column.flatten()
-        kept = []
-        for field in updated.fields:
-            old = schema.field(self._old_names.get(field.name, field.name))
-            child = None if old is None else kept_child(old.schema, children[old.index], self._replace_null)
-            if child is None:
-                return NotImplemented
-            kept.append(child)
-        if not kept:
-            return NotImplemented
-        names = [field.name for field in updated.fields]
-        return self._replace_column(batch, updated, pa.StructArray.from_arrays(kept, names=names))
+        updated = self._schemas.changed(schema)
+        made = self._columns(schema, updated, column)
+        return NotImplemented if made is None else self._replace_column(batch, updated, made)
 
     def config(self) -> ConfigDef:
         return CONFIG
 
     def version(self) -> str:
         return KAFKA_VERSION
+
+    def _map(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        if self._nested is not None:
+            return self._nested.map(value)
+        return {self._new_names.get(name, name): item for name, item in value.items() if self._keeps(name)}
+
+    def _columns(self, schema: Schema, updated: Schema, column: pa.Array) -> pa.Array | None:
+        if self._nested is not None:
+            return self._nested.column(schema, updated, column)
+        import pyarrow as pa
+
+        children, kept = column.flatten(), []
+        for field in updated.fields:
+            old = schema.field(self._old_names.get(field.name, field.name))
+            child = None if old is None else kept_child(old.schema, children[old.index], self._replace_null)
+            if child is None:
+                return None
+            kept.append(child)
+        names = [field.name for field in updated.fields]
+        return pa.StructArray.from_arrays(kept, names=names) if kept else None
 
     def _keeps(self, name: Any) -> bool:
         return name not in self._excluded and (not self._included or name in self._included)
@@ -122,6 +136,18 @@ class _ReplaceField(Part, Transformation):
             if self._keeps(field.name):
                 builder.field(self._new_names.get(field.name, field.name), field.schema)
         return builder.build()
+
+
+def _nested(config: Mapping[str, Any]) -> FieldReplacement:
+    def path(text: str) -> tuple[str, ...]:
+        return FieldPath(text, "V2").steps
+
+    return FieldReplacement(
+        [path(text) for text in config[EXCLUDE]],
+        [path(text) for text in config[INCLUDE]],
+        {path(old): new for old, new in _renames(config[RENAMES]).items()},
+        replace_null=config[REPLACE_NULL_CONFIG],
+    )
 
 
 class ReplaceFieldKey(_ReplaceField):
