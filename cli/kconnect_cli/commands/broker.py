@@ -96,7 +96,7 @@ def _session(ctx: typer.Context, *, output: Format | None = None, verbose: bool)
 
 
 def _run(session: CliSession, broker: DevBroker) -> None:
-    """Until a signal or the broker's own end. The broker stops with us, whatever ends us."""
+    """Runs until a signal or the broker's own end. The broker always stops with this process."""
     try:
         while (code := broker.wait(1.0)) is None:
             pass

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = command_group("Show members, leader and last rebalances of a cluster, as the broker knows them.")
 
 _DEFAULT_LIMIT = 20
-# Events of a group come a few times a minute; a request of this size takes some milliseconds
+# A group has a few events a minute; a request of this size takes some milliseconds
 _FOLLOW_EVERY_S = 1.0
 _Member = Annotated[
     str | None,
@@ -154,7 +154,7 @@ def _leader_url(session: CliSession) -> str:
 
 
 def _state(session: CliSession) -> ClusterState:
-    """What the broker knows of the cluster. Errors: as of `cluster_state`."""
+    """The broker's view of the cluster. Errors: as of `cluster_state`."""
     access = _checked_access(session)
     from kconnect.direct.read.cluster_state import cluster_state
 
@@ -164,7 +164,7 @@ def _state(session: CliSession) -> ClusterState:
 def _checked_access(session: CliSession) -> ClusterAccess:
     """How to reach the cluster, once a broker took a connection. Errors: as of `raise_if_refused`."""
     access = cluster_of(session).access()
-    # Before what asks a broker is imported, which takes twice as long as all of a refusal
+    # Before the imports for broker requests, which take twice as long as an entire refusal
     access.raise_if_refused()
     return access
 
@@ -175,7 +175,7 @@ def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Told:
-    """What workers answered."""
+    """The workers' answers."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     answered: int = 0
@@ -183,7 +183,7 @@ class _Told:
 
 
 def _ask(session: CliSession, url: str, told: _Told) -> None:
-    """Add what one worker tells; why one does not is said, and does not keep the others from being asked."""
+    """Add one worker's answer; a worker's failure is reported, and does not prevent requests to the others."""
     from kconnect.client import ConnectClient
 
     try:
@@ -232,7 +232,7 @@ def _why(row: Any) -> str:
 
 
 def _with_reasons(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows whose reason only the round's leader knows, with that reason where the leader told it."""
+    """Rows whose reason only the round's leader knows, with that reason if the leader reported it."""
     from kconnect.herder.decisions.rebalances import UNASKED
 
     known = {(row["leader_url"], row["generation"]): row["why"] for row in rows if row["is_leader"]}

@@ -1,4 +1,4 @@
-"""`connect complete`: what the completion scripts call; hidden from the help."""
+"""`connect complete`: called by the completion scripts; hidden from the help."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def complete(
     typed = list(words or [""])
     try:
         found = candidates(ctx.find_root().command, typed, LiveNames(typed).sources())
-    except ConnectError:  # a damaged contexts file: told by the command itself, not by the tab key
+    except ConnectError:  # a damaged contexts file is reported by the command itself, not by the tab key
         return
     write_text("".join(f"{candidate.word}\t{' '.join(candidate.help.split())}\n" for candidate in found))

@@ -9,8 +9,8 @@ import typer
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.screen.output import write_text
 
-# The shells hand over words as they were typed: quotes and backslashes are taken off before names are looked up.
-# bash: a candidate comes back quoted, unless a quote is open already; one that ends in = gets no blank behind it
+# The shells pass words as typed: quotes and backslashes are removed before names are looked up.
+# bash: a candidate is quoted, unless a quote is already open; one that ends in = gets no space after it
 _BASH = r"""# connect completion for bash: source <(connect completion bash)
 _connect_plain() {
     case $1 in

@@ -91,7 +91,7 @@ def add(
     bare, userinfo = without_user(url)
     if userinfo is not None:
         raise UsageProblem("The URL has a user in it", hint="Leave it out of the URL: --user USER --password asks.")
-    options = session.options  # those that stand before the noun
+    options = session.options  # options before the noun
     user, cert = user or options.user, cert_file or options.cert
     profile = Profile(
         url=",".join(dict.fromkeys(map(_checked_url, urls_of(bare)))),
@@ -167,7 +167,7 @@ def remove(ctx: typer.Context, context_name: _Name) -> None:
 
 
 def _shown(name: str, profiles: Profiles) -> dict[str, Any]:
-    """Shape: name, current, url and what else is given; a password is masked."""
+    """Shape: name, current, url and the other settings; a password is masked."""
     profile = profiles.get(name)
     bare, login = without_user(profile.url)  # of a file edited by hand
     if login is not None:
@@ -182,7 +182,7 @@ def _plain(value: object) -> str:
 
 
 def _refuse_two(option: str, *given: bool) -> None:
-    """Each password is given in one way. Errors: UsageProblem."""
+    """Each password has one source. Errors: UsageProblem."""
     if given.count(True) > 1:
         raise UsageProblem(f"Only one of {option}, {option}-stdin, {option}-env, {option}-file can be given")
 
@@ -203,7 +203,7 @@ def _password(session: CliSession, question: str, *, ask: bool, stdin: bool = Fa
 
 
 def _absolute(path: str | None) -> str | None:
-    """Commands are run from anywhere. Errors: UsageProblem when there is no such file."""
+    """Paths are made absolute, as commands run from anywhere. Errors: UsageProblem if the file does not exist."""
     if path is None:
         return None
     full = Path(path).expanduser().absolute()

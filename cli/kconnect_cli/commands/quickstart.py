@@ -40,13 +40,13 @@ _FILLING = b"." * 91  # with number, space and line end: 101 bytes, 100 of them 
 # A cold machine downloads nothing here any more, but may need 20 s for Spark's first start
 _WITHIN_S = 90.0
 _SOURCE, _SINK, _TOPIC = "quickstart-in", "quickstart-out", "quickstart"
-# Without these the source warns that its topic does not exist: not what a first screen should begin with
+# Without these the source warns that its topic does not exist: a bad start for a first screen
 _NEW_TOPIC = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the quickstart keeps its things; all of it is removed at the end."""
+    """The quickstart's folder; it is removed at the end."""
 
     folder: Path
 
@@ -100,7 +100,7 @@ def _tour(session: CliSession, stack: ExitStack, places: _Places) -> None:
 
 
 def _show_lines(session: CliSession, places: _Places) -> None:
-    """Append the lines one by one, and print each as it comes out at the other end."""
+    """Append the lines one by one, and print each as it arrives at the other end."""
     session.say("\nEach line goes into the file, and comes out of the second file:\n")
     with places.source.open("a") as source:
         for line in _LINES:
@@ -166,7 +166,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _until(check: Callable[[], T], what: str) -> T:
-    """The first true answer. Errors: TimedOutError naming what it waited for."""
+    """The first truthy answer. Errors: TimedOutError naming what it waited for."""
     deadline = time.monotonic() + _WITHIN_S
     while time.monotonic() < deadline:
         if answer := check():
@@ -176,7 +176,7 @@ def _until(check: Callable[[], T], what: str) -> T:
 
 
 class _Steps:
-    """Says what begins, and how long it took."""
+    """Prints each step and how long it took."""
 
     def __init__(self, session: CliSession) -> None:
         self._session = session
@@ -190,7 +190,7 @@ class _Steps:
 
 
 def _path_hint() -> str:
-    """How the shell finds `connect`, when it was started by its path, as `make quickstart` does."""
+    """How to find `connect` in the shell, if it was started by its path, as `make quickstart` does."""
     folder = Path(sys.argv[0]).absolute().parent
     if shutil.which("connect") or not (folder / "connect").exists():
         return ""

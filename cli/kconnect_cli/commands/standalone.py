@@ -81,7 +81,7 @@ def standalone(
 
 
 class _Plan(NamedTuple):
-    """What is to run."""
+    """The connectors and settings to run."""
 
     file: Path | None
     properties: Mapping[str, str]
@@ -106,7 +106,7 @@ def _run(plan: _Plan, signals: StopSignals, *, watched: Sequence[Path] | None, l
 
 
 def _beside(worker: StandaloneWorker, plan: _Plan, watched: Sequence[Path] | None) -> AbstractContextManager[object]:
-    """Follows the files, if any; a worker with nothing to do says what could be done."""
+    """Follows the files, if any; a worker without connectors prints suggestions."""
     if not plan.connectors:
         log.info("No connectors yet: connect connectors create FILE, or put files into %s/", DROP_INS)
     if watched is None:

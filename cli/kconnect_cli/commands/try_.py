@@ -43,7 +43,7 @@ _MOST_SHOWN = 300
 
 
 class InputFormat(StrEnum):
-    """What a line of the input is."""
+    """The content of an input line."""
 
     LINES = "lines"
     RECORDS = "records"
@@ -119,7 +119,7 @@ def try_(
 
 
 class _Screen:
-    """Shows records as they come (table), or all at the end (JSON, YAML). Secrets stay references."""
+    """Shows records as they arrive (table), or all at the end (JSON, YAML). Secrets stay references."""
 
     def __init__(self, session: CliSession, resolved: Resolved) -> None:
         self._session = session
@@ -170,7 +170,7 @@ def _offset_text(item: ConnectorOffset) -> str:
 def _hint(failure: Failure) -> str:
     if failure.attempts > 1:
         return _RETRY_HINT
-    if failure.stage == "put" and failure.plugin.startswith("kconnect."):  # not its author who reads it
+    if failure.stage == "put" and failure.plugin.startswith("kconnect."):  # the reader is not its author
         return (
             failure.hint or "The task would be FAILED. Once the cause is fixed: connect connectors restart --tasks NAME"
         )
@@ -188,7 +188,7 @@ def _bytes_of(tried: TriedRecord) -> str:
 
 
 def _row(tried: TriedRecord) -> dict[str, Any]:
-    """A record's way as JSON; its `bytes` are what `--format records` takes."""
+    """A record's stages as JSON; its `bytes` are the input of `--format records`."""
     row: dict[str, Any] = {
         "record": tried.number,
         "outcome": tried.outcome,
@@ -206,7 +206,7 @@ def _row(tried: TriedRecord) -> dict[str, Any]:
 
 
 def _page(tried: TriedRecord) -> str:
-    """A record's way as lines: all of it at first, then what each stage changed."""
+    """A record's stages as lines: all of it first, then each stage's changes."""
     failure = tried.failure
     names = [view.stage for view in tried.stages] + ([failure.stage] if failure else [])
     width = max(len(name) for name in names)
@@ -260,7 +260,7 @@ def _lines(raw: bytes) -> Iterator[InputRecord]:
 
 
 def _records(raw: bytes, where: str) -> Iterator[InputRecord]:
-    """Objects, one a line or in one array; what `connect try SOURCE -o json` prints is taken too."""
+    """Objects, one per line or in one array; the output of `connect try SOURCE -o json` is also accepted."""
     for number, item in enumerate(_objects(raw, where), 1):
         if not isinstance(item, dict):
             raise ConfigError(f"Record {number} of {where} is not a JSON object")
@@ -268,7 +268,7 @@ def _records(raw: bytes, where: str) -> Iterator[InputRecord]:
         if isinstance(stages, list):
             item = next((view["record"] for view in stages if view.get("stage") == "bytes"), None)
             if item is None:
-                continue  # dropped or failed on its way
+                continue  # dropped or failed on the way
         yield _record(item, f"record {number} of {where}")
 
 
@@ -302,7 +302,7 @@ def _record(item: Mapping[str, Any], where: str) -> InputRecord:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """Text as it is, {"base64": ..} decoded, other JSON as JSON text."""
+    """Text unchanged, {"base64": ..} decoded, other JSON as JSON text."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Headers: the ordered multi-map that travels beside a record's key and value."""
+"""Headers: the ordered multi-map that accompanies a record's key and value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kconnect.errors import DataError
 
 
 class Header(NamedTuple):
-    """One header: a key, a value, and the value's schema (None when schemaless). Source: ConnectHeader."""
+    """One header: a key, a value, and the value's schema (None if schemaless). Source: ConnectHeader."""
 
     key: str
     value: Any  # any Connect value
@@ -21,9 +21,9 @@ class Header(NamedTuple):
 
 
 class Headers:
-    """The headers of one record, in order; the same key may come more than once.
+    """The headers of one record, in order; the same key may occur more than once.
 
-    Every method that changes gives the object back, so that calls chain.
+    Every method that changes it returns the object, so that calls chain.
     Threads: belongs to the thread that handles its record. Source: o.a.k.connect.header.ConnectHeaders.
     """
 
@@ -94,7 +94,7 @@ class Headers:
         return self._append(key, value, None if value is None else value.schema)
 
     def add_decimal(self, key: str, value: decimal.Decimal | None) -> Headers:
-        """Append a decimal with the scale it has; None becomes a schemaless null."""
+        """Append a decimal with its own scale; None becomes a schemaless null."""
         from kconnect.api.logical import Decimal
 
         return self._append(key, value, None if value is None else Decimal.schema(Decimal.scale_of(value)))
@@ -112,7 +112,7 @@ class Headers:
         return self.add(key, value, Time.SCHEMA)
 
     def add_timestamp(self, key: str, value: datetime.datetime) -> Headers:
-        """Append an instant; the datetime must know its time zone."""
+        """Append an instant; the datetime must have a time zone."""
         from kconnect.api.logical import Timestamp
 
         return self.add(key, value, Timestamp.SCHEMA)
@@ -136,7 +136,7 @@ class Headers:
         return self
 
     def retain_latest(self, key: str | None = None) -> Headers:
-        """Keep only the last header of that key, or of each key when none is given; their order stays."""
+        """Keep only the last header of that key, or of each key without an argument; their order is kept."""
         seen: set[str] = set()
         kept = []
         for header in reversed(self._items):
@@ -148,13 +148,13 @@ class Headers:
         return self
 
     def apply(self, transform: Callable[[Header], Header | None], key: str | None = None) -> Headers:
-        """Replace each header (of that key, if one is given) by what the function gives; None drops it."""
+        """Replace each header (of that key, if given) by the function's result; None drops it."""
         changed = (transform(header) if key is None or header.key == key else header for header in self._items)
         self._items = [header for header in changed if header is not None]
         return self
 
     def duplicate(self) -> Headers:
-        """A copy that changes apart from this one."""
+        """An independent copy."""
         return Headers(self._items)
 
     def _append(self, key: str, value: Any, schema: Schema | None) -> Headers:
@@ -187,7 +187,7 @@ class Headers:
 
 
 ConnectHeaders = Headers
-"""Java's name for `Headers`, for those who port code."""
+"""Java's name for `Headers`, to ease porting."""
 
 
 def _with_key(header: Header) -> Header:

@@ -1,7 +1,7 @@
 """Logical types: Decimal, Date, Time, Timestamp - named schemas over plain types.
 
-Between the plain value in the wire format (bytes, int) and the Python value that connectors see. Each class only
-holds its names: nobody makes objects of them.
+They convert between the plain value in the wire format (bytes, int) and the Python value that connectors see. Each
+class is only a namespace, never instantiated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Decimal:
 
     @staticmethod
     def scale(schema: Schema) -> int:
-        """The scale a Decimal schema names. Errors: DataError when it names none."""
+        """The scale of a Decimal schema. Errors: DataError if it has none."""
         text = (schema.parameters or {}).get(Decimal.SCALE_FIELD)
         if text is None:
             raise DataError("Invalid Decimal schema: scale parameter not found.")
@@ -72,7 +72,7 @@ class Decimal:
 
     @staticmethod
     def from_logical(schema: Schema, value: decimal.Decimal) -> bytes:
-        """The bytes of a decimal, as few as hold it. Errors: DataError when its scale is not the schema's."""
+        """The bytes of a decimal, as few as possible. Errors: DataError if its scale is not the schema's."""
         wanted, found = Decimal.scale(schema), Decimal.scale_of(value)
         if wanted != found:
             raise DataError(
@@ -81,7 +81,7 @@ class Decimal:
                 hint="Bring the value to the schema's scale first: value.quantize(Decimal(1).scaleb(-scale)).",
             )
         unscaled = int(value.scaleb(wanted, _EXACT))
-        # BigInteger's length: sign bit included, so 128 takes two bytes and -128 one.
+        # As BigInteger's length: including the sign bit, so 128 takes two bytes and -128 one.
         magnitude = unscaled if unscaled >= 0 else ~unscaled
         return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -125,7 +125,7 @@ class Date:
 class Time:
     """Time of day: datetime.time, as int32 ms since midnight. Source: o.a.k.connect.data.Time.
 
-    Differs: 86400000 (24:00), which Java takes, has no datetime.time and is a DataError. Microseconds are cut off.
+    Differs: 86400000 (24:00), which Java accepts, has no datetime.time and is a DataError. Microseconds are cut off.
     """
 
     LOGICAL_NAME: Final = "org.apache.kafka.connect.data.Time"
@@ -140,7 +140,7 @@ class Time:
     @staticmethod
     def to_logical(schema: Schema, raw: int) -> datetime.time:
         """The time that many ms after midnight. Errors: DataError."""
-        # Java's own message says Date here; people search for it.
+        # Java's own message says Date here; users search for it.
         _require(schema, Time.LOGICAL_NAME, "Date")
         if not 0 <= raw < _MILLIS_PER_DAY:
             raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")

@@ -9,7 +9,7 @@ from kconnect.api.schema import Schema, Struct
 from kconnect.api.schema_types import Type
 from kconnect.errors import SchemaProjectorError, string_value
 
-# Wider to the right: a number may be read as any type that does not stand left of its own.
+# From narrow to wide: a number may be read as its own type or any further right.
 _NUMBERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 
 
@@ -21,9 +21,9 @@ class SchemaProjector:
 
     @staticmethod
     def project(source: Schema, value: Any, target: Schema) -> Any:
-        """The value as the target schema has it.
+        """The value converted to the target schema.
 
-        Errors: SchemaProjectorError when types, names or parameters do not match, or a required field has no value.
+        Errors: SchemaProjectorError if types, names or parameters do not match, or a required field has no value.
         """
         _check_compatible(source, target)
         if source.is_optional and not target.is_optional:
@@ -60,7 +60,7 @@ def _is_promotable(source: Type, target: Type) -> bool:
 
 
 def _project(source: Schema, value: Any, target: Schema) -> Any:
-    """A value that is there; the schemas were found compatible."""
+    """An existing value; the schemas are compatible."""
     if target.type is Type.STRUCT:
         return _project_struct(source, value, target)
     if target.type is Type.ARRAY:

@@ -1,4 +1,4 @@
-"""Records and their headers: what source tasks give, what sink tasks get, what transforms see in between."""
+"""Records and their headers: produced by source tasks, passed through transforms, delivered to sink tasks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class TimestampType(Enum):
 
 
 class ConnectRecord:
-    """What source and sink records share: where to, key and value with their schemas, timestamp, headers.
+    """The common part of source and sink records: destination, key and value with their schemas, timestamp, headers.
 
-    Treat a record as immutable and make a changed copy with `new_record`; only `headers` is there to be changed in
-    place. Shape: `timestamp` is in ms since the epoch; a schema is None for schemaless data.
+    Treat a record as immutable and make a changed copy with `new_record`; only `headers` may be changed in place.
+    Shape: `timestamp` is in ms since the epoch; a schema is None for schemaless data.
     Threads: a record belongs to the thread that handles it. Source: o.a.k.connect.connector.ConnectRecord.
     """
 
@@ -42,7 +42,7 @@ class ConnectRecord:
 
     @property
     def headers(self) -> Headers:
-        """The record's headers, made when first asked for; `has_headers` asks without making them."""
+        """The record's headers, created on first access; `has_headers` checks without creating them."""
         headers = self._headers
         if headers is None:
             headers = self._headers = Headers()
@@ -91,14 +91,14 @@ class ConnectRecord:
 
 
 class SourceRecord(ConnectRecord):
-    """A record on its way to Kafka, with where it came from and how to go on behind it.
+    """A record to write to Kafka, with its source partition and the offset to resume after it.
 
-    `source_partition` names the part of the source (a file, a table), `source_offset` the position in it that is to
-    be committed once Kafka has the record; both are flat dicts of str to str, int, float, bool or None.
-    `kafka_partition` None leaves the choice to the producer; `timestamp` None lets it take the present time.
+    `source_partition` names the part of the source (a file, a table), `source_offset` the position in it to commit once
+    Kafka has the record; both are flat dicts of str to str, int, float, bool or None.
+    `kafka_partition` None leaves the choice to the producer; `timestamp` None lets it use the current time.
 
-    Source: o.a.k.connect.source.SourceRecord. Differs: everything after the value is given by keyword, so that no
-    call depends on which of Java's nine constructors it is.
+    Source: o.a.k.connect.source.SourceRecord. Differs: everything after the value is a keyword argument, in place of
+    Java's nine constructors.
     """
 
     __slots__ = ("source_offset", "source_partition")
@@ -150,7 +150,7 @@ class SinkRecord(ConnectRecord):
     """A record read from Kafka, with its offset there.
 
     Transforms may change `topic` and `kafka_partition`; `original_topic`, `original_kafka_partition` and
-    `original_kafka_offset` say where the record was really read, and are what offsets are tracked by.
+    `original_kafka_offset` are where the record was actually read; offsets are tracked by them.
     Source: o.a.k.connect.sink.SinkRecord.
     """
 

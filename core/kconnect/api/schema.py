@@ -1,4 +1,4 @@
-"""What data looks like (Field, Schema) and the values that carry their schema (Struct, SchemaAndValue).
+"""The description of data (Field, Schema) and values that carry their schema (Struct, SchemaAndValue).
 
 Imported by everything that touches a record. Schemas are built with `SchemaBuilder` (schema_builder.py); the logical
 types Decimal, Date, Time and Timestamp are named schemas over plain types (logical.py). Type is in schema_types.py.
@@ -16,7 +16,7 @@ from kconnect.errors import DataError
 
 
 class Field:
-    """One field of a STRUCT schema: its name, its place, its schema. Immutable. Source: o.a.k.connect.data.Field."""
+    """One field of a STRUCT schema: its name, index and schema. Immutable. Source: o.a.k.connect.data.Field."""
 
     __slots__ = ("index", "name", "schema")
 
@@ -51,13 +51,13 @@ class Field:
 
 
 class Schema:
-    """Describes data: type, whether it may be None, default, and for STRUCT, MAP, ARRAY what is inside. Immutable.
+    """Describes data: type, whether it may be None, default, and the contents of a STRUCT, MAP or ARRAY. Immutable.
 
     Build one with `SchemaBuilder`, or take a ready one: `Schema.STRING_SCHEMA`, `Schema.OPTIONAL_INT64_SCHEMA`, ...
     Equal when all parts are equal; hash and equality are cheap, and one schema object should be kept for all records
-    that share it: converters and transforms remember what they worked out for a schema object.
+    that share it: converters and transforms cache their results by schema object.
 
-    Threads: safe to share. Errors: none from construction; `SchemaBuilder` is what checks.
+    Threads: safe to share. Errors: none from construction; `SchemaBuilder` validates.
     Source: o.a.k.connect.data.Schema, ConnectSchema.
     """
 
@@ -149,7 +149,7 @@ class Schema:
         return self._fields
 
     def field(self, name: str) -> Field | None:
-        """The field of that name, or None when the STRUCT has none. Errors: DataError for any other type."""
+        """The field of that name, or None if the STRUCT has none. Errors: DataError for any other type."""
         if self.type is not Type.STRUCT:
             raise DataError("Cannot look up fields on non-struct type")
         return self._by_name.get(name)
@@ -169,9 +169,9 @@ class Schema:
         return self._value_schema
 
     def validate_value(self, value: Any, field: str | None = None) -> None:
-        """Check that a value fits this schema, all the way down; `field` only words the message.
+        """Check that a value matches this schema, recursively; `field` is only for the message.
 
-        Errors: DataError that says what was expected, what came, and where.
+        Errors: DataError with the expected type, the actual one, and the field.
         Source: ConnectSchema.validateValue. Differs: int ranges are checked here, as Python has one int; the Python
             class is named where Java names its own.
         """
@@ -224,12 +224,12 @@ class Schema:
 
 
 class Struct:
-    """A value of a STRUCT schema: named fields, each checked when it is put.
+    """A value of a STRUCT schema: named fields, each validated by `put`.
 
-    A field that was never put is None; `get` and `[]` then give the field's default. `validate()` finds required
-    fields that are missing; converters call it before a record leaves.
+    A field that was never put is None; `get` and `[]` then return the field's default. `validate()` finds missing
+    required fields; converters call it before a record leaves.
 
-    Threads: not safe to change from two threads. Errors: DataError for an unknown field or a value that does not fit.
+    Threads: not safe to change from two threads. Errors: DataError for an unknown field or a value that does not match.
     Source: o.a.k.connect.data.Struct.
     """
 
@@ -249,7 +249,7 @@ class Struct:
     def from_values(cls, schema: Schema, values: list[Any]) -> Struct:
         """A struct over values in the order of the fields, unchecked: for converters that built them from the schema.
 
-        Shape: one value a field, None where absent; the list is kept, not copied.
+        Shape: one value per field, None if absent; the list is kept, not copied.
         """
         struct = object.__new__(cls)
         struct.schema = schema
@@ -260,20 +260,20 @@ class Struct:
         """Set a field and give the struct back, so that puts chain. Errors: DataError when the value does not fit."""
         found = field if isinstance(field, Field) else self._lookup(field)
         schema = found.schema
-        # Plain good values take the short way; whatever else goes through the check that words the error.
+        # Valid plain values take the fast path; all others go through the check that produces the error.
         if value is None or not schema.type.is_primitive or not schema._check(value):
             schema.validate_value(value, found.name)
         self._values[found.index] = value
         return self
 
     def get(self, field: str | Field) -> Any:
-        """The field's value, or its default when it has none. Errors: DataError for an unknown field."""
+        """The field's value, or its default if it was not put. Errors: DataError for an unknown field."""
         found = field if isinstance(field, Field) else self._lookup(field)
         value = self._values[found.index]
         return found.schema.default if value is None else value
 
     def get_without_default(self, field: str | Field) -> Any:
-        """The field's value as it was put, None when it was not. Errors: DataError for an unknown field."""
+        """The field's value as it was put, None if it was not. Errors: DataError for an unknown field."""
         found = field if isinstance(field, Field) else self._lookup(field)
         return self._values[found.index]
 
@@ -327,7 +327,7 @@ class SchemaAndValue:
         self.schema = schema
         self.value = value
 
-    def __iter__(self) -> Any:  # Iterator[Schema | None | value]: no narrower type helps who unpacks
+    def __iter__(self) -> Any:  # Iterator[Schema | None | value]: no narrower type helps callers that unpack
         return iter((self.schema, self.value))
 
     def __eq__(self, other: object) -> bool:
@@ -386,7 +386,7 @@ def _misfit(schema: Schema, value: Any, location: str) -> str:
 
 
 def _hashable(value: Any) -> Any:
-    """Any Connect value as something `hash` takes; equal values give equal results."""
+    """Any Connect value in a hashable form; equal values give equal results."""
     if isinstance(value, list):
         return tuple(_hashable(item) for item in value)
     if isinstance(value, dict):

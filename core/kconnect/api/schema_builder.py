@@ -108,7 +108,9 @@ class SchemaBuilder:
         return builder
 
     def field(self, name: str, schema: Schema | SchemaBuilder) -> SchemaBuilder:
-        """Add a field to a struct. Errors: SchemaBuilderError when the name is empty or taken, or this is no struct."""
+        """Add a field to a struct. Errors: SchemaBuilderError if the name is empty or taken, or this is not a
+        struct.
+        """
         if self._type is not Type.STRUCT:
             raise SchemaBuilderError(f"Cannot create fields on type {self._type}")
         if not name:
@@ -126,13 +128,13 @@ class SchemaBuilder:
         return self
 
     def required(self) -> SchemaBuilder:
-        """Values may not be None; this is so unless `optional()` is called."""
+        """Values may not be None; the default unless `optional()` is called."""
         _check_once("optional", self._optional, False)
         self._optional = False
         return self
 
     def default(self, value: Any) -> SchemaBuilder:
-        """The value that stands in where there is none. Call it after everything that shapes the value."""
+        """The value used if there is none. Call it after all methods that determine the type."""
         _check_once("default", self._default, value)
         try:
             self.build().validate_value(value)
@@ -142,7 +144,7 @@ class SchemaBuilder:
         return self
 
     def name(self, name: str | None) -> SchemaBuilder:
-        """The schema's name, dotted and global by custom, such as `com.example.Order`."""
+        """The schema's name, by convention dotted and global, such as `com.example.Order`."""
         _check_once("name", self._name, name)
         self._name = name
         return self
@@ -154,7 +156,7 @@ class SchemaBuilder:
         return self
 
     def doc(self, doc: str | None) -> SchemaBuilder:
-        """What the data means, for people."""
+        """A description of the data for human readers."""
         _check_once("doc", self._doc, doc)
         self._doc = doc
         return self
@@ -165,13 +167,13 @@ class SchemaBuilder:
         return self
 
     def parameters(self, parameters: Mapping[str, str]) -> SchemaBuilder:
-        """Set several parameters; none given changes nothing."""
+        """Set several parameters; an empty mapping changes nothing."""
         if parameters:
             self._parameters = {**(self._parameters or {}), **parameters}
         return self
 
     def build(self) -> Schema:
-        """The schema as told so far; the builder can go on and be built again."""
+        """The schema built so far; the builder can be changed and built again."""
         return Schema(
             self._type,
             bool(self._optional),

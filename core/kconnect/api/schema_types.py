@@ -31,7 +31,7 @@ class Type(Enum):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether values of this type hold no other values."""
+        """Whether values of this type contain no other values."""
         return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def _is_instant(value: Any) -> bool:
 
 INT_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
-# A STRUCT is what schema.py says.
+# STRUCT is defined in schema.py.
 TYPE_CHECKS: Final[Mapping[Type, Callable[[Any], bool]]] = {
     **{kind: _int_check(bits) for kind, bits in INT_BITS.items()},
     Type.FLOAT32: lambda value: isinstance(value, float),
@@ -69,7 +69,7 @@ TYPE_CHECKS: Final[Mapping[Type, Callable[[Any], bool]]] = {
     Type.MAP: lambda value: isinstance(value, dict),
 }
 
-# As in Java the name alone decides: a schema of that name takes the logical class whatever its type is.
+# As in Java only the name matters: a schema of that name accepts the logical class whatever its type is.
 LOGICAL_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "org.apache.kafka.connect.data.Decimal": lambda value: isinstance(value, decimal.Decimal),
     "org.apache.kafka.connect.data.Date": _is_date,

@@ -3,8 +3,8 @@
 Used by the simple header converter and by transforms such as Cast. The text parser is in values_parser.py, the text
 writer in values_text.py. Source: o.a.k.connect.data.Values.
 
-Differs: dates and times are read and written in UTC, where Java takes the worker's time zone; a time of day beyond
-23:59:59.999, which Java's lenient parser takes, stays text.
+Differs: dates and times are read and written in UTC, where Java uses the worker's time zone; a time of day beyond
+23:59:59.999, which Java's lenient parser accepts, stays text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MIDNIGHT = datetime.time(tzinfo=datetime.UTC)
 
 
 def parse_string(text: str | None) -> SchemaAndValue | None:
-    """What a text most likely means: number, boolean, date, time, list, map; or just the text.
+    """The most likely meaning of a text: number, boolean, date, time, list, map; or just the text.
 
-    Shape: numbers get the narrowest type that holds them, `[..]` and `{..}` are read as JSON-like lists and maps when
-        they are well formed. None gives SchemaAndValue.NULL, the text `null` gives None, as in Java.
+    Shape: numbers get the narrowest type that fits them, `[..]` and `{..}` are read as JSON-like lists and maps if they
+    are well formed. None returns SchemaAndValue.NULL, the text `null` returns None, as in Java.
     """
     if text is None:
         return SchemaAndValue.NULL
@@ -38,7 +38,7 @@ def parse_string(text: str | None) -> SchemaAndValue | None:
 
 
 def infer_schema(value: Any) -> Schema | None:
-    """The schema of a plain Python value; None where there is no telling (None, empty or mixed lists, dates).
+    """The schema of a plain Python value; None if it cannot be inferred (None, empty or mixed lists, dates).
 
     Differs: Python has one int and one float, which become INT64 (None beyond 64 bits) and FLOAT64.
     Errors: SchemaBuilderError for a list or dict of nothing but None, as in Java.
@@ -65,7 +65,7 @@ def infer_schema(value: Any) -> Schema | None:
 
 
 def convert_to(to_schema: Schema, from_schema: Schema | None, value: Any) -> Any:
-    """The value as the type of `to_schema`. Errors: DataError when there is no way. Source: Values.convertTo."""
+    """The value as the type of `to_schema`. Errors: DataError if it cannot be converted. Source: Values.convertTo."""
     if value is None:
         if to_schema.is_optional:
             return None
@@ -79,7 +79,7 @@ def convert_to(to_schema: Schema, from_schema: Schema | None, value: Any) -> Any
 
 
 def convert_to_boolean(schema: Schema | None, value: Any) -> bool | None:
-    """A boolean: of a number whether it is not 0, of text what it says."""
+    """A boolean: of a number whether it is not 0, of text its meaning."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -90,17 +90,17 @@ def convert_to_boolean(schema: Schema | None, value: Any) -> bool | None:
 
 
 def convert_to_byte(schema: Schema | None, value: Any) -> int | None:
-    """An INT8; what is too wide is cut to its low bits, as a Java cast does."""
+    """An INT8; wider values are cut to their low bits, as by a Java cast."""
     return None if value is None else _cut(_as_long(value, schema), 8)
 
 
 def convert_to_short(schema: Schema | None, value: Any) -> int | None:
-    """An INT16; what is too wide is cut to its low bits."""
+    """An INT16; wider values are cut to their low bits."""
     return None if value is None else _cut(_as_long(value, schema), 16)
 
 
 def convert_to_integer(schema: Schema | None, value: Any) -> int | None:
-    """An INT32; what is too wide is cut to its low bits."""
+    """An INT32; wider values are cut to their low bits."""
     return None if value is None else _cut(_as_long(value, schema), 32)
 
 
@@ -122,7 +122,7 @@ def convert_to_double(schema: Schema | None, value: Any) -> float | None:
 def convert_to_string(schema: Schema | None, value: Any) -> str | None:
     """The value as text that `parse_string` reads back: lists and maps JSON-like, bytes as base64.
 
-    `schema` tells single from double precision. Errors: DataError for an object that is not a Connect value.
+    `schema` distinguishes single from double precision. Errors: DataError for an object that is not a Connect value.
     """
     return None if value is None else text_of(value, schema)
 
@@ -186,9 +186,9 @@ def convert_to_timestamp(schema: Schema | None, value: Any) -> datetime.datetime
 
 
 def convert_to_decimal(schema: Schema | None, value: Any, scale: int) -> decimal.Decimal:
-    """A decimal: of bytes the unscaled number with that scale; of numbers and text what they say.
+    """A decimal: bytes are the unscaled number with that scale; numbers and text are parsed.
 
-    As in Java the scale is used for bytes only; other values keep the digits they have.
+    As in Java the scale is used for bytes only; other values keep their digits.
     """
     if value is None:
         raise DataError(_NO_NULL)
@@ -278,7 +278,7 @@ def _temporal(value: Any) -> Any:
 
 
 def _is(schema: Schema | None, name: str) -> bool:
-    """Whether a date may be taken at its Python type: schemaless, or its schema says the same."""
+    """Whether a date's Python type may be used: schemaless, or its schema agrees."""
     return schema is None or schema.name == name
 
 
@@ -302,7 +302,7 @@ def _container(value: Any, kind: type, target: str) -> Any:  # an object of that
 
 
 def _common_schema(values: list[Any]) -> Schema | None:
-    """The one schema type of all values, bare as Java's detector gives it; None when they differ or there are none."""
+    """The one schema type of all values, as bare as from Java's detector; None if they differ or there are none."""
     if not values:
         return None
     kinds: set[Type] = set()

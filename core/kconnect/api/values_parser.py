@@ -1,7 +1,7 @@
-"""The parser behind `values.parse_string`: a text to the value it most likely means.
+"""The parser behind `values.parse_string`: converts a text to its most likely value.
 
-Works token by token, where `:,{}[]"` end a token unless a backslash stands before them. What cannot be read as a
-list or map is text. Source: Values.ValueParser, Values.Parser.
+Works token by token, where `:,{}[]"` end a token unless escaped by a backslash. Anything that is not a list or map is
+text. Source: Values.ValueParser, Values.Parser.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kconnect.errors import DataError
 
 Convert = Callable[[Schema, Schema | None, Any], Any]
 
-# What Java's BigDecimal reads. Ten digits of exponent are more than its scale can hold.
+# The syntax of Java's BigDecimal. Ten digits of exponent exceed its scale.
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
 
-# By length of the text, as Java does; its lenient parser takes any number of digits, and ignores what follows.
+# By the text's length, as in Java; its lenient parser accepts any number of digits, and ignores the rest.
 _DATE = re.compile(r"\s*(\d+)-\s*(\d+)-\s*(\d+)")
 _TIME = re.compile(r"\s*(\d+):\s*(\d+):\s*(\d+)\.\s*(\d+)Z")
 _TIMESTAMP = re.compile(_DATE.pattern + "T" + _TIME.pattern)
 _DATE_LENGTH, _TIME_LENGTH, _TIMESTAMP_LENGTH = 10, 13, 24
 
 _DELIMITERS = frozenset(':,{}[]"')
-_BLANK = "".join(map(chr, range(33)))  # what Java's trim takes off
+_BLANK = "".join(map(chr, range(33)))  # removed by Java's trim
 _WIDENING = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 _TRUE = SchemaAndValue(Schema.BOOLEAN_SCHEMA, True)
 _FALSE = SchemaAndValue(Schema.BOOLEAN_SCHEMA, False)
@@ -44,7 +44,7 @@ def parse(text: str, convert: Convert) -> SchemaAndValue | None:
 
 
 class _Tokens:
-    """Tokens of a text, with one of look-ahead; may go back to a marked place."""
+    """Tokens of a text, with one token of lookahead; can return to a marked position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -67,7 +67,7 @@ class _Tokens:
         return self.last
 
     def next_joined(self, count: int) -> str | None:
-        """The text of the next tokens together, or None (and none taken) when there are fewer."""
+        """The text of the next tokens together, or None (and none consumed) if there are fewer."""
         start = self.mark()
         for _ in range(count):
             if not self.more():
@@ -77,7 +77,7 @@ class _Tokens:
         return self.text[start : self._at]
 
     def take(self, expected: str) -> bool:
-        """Take the next token if it is this one; blank tokens before it are passed over, and stay so."""
+        """Consume the next token if it is this one; blank tokens before it are skipped, and stay skipped."""
         if self._ahead is None:
             if not self.more():
                 return False
@@ -152,7 +152,7 @@ class _ValueParser:
         return SchemaAndValue(Schema.STRING_SCHEMA, self._tokens.text)
 
     def _temporal_of_tokens(self, token: str) -> SchemaAndValue | None:
-        """A time holds two colons, so it comes as five tokens."""
+        """A time contains two colons, so it is five tokens."""
         start = self._tokens.mark()
         rest = self._tokens.next_joined(4)
         if rest is not None:
@@ -225,7 +225,7 @@ class _ValueParser:
 
 
 class _Common:
-    """The one schema that all elements can have; None while nothing is known, and once they clash."""
+    """The one schema that all elements can have; None while it is unknown, and after a conflict."""
 
     def __init__(self) -> None:
         self.schema: Schema | None = None
@@ -239,9 +239,9 @@ class _Common:
 
 
 def _merged(previous: Schema, latest: Schema) -> Schema | None:
-    """The wider of two number schemas, or the later of two of one type; None when they have nothing in common.
+    """The wider of two number schemas, or the later of two of one type; None if they are incompatible.
 
-    None of the parser's schemas is optional, so that Java's rules about that have no place here.
+    None of the parser's schemas is optional, so Java's rules about that do not apply.
     """
     if previous.type is latest.type:
         return latest
@@ -251,7 +251,7 @@ def _merged(previous: Schema, latest: Schema) -> Schema | None:
 
 
 def _number(number: decimal.Decimal) -> SchemaAndValue:
-    """The narrowest type that holds a number: whole ones integers, others floats, the rest Decimal."""
+    """The narrowest type that fits a number: integers for whole numbers, else floats, else Decimal."""
     exponent = number.as_tuple().exponent
     scale = -exponent if isinstance(exponent, int) else 0
     # Below 10 ** 19 it may fit in 64 bits; only then is the whole number written out.
@@ -279,7 +279,7 @@ _INTEGERS = (
 
 
 def _temporal(token: str) -> SchemaAndValue | None:
-    """A date, time or timestamp, told by the length of the text; out-of-range parts carry over, as in Java."""
+    """A date, time or timestamp, distinguished by the text's length; out-of-range parts carry over, as in Java."""
     text = token.replace("\\:", ":")
     try:
         if len(text) == _TIME_LENGTH and (match := _TIME.match(text)):
@@ -292,7 +292,7 @@ def _temporal(token: str) -> SchemaAndValue | None:
         if len(text) == _DATE_LENGTH and (match := _DATE.match(text)):
             return SchemaAndValue(Date.SCHEMA, Date.to_logical(Date.SCHEMA, _day(*map(int, match.groups()))))
     except (DataError, ValueError, OverflowError):
-        return None  # no such day in Python's calendar: then it is text
+        return None  # no such day in Python's calendar: so it is text
     return None
 
 
@@ -301,7 +301,7 @@ def _time_of_day(hours: int, minutes: int, seconds: int, millis: int) -> int:
 
 
 def _day(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a date whose month and day may run over: month 13 is January, 31 June is 1 July."""
+    """Days from 1970-01-01 to a date whose month and day may overflow: month 13 is January, 31 June is 1 July."""
     years, month_index = divmod(month - 1, 12)
     first = datetime.date(year + years, month_index + 1, 1)
     return first.toordinal() - datetime.date(1970, 1, 1).toordinal() + day - 1

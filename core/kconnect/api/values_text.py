@@ -19,7 +19,8 @@ _MILLIS_PER_DAY = 24 * 60 * 60 * 1000
 
 
 def text_of(value: Any, schema: Schema | None = None, *, embedded: bool = False) -> str:
-    """The text of a value; text and bytes inside lists and maps are quoted. The schema tells FLOAT32 from FLOAT64.
+    """The text of a value; text and bytes inside lists and maps are quoted. The schema distinguishes FLOAT32 from
+    FLOAT64.
 
     Errors: DataError for an object that is not a Connect value. Source: Values.append.
     """
@@ -51,7 +52,7 @@ def number_text(value: float, is_single: bool = False) -> str:
         value = single_precision(value)
         if math.isinf(value):
             return number_text(value)
-        # Nine digits tell all singles apart; the fewest that do are Java's, but no fewer than two.
+        # Nine digits distinguish all singles; Java uses the fewest that do, but at least two.
         text = next(text for places in range(1, 9) if single_precision(float(text := f"{value:.{places}e}")) == value)
     else:
         text = f"{value:.1e}"
@@ -70,7 +71,7 @@ def single_precision(value: float | decimal.Decimal) -> float:
     except OverflowError:
         return math.copysign(math.inf, value)
     if isinstance(value, decimal.Decimal) and math.isfinite(single) and decimal.Decimal(double) != value:
-        # The double was rounded: when it fell right between two singles, the decimal says which is nearer.
+        # The double was rounded: if it fell exactly between two singles, the decimal shows which is nearer.
         other = _next_single(single, math.inf if value > decimal.Decimal(double) else -math.inf)
         if double == (single + other) / 2:
             return other

@@ -64,18 +64,18 @@ class BrokerStatus:
 
 
 def default_data_folder() -> Path:
-    """Where the broker keeps its data unless told otherwise: the user's data folder."""
+    """The broker's default folder: in the user's data folder."""
     return data_folder() / "broker"
 
 
 class DevBroker:
-    """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; again and again.
+    """One broker on one data folder. States: stopped -> start() -> ready -> stop() -> stopped; restartable.
 
-    The JVM runs in a session of its own, so a Ctrl-C at the terminal reaches the owner only, who stops the broker
-    last. A broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
+    The JVM runs in its own session, so a Ctrl-C at the terminal reaches only the owner, who stops the broker last. A
+    broker that is left running (`detach()`) is found by any DevBroker on the same folder: `status()` and
     `stop()` work.
-    `listeners` are further ones beside the plain one, security protocol -> port (`SASL_SSL`); `settings` hold what
-    they need, such as `listener.name.sasl_ssl.ssl.keystore.location`.
+    `listeners` are added to the plain one, security protocol -> port (`SASL_SSL`); `settings` are what they need, such
+    as `listener.name.sasl_ssl.ssl.keystore.location`.
     Threads: one at a time.
     """
 
@@ -106,7 +106,7 @@ class DevBroker:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running broker, None when it is stopped."""
+        """Process id of the running broker, None if it is stopped."""
         return self._server.pid
 
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
@@ -143,14 +143,14 @@ class DevBroker:
         return self._archive(cache, find_java("the Kafka broker"), JarSet().fetch(self._progress))
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-        """Stop the broker that runs on the folder, whoever started it; says whether there was one.
+        """Stop the broker that runs on the folder, whoever started it; returns whether there was one.
 
         SIGTERM, and SIGKILL after the deadline.
         """
         return self._server.stop(timeout_s)
 
     def kill(self, timeout_s: float = 10.0) -> None:
-        """Kill the broker at once (SIGKILL); its data is what a power cut would leave."""
+        """Kill the broker at once (SIGKILL); its data is as after a power failure."""
         self._server.kill(timeout_s)
 
     def restart(self) -> None:
@@ -159,15 +159,15 @@ class DevBroker:
         self.start()
 
     def detach(self) -> None:
-        """Leave the broker running when this process ends; another DevBroker on the folder finds it."""
+        """Keep the broker running when this process ends; another DevBroker on the folder finds it."""
         self._server.detach()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait until the broker that this object started ends; its exit code, None while it runs."""
+        """Wait until the broker started by this object ends; returns its exit code, None while it runs."""
         return self._server.wait(timeout_s)
 
     def status(self) -> BrokerStatus:
-        """What runs on the folder. RUNNING: it answers; STARTING: a process holds the folder, no answer yet."""
+        """The state of the folder's broker. RUNNING: it answers; STARTING: a process has the folder, no answer yet."""
         running = self.folder.running()
         if running is None:
             state = "STARTING" if self.folder.is_held() else "STOPPED"
@@ -191,7 +191,7 @@ class DevBroker:
         return broker_archive(cache, java, jars, (*_JVM_OPTIONS, *self._jvm_options))
 
     def _have_archive_made(self, archive: ClassArchive) -> None:
-        """In the background, once; only that of a broker with no options of its own, which is what the maker runs."""
+        """In the background, once; only for a broker with default options, which is what the archive is made with."""
         if self._jvm_options or not archive.should_be_made():
             return
         try:
@@ -216,7 +216,7 @@ class DevBroker:
                 cause = err
         running = self.folder.running()
         if running is not None and running.port == self.port:
-            return  # our own broker: hold() says so, with the better sentence
+            return  # our own broker: hold() reports it, with the better message
         answer = ask_broker(_HOST, self.port, timeout_s=2.0)
         who = "a Kafka broker answers there" if answer is not None else "another program listens there"
         raise EnvironmentProblemError(
@@ -263,11 +263,11 @@ class DevBroker:
             "min.insync.replicas": "1",
             "auto.create.topics.enable": "true",
             "group.initial.rebalance.delay.ms": "0",
-            # After a kill -9 the controller takes the node back only when its former session is over:
+            # After a kill -9 the controller accepts the node again only when its former session is over:
             # Kafka's default of 9 s is long.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "500",
-            # Transactions that outlive their time hold readers back until they are looked for: Kafka's default is 10 s.
+            # Transactions past their timeout block readers until the next check: Kafka's default is every 10 s.
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         }
         for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
@@ -311,7 +311,7 @@ class DevBroker:
 
 
 def free_port() -> int:
-    """A port of this host that nobody listens on at the moment."""
+    """A port of this host that is free at the moment."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

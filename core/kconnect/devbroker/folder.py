@@ -1,6 +1,6 @@
-"""The data folder of the dev broker: what is in it, who holds it, and what is wrong with it.
+"""The data folder of the dev broker: its contents, its lock, and its problems.
 
-broker.lock         held (flock) by the broker's own process for as long as it lives; its text has pid and port
+broker.lock         locked (flock) by the broker's process for as long as it lives; contains pid and port
 broker.log          what the broker prints; broker.log.old is that of the start before
 server.properties   written at each start
 log4j2.properties
@@ -39,9 +39,9 @@ class BrokerFolder(ServerFolder):
         return self.meta.exists()
 
     def prepare(self) -> None:
-        """Make the folder, and check that it is ours, whole and writable.
+        """Create the folder, and check that it is ours, complete and writable.
 
-        Errors: EnvironmentProblemError, one sentence for each thing that can be wrong.
+        Errors: EnvironmentProblemError, with one message for each possible problem.
         """
         other = "Name another folder with --data."
         if self.path.exists() and not self.path.is_dir():

@@ -60,7 +60,7 @@ class JarSet(ArtifactSet):
 
 
 def _make_lock(target: Path) -> None:
-    """Resolve the roots again and write the lock; for maintainers, when the Kafka version changes."""
+    """Resolve the roots again and write the lock; for maintainers, after a change of the Kafka version."""
     with tempfile.TemporaryDirectory() as folder:
         context = maven_context(Path(folder))
         sets: dict[str, set[str]] = {}
@@ -73,7 +73,7 @@ def _make_lock(target: Path) -> None:
                         raise ConnectError(f"{dependency} is not a plain jar: the lock has no form for it")
                     key = f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}"
                     if key not in artifacts and dependency.artifactId in {known.split(":")[1] for known in artifacts}:
-                        continue  # the log binding wants another version: Kafka's own choice stands
+                        continue  # the log binding depends on another version: Kafka's own choice is kept
                     sets.setdefault(key, set()).add(name)
                     artifacts[key] = dependency.artifact
         lines = ["# Kafka's jars: sets, SHA-256, bytes, Maven coordinate. Made by: python -m kconnect.devbroker.jars"]

@@ -70,7 +70,7 @@ def apply(
 
 
 def _pruned(prune: bool, prefixes: Sequence[str] | None) -> tuple[str, ...]:
-    """What the names of connectors begin with that may be deleted. Errors: UsageProblem: all would be others' too."""
+    """The prefix of connectors that may be deleted. Errors: UsageProblem: without one, others' would be deleted too."""
     if prune and not prefixes:
         raise UsageProblem(
             "--prune without --prefix would also delete connectors that others made",
@@ -108,7 +108,7 @@ def _one(session: CliSession, change: Change) -> None:
     client = session.client
     if change.old is None and change.new is not None:
         state = change.file.initial_state if change.file else None
-        # REST says RUNNING where the model says STARTED
+        # REST has RUNNING for the model's STARTED
         wished = None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))
         with cause_of_failed_start(session, change.name):
             client.create_connector(change.name, change.new, initial_state=wished)

@@ -277,5 +277,5 @@ def _page(connector: Row) -> str:
 
 
 def _initial_state_text(state: object) -> str | None:
-    """As REST spells it: RUNNING where the model says STARTED."""
+    """As REST spells it: RUNNING for the model's STARTED."""
     return None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))

@@ -1,4 +1,4 @@
-"""`connect connectors status [--watch]` and `wait`: what connectors and tasks are seen doing, until it is as wished."""
+"""`connect connectors status [--watch]` and `wait`: the states of connectors and tasks, until they are as desired."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COLUMNS = (
     Column("WORKER", lambda row: row["worker_id"]),
     Column("WHY", lambda row: why(row)),
 )
-# Title, blank, head, and the line that says how many are left out
+# Title, blank line, header, and the line with the number of omitted rows
 _SCREEN_HEAD_LINES = 4
 _SECONDS = re.compile(r" \([0-9]+ s\)")
 # While waiting: soon enough that a start of 10 ms is not rounded up, rare enough not to load a worker
@@ -135,9 +135,9 @@ def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
 
 
 def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[tuple[list[ConnectorStatus], str]]:
-    """One look after the other, for ever, each with what a worker that starts waits for.
+    """Yields statuses forever, each with what a starting worker waits for.
 
-    A worker that goes away is told and looked for again.
+    A lost worker is reported, and the connection retried.
     """
     pause, answers = threading.Event(), True
     found: list[ConnectorStatus] = []
@@ -160,7 +160,7 @@ def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterato
 
 
 class _Screen:
-    """Shows look after look: drawn over the last one on a terminal; elsewhere only what changed, a line each."""
+    """Shows each update: redrawn in place on a terminal; elsewhere only changes, one per line."""
 
     def __init__(self, session: CliSession) -> None:
         self._session = session
@@ -171,7 +171,7 @@ class _Screen:
 
     def __enter__(self) -> Self:
         if self._draws:
-            write_text("\x1b[?1049h\x1b[?25l")  # a screen of its own, as `less` has, and no cursor
+            write_text("\x1b[?1049h\x1b[?25l")  # the alternate screen, as in `less`, and no cursor
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -180,7 +180,7 @@ class _Screen:
             sys.stdout.flush()
 
     def show(self, statuses: Sequence[ConnectorStatus], note: str = "") -> None:
-        """`note`: what a worker that starts waits for."""
+        """`note`: what a starting worker waits for."""
         outage = self._session.outage
         rows = status_rows(statuses)
         if self._draws:
@@ -199,7 +199,7 @@ class _Screen:
         self._told = what
 
     def _draw(self, rows: Sequence[Row], note: str) -> None:
-        """Over what was there, a line each, no more than the screen has: the worst first."""
+        """Redraws the screen, one line per row, no more than fit: the worst first."""
         size = shutil.get_terminal_size()
         worst_first = sorted(rows, key=lambda row: (row["state"] != "FAILED", not is_sick(row.get("condition"))))
         outage = self._session.outage
@@ -244,14 +244,14 @@ class _Screen:
 
 
 def _told_rows(session: CliSession, rows: Sequence[Row], start: str) -> Sequence[Row]:
-    """In tables, which are for people, what is UNASSIGNED tells why as well, where it is known."""
+    """In tables, which are for people, UNASSIGNED also shows its reason, if known."""
     if session.output is not Format.TABLE or session.direct is not None:
         return rows
     return with_reason(rows, urlsplit(session.url).netloc, start, session.outage)
 
 
 def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What of a row is worth a line of its own: a count that grows is not."""
+    """The part of a row that deserves a new line: a growing count does not."""
     if row is None:
         return None
     condition = row.get("condition")
@@ -259,7 +259,7 @@ def _news(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _await_worker(session: CliSession, deadline: float, failed: str) -> None:
-    """Wait until the worker has started. Errors: TimedOutError led by `failed`; at once what no start will mend."""
+    """Wait until the worker has started. Errors: TimedOutError prefixed by `failed`; at once if it can never start."""
     pause, why = threading.Event(), None
     while True:
         try:
@@ -290,14 +290,14 @@ def _is_reached(found: ConnectorStatus | None, wished: str) -> bool:
         return found is None and wished == "GONE"
     tasks = [str(task.state) for task in found.tasks]
     if wished == "RUNNING" and not tasks:
-        return False  # RUNNING is said before the connector has given out its tasks
+        return False  # RUNNING is reported before the connector has generated its tasks
     if wished == "FAILED":
         return str(found.connector.state) == wished or wished in tasks
     return str(found.connector.state) == wished and all(state == wished for state in tasks)
 
 
 def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
-    """A FAILED task does not come back by itself. Errors: ConnectError with the cause."""
+    """A FAILED task does not recover by itself. Errors: ConnectError with the cause."""
     if wished in ("FAILED", "GONE", "STOPPED"):
         return
     for row in status_rows(statuses):

@@ -114,7 +114,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {"export": export, "import": impor
 
 
 def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> Path | None:
-    """The standalone file that is meant, None for topics. Errors: UsageProblem when both or neither is said."""
+    """The standalone file that is meant, None for topics. Errors: UsageProblem if both or neither is given."""
     from kconnect.direct.offsets.transfers import standalone_file
 
     if given is not None:

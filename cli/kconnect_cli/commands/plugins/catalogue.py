@@ -107,7 +107,7 @@ def validate(
 
 
 def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """As the worker has them, or, where none is reached, what is installed here. Errors: NotFoundError with a hint."""
+    """Those of the worker or, if none is reachable, those installed here. Errors: NotFoundError with a hint."""
     client = session.client
     try:
         return _by_any_name(plugin, version, client.plugin_config, lambda: client.plugins(connectors_only=False))
@@ -122,7 +122,9 @@ def _by_any_name(
     settings_of: Callable[[str, str | None], list[dict[str, Any]]],
     known: Callable[[], Sequence[Row]],
 ) -> list[dict[str, Any]]:
-    """What `settings_of` gives of the plugin; nested classes, as HoistField$Value, may be named as in configs."""
+    """The result of `settings_of` for the plugin; nested classes, such as HoistField$Value, may be named as in
+    configs.
+    """
     try:
         return settings_of(plugin, version)
     except NotFoundError as err:
@@ -135,7 +137,7 @@ def _by_any_name(
 
 
 def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
-    """What is installed here, and the word that it is that."""
+    """The plugins installed here, and a note that says so."""
     session.say(f"{why}: this is what is installed here.")
     return [row for row in _local_plugins() if all_types or row["type"] in ("source", "sink")]
 
@@ -158,7 +160,7 @@ def _problem(name: str, setting: str, value: object, error: str) -> dict[str, An
 
 
 def _plain(problem: Row) -> str:
-    """What is wrong in a person's words, without the setting's name, which has a column of its own."""
+    """The error in plain words, without the setting's name, which has its own column."""
     setting = str(problem["setting"])
     return setting_problem(problem["error"], setting).removeprefix(f"{setting}: ")
 
@@ -182,7 +184,7 @@ def _alike(plugin: str, found: Sequence[Row]) -> str | None:
 
 
 def _local_plugins() -> list[dict[str, Any]]:
-    """Plugins that are installed beside the command, as `ConnectClient.plugins` gives those of a worker."""
+    """Plugins installed with the command, in the form of `ConnectClient.plugins`."""
     from kconnect.plugins import PluginRegistry
 
     rows = []

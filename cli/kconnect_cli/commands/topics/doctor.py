@@ -80,7 +80,7 @@ def doctor(ctx: typer.Context) -> None:
 
 
 def _cluster_words(options: ClusterOptions) -> list[str]:
-    """The options that say again which cluster is meant, for the commands that are printed."""
+    """The options that identify the cluster, for the printed commands."""
     words = ["--worker", options.worker] if options.worker else []
     for key, value in options.settings:
         words += [_FLAGS[key], value]
@@ -88,7 +88,7 @@ def _cluster_words(options: ClusterOptions) -> list[str]:
 
 
 def _screen(findings: Sequence[Finding], cluster: Sequence[str]) -> Iterator[str]:
-    """Lines for people: under each severity its findings, each with its places and what to do."""
+    """Lines for people: the findings by severity, each with its locations and remedy."""
     from kconnect.direct.doctor.diagnosis import command_text
 
     severity = None

@@ -146,7 +146,7 @@ def _latest(reader: ClusterReader, which: InternalTopic, *, any_kind: bool) -> L
 
 
 def _content(value: str | None, file: str | None) -> bytes:
-    """The value as it was given. Errors: UsageProblem without one, or with two."""
+    """The value as given. Errors: UsageProblem for none, or for two."""
     if (value is None) == (file is None):
         raise UsageProblem("Give one value: as an argument, with -f FILE, or - for stdin")
     if value == "-" or file == "-":

@@ -88,7 +88,7 @@ def _get(
 
 
 def _write_value(session: CliSession, key: str, value: bytes | None, raw: bool) -> None:
-    """Byte for byte; or as JSON that is read with ease, and as it is when it is none."""
+    """Byte for byte; or as readable JSON, unchanged if it is not JSON."""
     import json
 
     data = value or b""

@@ -113,7 +113,7 @@ def _screen(versions: Sequence[Mapping[str, Any]], *, with_tasks: bool) -> Itera
     width = max(len(str(version["offset"])) for version in versions)
     for version in versions:
         kind = painted(version["kind"], _KIND_COLOURS.get(version["kind"], "yellow"), bold=True)
-        # A kind that the sentence begins with is not said twice
+        # A kind that the sentence begins with is not repeated
         _, is_repeated, rest = version["sentence"].partition(version["kind"])
         said = rest if is_repeated else f": {version['sentence']}"
         yield f"{version['offset']:>{width}}  {version['timestamp'] or '-'}  {kind}{said}"
@@ -125,7 +125,7 @@ def _screen(versions: Sequence[Mapping[str, Any]], *, with_tasks: bool) -> Itera
 
 def _diff(settings: Sequence[Mapping[str, str | None]], indent: str) -> Iterator[str]:
     for setting in settings:
-        if setting["old"] == setting["new"]:  # they differ, or it would not stand here
+        if setting["old"] == setting["new"]:  # they differ, or would not be listed
             yield painted(f"{indent}~ {setting['key']} = {setting['new']} (another secret: --show-secrets)", "yellow")
             continue
         if setting["old"] is not None:

@@ -39,7 +39,7 @@ class TopicQuery:
 def show_records(
     session: CliSession, access: ClusterAccess, reader: ClusterReader, which: InternalTopic, query: TopicQuery
 ) -> None:
-    """Record by record, as they come: nothing is kept."""
+    """Record by record, as they arrive: nothing is kept."""
     from kconnect.direct.access import InternalTopic
     from kconnect.direct.read.installed_plugins import secret_masks
     from kconnect.direct.read.record_json import connector_of, shown_record
@@ -83,7 +83,7 @@ def follow_changes(
 
 @contextmanager
 def clients_told(session: CliSession, follow: bool) -> Iterator[None]:
-    """While a topic is followed: what its client tells, such as a broker that went away, as it would end nothing."""
+    """While a topic is followed: reports client problems that do not end it, such as an unreachable broker."""
     handler = logging.NullHandler() if not follow or session.verbose else _Told(session)
     logger = logging.getLogger("kconnect")
     logger.addHandler(handler)

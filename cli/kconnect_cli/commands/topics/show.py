@@ -117,7 +117,7 @@ def _show(session: CliSession, cluster: ClusterOptions, word: str, query: TopicQ
 
 
 def _check(session: CliSession, access: ClusterAccess, which: InternalTopic, view: View, query: TopicQuery) -> None:
-    """Errors: NotFoundError for a connector that the topic does not know."""
+    """Errors: NotFoundError for a connector that is not in the topic."""
     from kconnect.direct.read.documents import known_connectors
 
     topic = access.topic(which)

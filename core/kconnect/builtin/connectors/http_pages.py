@@ -1,4 +1,4 @@
-"""HTTP requests of the JSON source: one GET with a deadline, what its answer says about retries, and the next page."""
+"""HTTP requests of the JSON source: one GET with a deadline, its answer's retry delay, and the next page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any
 
 from kconnect.api import ConnectError, DataError, RetriableError
 
-# Answers that a later request may not get: too early, too many, and what proxies and servers say when they are ill.
+# Statuses that a later request may not get: too early, too many, and errors of overloaded proxies and servers.
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK_BYTES = 1 << 16
 
 
 class BusyError(RetriableError):
-    """The server asks for patience, or cannot be reached. `retry_after_s` is what it asked for, None if it did not."""
+    """The server requires a delay, or is unreachable. `retry_after_s` is the requested delay, None if there is none."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class BusyError(RetriableError):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What came back: status 200 with a body, or 304 without."""
+    """The answer: status 200 with a body, or 304 without."""
 
     status: int
     headers: Mapping[str, str]  # lower-case names
@@ -97,7 +97,7 @@ class HttpClient:
         ) from err
 
     def _read(self, response: Any, url: str, deadline: float) -> bytes:
-        """The body; a server that drips it byte by byte does not hold the task for longer than the timeout."""
+        """The body; a server that sends it byte by byte cannot block the task for longer than the timeout."""
         chunks, size = [], 0
         while chunk := response.read1(_CHUNK_BYTES):
             chunks.append(chunk)
@@ -109,13 +109,13 @@ class HttpClient:
                 )
             if time.monotonic() > deadline:
                 raise BusyError(f"{shown(url)} did not end its answer within {self._timeout_s:g} s")
-        if response.length:  # what Content-Length promised and did not come
+        if response.length:  # announced by Content-Length but not received
             raise BusyError(f"{shown(url)} broke off its answer, {response.length} bytes are missing")
         return b"".join(chunks)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but takes our headers along to the same origin only."""
+    """Follows redirects, but sends our headers only to the same origin."""
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = [name.capitalize() for name in own]
@@ -131,7 +131,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def pointer(document: Any, path: str, default: Any = None) -> Any:
-    """What a JSON pointer (RFC 6901) names: "" is the document, "/data/0/id" goes down; a name alone is a field."""
+    """The value at a JSON pointer (RFC 6901): "" is the document, "/data/0/id" descends; a plain name is a field."""
     if not path:
         return document
     found = document
@@ -151,7 +151,7 @@ _REL = re.compile(r';\s*rel\s*=\s*"?([^";,]*)"?', re.IGNORECASE)
 
 
 def next_link(url: str, header: str) -> str | None:
-    """The URL with rel=next in a Link header (RFC 8288), made absolute; None when there is none."""
+    """The URL with rel=next in a Link header (RFC 8288), made absolute; None if there is none."""
     for target, parameters in _LINK.findall(header):
         rel = _REL.search(parameters)
         if rel and "next" in rel.group(1).lower().split():
@@ -160,7 +160,7 @@ def next_link(url: str, header: str) -> str | None:
 
 
 def with_parameter(url: str, name: str, value: Any) -> str:
-    """The URL with one query parameter set, replacing what it was."""
+    """The URL with one query parameter set, replacing its previous value."""
     parts = urllib.parse.urlsplit(url)
     query = [pair for pair in urllib.parse.parse_qsl(parts.query, keep_blank_values=True) if pair[0] != name]
     query.append((name, str(value)))
@@ -173,7 +173,7 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def shown(url: str) -> str:
-    """A URL for messages: without query, which may hold a key."""
+    """A URL for messages: without its query, which may contain a key."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "..." if parts.query else "", ""))
 

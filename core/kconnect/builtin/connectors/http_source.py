@@ -1,4 +1,4 @@
-"""HttpJsonSource: asks a URL for JSON again and again, and makes a record of each item."""
+"""HttpJsonSource: polls a URL for JSON, and produces a record for each item."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class HttpJsonSourceConnector(SourceConnector):
         return HttpJsonSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config whatever `max_tasks` says: pages are read one after the other."""
+        """One config regardless of `max_tasks`: pages are read one after the other."""
         return [dict(self._props)]
 
     def stop(self) -> None:
-        """Nothing runs beside the task."""
+        """Nothing runs besides the task."""
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -66,11 +66,12 @@ class HttpJsonSourceConnector(SourceConnector):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the source stands; what an offset is made of.
+    """The source's position; an offset consists of it.
 
-    `cursor` counts for the round that runs; `highest` is the largest cursor seen in it and becomes `cursor` with its
-    last page; `page` is the page to ask for next, None at the start of a round. So a restart in the middle of a round
-    goes on at its page, whatever the order of items. `etag` and `modified` are of the first page as last seen whole.
+    `cursor` applies to the current round; `highest` is the largest cursor seen in it and becomes `cursor` after its
+    last page; `page` is the next page to request, None at the start of a round. So a restart in the middle of a round
+    continues at its page, whatever the order of items. `etag` and `modified` are those of the first page when it was
+    last read completely.
     """
 
     cursor: Any = None
@@ -94,8 +95,8 @@ class HttpJsonSourceTask(SourceTask):
     """One poll is one page: its items beyond the cursor, in the server's order.
 
     The offset of the last record of a page leads to the next page, that of the others to the page itself: a page is
-    read again whole unless Kafka has all of it. Without cursor.field every round gives every item, unless the server
-    answers 304 to If-None-Match or If-Modified-Since.
+    read again completely unless Kafka has all of it. Without cursor.field every round returns every item, unless the
+    server answers 304 to If-None-Match or If-Modified-Since.
     """
 
     def version(self) -> str:
@@ -122,7 +123,7 @@ class HttpJsonSourceTask(SourceTask):
         self._failures = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """The items of the next page; None after a wait that something cut short, and for a page without news."""
+        """The items of the next page; None after an interrupted wait, and for an unchanged page."""
         if self._wait_s:
             if self.context.wait(self._wait_s):
                 return None
@@ -148,7 +149,7 @@ class HttpJsonSourceTask(SourceTask):
         return records or None
 
     def stop(self) -> None:
-        """Nothing is held between polls."""
+        """Nothing to release between polls."""
 
     # --- the request ---
 
@@ -165,7 +166,7 @@ class HttpJsonSourceTask(SourceTask):
         return {name: value for name, value in found.items() if value}
 
     def _back_off(self, err: BusyError) -> RetriableError:
-        """What makes Connect wait before the next request: as long as the server asks, else longer each time.
+        """The error that delays the next request: as long as the server requests, else longer each time.
 
         Errors: ConnectError after retries.max failures in a row.
         """
@@ -192,7 +193,7 @@ class HttpJsonSourceTask(SourceTask):
         return [] if found is None else [found]
 
     def _after(self, url: str, answer: HttpResponse, document: Any, items: list[Any]) -> _Place:
-        """The place behind this page."""
+        """The position after this page."""
         place = self._place
         if place.page is None:
             self._etag_of_round = (answer.headers.get("etag"), answer.headers.get("last-modified"))
@@ -250,7 +251,7 @@ _MISSING = object()
 
 
 def _is_beyond(cursor: Any, other: Any) -> bool:
-    """Whether a cursor lies behind another: by number where both are numbers or read as such, else by text."""
+    """Whether one cursor is greater than another: by number if both are or parse as numbers, else by text."""
     if other is None:
         return True
     try:
@@ -264,7 +265,7 @@ def _are_ints(*values: Any) -> bool:
 
 
 def _headers(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, str]:
-    """The headers of each request. Errors: ConfigError for authentication that is only half given."""
+    """The headers of each request. Errors: ConfigError for incomplete authentication settings."""
     found = {
         key[len(HEADER_PREFIX) :]: value
         for key, value in props.items()

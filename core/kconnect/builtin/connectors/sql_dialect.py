@@ -15,7 +15,7 @@ _DATE = "org.apache.kafka.connect.data.Date"
 _TIME = "org.apache.kafka.connect.data.Time"
 _TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
-# What MySQL's drivers raise as OperationalError for lost connections, full servers, lock waits and deadlocks.
+# OperationalErrors of MySQL's drivers for lost connections, full servers, lock waits and deadlocks.
 _MYSQL_PASSING = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 2055})
 # Classes of SQLSTATE: connection lost, transaction rolled back, out of resources, lock not free, operator intervened.
 _STATE_PASSING = ("08", "40", "53", "55", "57")
@@ -37,7 +37,7 @@ def _mysql_passes(error: Exception) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One database's way of speaking SQL. `passes` tells of an OperationalError whether it may pass."""
+    """One database's SQL dialect. `passes` returns whether an OperationalError may be temporary."""
 
     name: str
     quote: str
@@ -87,7 +87,7 @@ class Dialect:
         return f"CREATE TABLE IF NOT EXISTS {self.name_of(table)} ({', '.join(lines)})"
 
     def adapt(self, value: Any) -> Any:
-        """A value as the driver takes it: sqlite3 knows no dates and no decimals."""
+        """A value as the driver accepts it: sqlite3 supports neither dates nor decimals."""
         if self.name != "sqlite":
             return value
         if isinstance(value, datetime.datetime):
@@ -178,12 +178,12 @@ _LOGICAL = {_DECIMAL: "decimal", _DATE: "date", _TIME: "time", _TIMESTAMP: "time
 
 
 def kind_of_schema(schema: Schema) -> str:
-    """The kind of column a schema asks for; nested data is text (JSON)."""
+    """The kind of column for a schema; nested data is text (JSON)."""
     return _LOGICAL.get(schema.name or "") or _PRIMITIVE.get(schema.type, "text")
 
 
 def kind_of_value(value: Any) -> str | None:
-    """The kind of column a schemaless value asks for; None for null."""
+    """The kind of column for a schemaless value; None for null."""
     kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "bool"),
         (int, "int64"),

@@ -1,4 +1,4 @@
-"""From a sink record to a row: table, columns, key columns; pure, so that it is tested without a database."""
+"""Converts a sink record to a row: table, columns, key columns; pure, so that it can be tested without a database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kconnect.api import DataError, Schema, SinkRecord, Struct, Type
 from kconnect.builtin.connectors.sql_dialect import kind_of_schema, kind_of_value
 
-# Columns of pk.mode=kafka, named as in the JDBC sinks people know.
+# Columns of pk.mode=kafka, named as in well-known JDBC sinks.
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 
 
@@ -23,7 +23,7 @@ class Row:
     values: tuple[Any, ...]
     keys: tuple[str, ...]
     kinds: tuple[str | None, ...]
-    """What column each value needs; None for a null without schema."""
+    """The column that each value needs; None for a null without schema."""
     is_delete: bool = False
 
     @property
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowMaker:
-    """The settings that say what a row is made of."""
+    """The settings that determine a row."""
 
     table_format: str
     pk_mode: str
@@ -43,7 +43,7 @@ class RowMaker:
     deletes: bool
 
     def row(self, record: SinkRecord) -> Row:
-        """Errors: DataError that says which part of the record does not fit."""
+        """Errors: DataError that names the unsuitable part of the record."""
         table = self.table_format.replace("${topic}", record.topic)
         keys = self._keys(record)
         if record.value is None:
@@ -100,7 +100,7 @@ def _cells(value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any,
 
 
 def _plain(value: Any) -> Any:
-    """Nested data as JSON text; everything else as it is."""
+    """Nested data as JSON text; other values unchanged."""
     if isinstance(value, Struct | Mapping | list):
         return json.dumps(_tree(value), ensure_ascii=False, default=str)
     return value

@@ -1,4 +1,4 @@
-"""SqlSink: records as rows of a database, through any DB-API driver; with upserts each row is there once."""
+"""SqlSink: records as rows of a database, through any DB-API driver; with upserts each row exists once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ARGUMENT_PREFIX = "connection.arg."
 
 
 class SqlSinkConnector(SinkConnector):
-    """Writes rows; each task has a connection of its own."""
+    """Writes rows; each task has its own connection."""
 
     _props: Mapping[str, str]
 
@@ -45,13 +45,13 @@ class SqlSinkConnector(SinkConnector):
         return [dict(self._props) for _ in range(max_tasks)]
 
     def stop(self) -> None:
-        """Nothing runs beside the tasks."""
+        """Nothing runs besides the tasks."""
 
     def config(self) -> ConfigDef:
         return CONFIG
 
     def validate(self, configs: Mapping[str, str]) -> Config:
-        """Also checks what settings say together."""
+        """Also checks combinations of settings."""
         found = super().validate(configs)
         by_name = {value.name: value for value in found.config_values}
         if not any(value.error_messages for value in found.config_values):
@@ -63,12 +63,12 @@ class SqlSinkConnector(SinkConnector):
         return KAFKA_VERSION
 
     def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
-        """Any offset will do: the tables know nothing of them."""
+        """Any offset is fine: the tables do not record them."""
         return True
 
 
 def _problems(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """What settings say together that makes no sense: pairs of setting and sentence."""
+    """Invalid combinations of settings: pairs of setting and message."""
     if config["insert.mode"] == "upsert" and config["pk.mode"] == "none":
         yield "pk.mode", "insert.mode=upsert needs a primary key: set pk.mode"
     if config["pk.mode"] == "record_value" and not config["pk.fields"]:
@@ -89,9 +89,9 @@ def _problems(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 class SqlSinkTask(SinkTask):
     """One put is one transaction: all of it is in the database when put returns, or nothing is.
 
-    Records come again after a crash between the database's commit and Connect's; with insert.mode=upsert they then
-    change their rows into what they are, so that each is there once. A record that the database refuses goes to the
-    errors' report when the connector has one, else the task fails with its place.
+    Records are delivered again after a crash between the database's commit and Connect's; with insert.mode=upsert they
+    then overwrite their rows, so that each exists once. A record that the database refuses goes to the error reporter
+    if the connector has one, else the task fails with the record's topic, partition and offset.
     """
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class SqlSinkTask(SinkTask):
                 self._give_up(record, error)
 
     def _give_up(self, record: SinkRecord, error: Exception) -> None:
-        """To the errors' report when there is one; else the task fails, with the record's place."""
+        """To the error reporter if there is one; else the task fails, with the record's position."""
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
         told = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
         told.__cause__ = error
@@ -159,7 +159,7 @@ class SqlSinkTask(SinkTask):
         reporter.report(record, told)
 
     def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]]) -> None:
-        """The same transaction again, each row behind a savepoint, so that only what is refused is left out."""
+        """The same transaction again, with a savepoint before each row, so that only refused rows are skipped."""
         refused: list[tuple[SinkRecord, Exception]] = []
         try:
             cursor = self._cursor()
@@ -207,7 +207,7 @@ class SqlSinkTask(SinkTask):
         # A % in a name must not read as a mark
         percent = "%%" if style in ("format", "pyformat") else "%"
         table, *columns = (name.replace("%", percent) for name in (row.table, *row.columns))
-        keys = columns[: len(row.keys)]  # key columns stand first
+        keys = columns[: len(row.keys)]  # key columns come first
         marks = placeholders(style, len(columns))
         if row.is_delete:
             return self._dialect.delete(table, columns, marks)
@@ -235,7 +235,7 @@ class SqlSinkTask(SinkTask):
             positional = [self._config["connection.url"]] if self._config["connection.url"] else []
             self._connection = connect(*positional, **self._arguments)
             if self._dialect.name == "sqlite":
-                # Python's sqlite3 begins no transaction for SAVEPOINT and CREATE by itself
+                # Python's sqlite3 does not begin a transaction for SAVEPOINT and CREATE by itself
                 self._connection.isolation_level = None
         cursor = self._connection.cursor()
         if self._dialect.name == "sqlite":
@@ -247,7 +247,7 @@ class SqlSinkTask(SinkTask):
         connection, self._connection = self._connection, None
         self._created.clear()  # a table made in this transaction is gone with it
         if connection is not None:
-            with contextlib.suppress(self._driver.Error):  # the first error tells more
+            with contextlib.suppress(self._driver.Error):  # the first error is more informative
                 connection.rollback()
             with contextlib.suppress(self._driver.Error):
                 connection.close()
@@ -280,7 +280,7 @@ def _runs(rows: Sequence[Row]) -> Iterable[list[Row]]:
 
 
 def _arguments(config: Mapping[str, Any], props: Mapping[str, str]) -> dict[str, Any]:
-    """Named arguments of connect(): numbers and true/false as such, everything else as text."""
+    """Named arguments of connect(): numbers and true/false are converted, other values stay text."""
     found: dict[str, Any] = {
         key[len(ARGUMENT_PREFIX) :]: _typed(value) for key, value in props.items() if key.startswith(ARGUMENT_PREFIX)
     }
