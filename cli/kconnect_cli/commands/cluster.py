@@ -43,9 +43,9 @@ def show(ctx: typer.Context) -> None:
     """Show a cluster: state of its group, leader, protocol, config offset, members, how much they run.
 
     JSON: an object with group, state (the broker's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead),
-    protocol (eager, compatible, sessioned), leader (URL or null), config_offset (with which work was handed out),
-    config_end (the end of the config topic), delay_ms (for which work of lost workers is held back), connectors
-    and tasks (how many are placed), members (as `connect cluster members`). A cluster without workers is no error.
+    protocol (eager, compatible, sessioned), leader (URL or null), config_offset (at which work was assigned),
+    config_end (the end of the config topic), delay_ms (how long the work of lost workers is delayed), connectors
+    and tasks (how many are assigned), members (as `connect cluster members`). A cluster without workers is no error.
     """
     session = session_of(ctx)
     document = _state(session).to_json()
@@ -92,9 +92,9 @@ def leader(ctx: typer.Context) -> None:
 
 @app.command(cls=ON_CLUSTER)
 def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
-    """List the last rebalances and what caused them, as the workers' REST servers tell; Java's workers keep no list.
+    """List the last rebalances and what caused them, as reported by the workers' REST servers.
 
-    User and certificates of these are those of --url.
+    They are called with the user and certificates of --url. Java's workers keep no list.
 
     JSON: a list of objects with worker, generation, began_ms, ended_ms, why, is_leader, leader_url, connectors_added,
     connectors_revoked, tasks_added, tasks_revoked, delay_ms, and of the leader members, joined, left (URLs).
@@ -119,10 +119,10 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
 
 @app.command(cls=ON_CLUSTER)
 def trace(ctx: typer.Context, member: _Member = None, limit: _Limit = _DEFAULT_LIMIT, follow: _Follow = False) -> None:
-    """Show what a worker's herder saw and decided last: each event, and the instructions that it led to.
+    """Show the last events and decisions of a worker's herder: each event and the resulting instructions.
 
-    The leader is asked over REST, or the worker of --member; user and certificates are those of --url. While a
-    rebalance runs, --retry says how long to wait for a leader; then it ends with 4. Values of configs are not shown.
+    Asks the leader over REST, or the worker of --member, with the user and certificates of --url. During a rebalance it
+    waits up to --retry for a leader, then ends with 4. Values of configs are not shown.
 
     JSON: an object with format, last (number of the last entry), settings and checkpoint (of the state machine, before
     the first entry), and all entries: number, now_ms, event, snapshot (what changed of the configs), instructions.

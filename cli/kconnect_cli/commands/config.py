@@ -38,7 +38,7 @@ def get(
     keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Only these.", show_default=False)] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Print settings of a connector; one KEY prints its value alone. `-o json` is what `connectors apply` takes."""
+    """Print settings of a connector; one KEY prints only its value. `connectors apply` accepts `-o json`."""
     session = session_of(ctx)
     config = session.on_connector(name, session.client.connector_config)
     shown = Masker(session, reveal=show_secrets).masked(config)
@@ -76,7 +76,7 @@ def unset(ctx: typer.Context, name: Name, keys: _Keys, dry_run: _DryRun = False)
 def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
     """Edit the settings of a connector in $VISUAL or $EDITOR, as a properties file.
 
-    Secrets read [hidden] and stay what they are. When the worker refuses the new settings, your text is kept.
+    Secrets show as [hidden] and keep their values. If the worker refuses the new settings, your text is kept.
     """
     session = session_of(ctx)
     from kconnect.config.properties import dump_properties, parse_properties

@@ -1,7 +1,7 @@
 """`connect distributed`: one worker of a cluster in this process, until a signal.
 
-Exit codes are those of Java's connect-distributed: 1 when the worker cannot go on (internal topics, group), 2 when it
-cannot start (file, port, broker), 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes are those of Java's connect-distributed: 1 when the worker cannot continue (internal topics, group), 2 when
+it cannot start (file, port, broker), 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def distributed(
 ) -> None:
     """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.
 
-    The first signal stops it cleanly: it gives up its work to the others. A second one quits at once.
+    The first signal stops it cleanly: it hands over its work to the others. A second one quits at once.
     """
     from kconnect import logs
 

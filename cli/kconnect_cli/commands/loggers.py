@@ -29,7 +29,7 @@ _COLUMNS = (
 
 @app.command("list", cls=takes())
 def list_(ctx: typer.Context) -> None:
-    """List loggers that have a level of their own."""
+    """List loggers that have their own level."""
     session = session_of(ctx)
     found = session.client.loggers()
     write_rows([_row(name, found[name]) for name in sorted(found)], _COLUMNS, session.output)
@@ -60,7 +60,7 @@ def set_(
         str, typer.Option("--scope", metavar="SCOPE", help="worker, or cluster for every worker.")
     ] = "worker",
 ) -> None:
-    """Set the level of a logger and of those below it, until the worker ends. Prints the names of what changed."""
+    """Set the level of a logger and of those below it, until the worker ends. Prints the changed loggers."""
     session = session_of(ctx)
     if level.upper() not in _LEVELS:
         raise UsageProblem(f"Unknown log level: {level}", hint=f"Valid values: {', '.join(_LEVELS)}.")

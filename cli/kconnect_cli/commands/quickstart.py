@@ -62,7 +62,7 @@ class _Places:
 def quickstart(ctx: typer.Context, verbose: Verbose = False) -> None:
     """Run the whole path once: a file, through Spark, into a real Kafka topic, into a second file.
 
-    Uses free ports and a folder of its own, and leaves nothing running or lying about.
+    Uses free ports and its own folder, and cleans up everything at the end.
     """
     from kconnect import logs
 

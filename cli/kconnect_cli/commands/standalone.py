@@ -58,7 +58,7 @@ def standalone(
 ) -> None:
     """Run a worker in this process, its REST server, and its tasks in Spark, until Ctrl-C or SIGTERM.
 
-    Without connector files it takes those of connectors.d in the current folder. Without a worker file it uses
+    Without connector files it uses those in connectors.d of the current folder. Without a worker file it uses
     localhost:9092, REST on port 8083, and an offsets file in the user's data folder.
     """
     from kconnect import logs

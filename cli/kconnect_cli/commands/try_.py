@@ -78,7 +78,7 @@ def try_(
     """Run one connector in this process, with no broker and no Spark, and show its records stage by stage.
 
     A source gives records: connector, each transform, bytes. A sink takes those of --input: bytes, converters, each
-    transform, put. It really reads and really writes; no offset is kept. Exit code 1 when a record fails.
+    transform, put. It actually reads and writes; no offset is stored. Exit code 1 when a record fails.
     """
     from kconnect import redaction
     from kconnect.config import default_standalone_properties, read_properties

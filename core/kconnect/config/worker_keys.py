@@ -88,7 +88,7 @@ WORKER: Final[Rows] = (
         NO_DEFAULT,
         ValidList.any_non_duplicate_values(False, False),
         HIGH,
-        "Brokers to ask first, as host:port,host:port; the rest of the cluster is found from them.",
+        "Brokers to contact first, as host:port,host:port; the rest of the cluster is discovered from them.",
     ),
     (
         "client.dns.lookup",
@@ -96,7 +96,7 @@ WORKER: Final[Rows] = (
         "use_all_dns_ips",
         ValidString.in_("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
         MEDIUM,
-        "How a broker name with several addresses is used: each in turn, or canonical names at first.",
+        "How a broker name with several addresses is resolved: each address in turn, or canonical names first.",
     ),
     (
         "key.converter",
@@ -112,7 +112,7 @@ WORKER: Final[Rows] = (
         None,
         None,
         LOW,
-        "Version of the key converter to use; the newest if not given.",
+        "Version of the key converter to use; the newest by default.",
     ),
     (
         "value.converter",
@@ -128,7 +128,7 @@ WORKER: Final[Rows] = (
         None,
         None,
         LOW,
-        "Version of the value converter to use; the newest if not given.",
+        "Version of the value converter to use; the newest by default.",
     ),
     (
         "task.shutdown.graceful.timeout.ms",
@@ -136,16 +136,16 @@ WORKER: Final[Rows] = (
         5000,
         None,
         LOW,
-        "How long all tasks together may take to stop before they are given up.",
+        "How long all tasks together may take to stop before they are abandoned.",
     ),
-    ("offset.flush.interval.ms", LONG, 60000, None, LOW, "How often source offsets are made durable."),
+    ("offset.flush.interval.ms", LONG, 60000, None, LOW, "How often source offsets are committed."),
     (
         "offset.flush.timeout.ms",
         LONG,
         5000,
         None,
         LOW,
-        "How long one write of source offsets may take before it is given up and tried again later.",
+        "How long one write of source offsets may take before it is cancelled and retried later.",
     ),
     (
         "plugin.path",
@@ -153,7 +153,7 @@ WORKER: Final[Rows] = (
         None,
         ValidList.any_non_duplicate_values(False, True),
         LOW,
-        "Folders to look for plugins in, beside the installed Python packages.",
+        "Folders to search for plugins, in addition to the installed Python packages.",
     ),
     (
         "plugin.discovery",
@@ -161,7 +161,7 @@ WORKER: Final[Rows] = (
         "hybrid_warn",
         CaseInsensitiveValidString.in_("only_scan", "service_load", "hybrid_warn", "hybrid_fail"),
         LOW,
-        "How Java finds plugins; accepted and without effect here, where entry points are read.",
+        "How Java discovers plugins; accepted and without effect here, where entry points are read.",
     ),
     (
         "metrics.sample.window.ms",
@@ -169,7 +169,7 @@ WORKER: Final[Rows] = (
         30000,
         Range.at_least(0),
         LOW,
-        "How long a window of rates and averages is in Java; without effect here: they span the last 60 s.",
+        "The length of a window for rates and averages in Java; without effect here: they cover the last 60 s.",
     ),
     (
         "metrics.num.samples",
@@ -177,7 +177,7 @@ WORKER: Final[Rows] = (
         2,
         Range.at_least(1),
         LOW,
-        "How many windows a rate or average spans in Java; without effect here: they span the last 60 s.",
+        "How many windows a rate or average covers in Java; without effect here: they cover the last 60 s.",
     ),
     (
         "metrics.recording.level",
@@ -185,7 +185,7 @@ WORKER: Final[Rows] = (
         "INFO",
         ValidString.in_("INFO", "DEBUG"),
         LOW,
-        "The finest level of metrics that Java records; without effect here, where all are.",
+        "The finest level of metrics that Java records; without effect here, where all are recorded.",
     ),
     (
         "metric.reporters",
@@ -209,7 +209,7 @@ WORKER: Final[Rows] = (
         None,
         None,
         LOW,
-        "Version of the header converter to use; the newest if not given.",
+        "Version of the header converter to use; the newest by default.",
     ),
     (
         "config.providers",
@@ -217,7 +217,7 @@ WORKER: Final[Rows] = (
         [],
         ValidList.any_non_duplicate_values(True, False),
         LOW,
-        "Names of config providers, which fill in ${provider:path:key} in connector configs.",
+        "Names of config providers, which resolve ${provider:path:key} in connector configs.",
     ),
     (
         "connector.client.config.override.policy",
@@ -233,7 +233,7 @@ WORKER: Final[Rows] = (
         True,
         None,
         LOW,
-        "Whether source connectors may have their topics created by topic.creation.* settings.",
+        "Whether topics of source connectors may be created according to topic.creation.* settings.",
     ),
 )
 
@@ -244,7 +244,7 @@ TOPIC_TRACKING: Final[Rows] = (
         True,
         None,
         LOW,
-        "Whether the topics that each connector uses are remembered and shown.",
+        "Whether the topics that each connector uses are tracked and shown.",
     ),
     (
         "topic.tracking.allow.reset",
@@ -252,7 +252,7 @@ TOPIC_TRACKING: Final[Rows] = (
         True,
         None,
         LOW,
-        "Whether REST may forget the topics that a connector used.",
+        "Whether REST may reset the topics that a connector used.",
     ),
 )
 
@@ -263,7 +263,7 @@ REST: Final[Rows] = (
         ["http://:8083"],
         LISTENERS,
         LOW,
-        "Where REST listens: http://host:port or https://host:port, several with commas; an empty host means all.",
+        "REST listeners: http://host:port or https://host:port, separated by commas; an empty host means all.",
     ),
     ("rest.advertised.host.name", STRING, None, None, LOW, "Host that other workers use to reach this worker's REST."),
     ("rest.advertised.port", INT, None, None, LOW, "Port that other workers use to reach this worker's REST."),
@@ -274,7 +274,7 @@ REST: Final[Rows] = (
         "",
         None,
         LOW,
-        "Origin that browsers may call REST from, or * for all; empty turns cross-origin requests off.",
+        "Origin from which browsers may call REST, or * for all; empty disables cross-origin requests.",
     ),
     (
         "access.control.allow.methods",
@@ -298,7 +298,7 @@ REST: Final[Rows] = (
         "none",
         ValidString.in_("required", "requested", "none"),
         LOW,
-        "Whether REST asks its clients for a certificate.",
+        "Whether REST requests a certificate from its clients.",
     ),
     (
         "rest.extension.classes",
@@ -306,7 +306,7 @@ REST: Final[Rows] = (
         [],
         ValidList.any_non_duplicate_values(True, False),
         LOW,
-        "Extensions of REST; BasicAuthSecurityRestExtension, which asks for user and password, is built in.",
+        "Extensions of REST; BasicAuthSecurityRestExtension, which requires user and password, is built in.",
     ),
     (
         "admin.listeners",
@@ -314,7 +314,7 @@ REST: Final[Rows] = (
         None,
         ValidList.any_non_duplicate_values(True, True),
         LOW,
-        "Where REST's /admin listens: with the rest if not given, nowhere if empty.",
+        "Listeners of REST's /admin: those of the rest by default, none if empty.",
     ),
 )
 
@@ -325,12 +325,12 @@ STANDALONE: Final[Rows] = (
         NO_DEFAULT,
         None,
         HIGH,
-        "File that source offsets are kept in; of the same format as Java's.",
+        "File for source offsets, in Java's format.",
     ),
 )
 
 OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms")
-"""Settings of the worker that a connector may have its own of."""
+"""Settings of the worker that a connector may override."""
 
 KCONNECT: Final[Rows] = (
     (
@@ -339,7 +339,7 @@ KCONNECT: Final[Rows] = (
         None,
         OPTIONAL_POSITIVE,
         MEDIUM,
-        "Slots (Spark tasks that run Connect tasks) to start; as many as Spark has cores if not given.",
+        "Slots (Spark tasks that run Connect tasks) to start; by default one per core of Spark.",
     ),
     (
         "kconnect.slot.heartbeat.interval.ms",
@@ -347,7 +347,7 @@ KCONNECT: Final[Rows] = (
         1000,
         Range.at_least(50),
         LOW,
-        "How often a slot shows the worker that it lives.",
+        "How often a slot sends a heartbeat to the worker.",
     ),
     (
         "kconnect.slot.heartbeat.timeout.ms",
@@ -355,7 +355,7 @@ KCONNECT: Final[Rows] = (
         10000,
         Range.at_least(100),
         LOW,
-        "How long a slot may be silent before it is taken for lost and its tasks start elsewhere.",
+        "How long a slot may be silent before it is considered lost and its tasks start elsewhere.",
     ),
     (
         "kconnect.slot.start.timeout.ms",
@@ -371,7 +371,7 @@ KCONNECT: Final[Rows] = (
         None,
         None,
         LOW,
-        "Address the worker listens at for its slots; loopback when Spark runs locally, else all.",
+        "Address on which the worker listens for its slots; loopback if Spark runs locally, else all.",
     ),
     (
         "kconnect.link.advertised.host",
@@ -379,7 +379,7 @@ KCONNECT: Final[Rows] = (
         None,
         None,
         LOW,
-        "Address slots use to reach the worker, when it differs from the one it listens at.",
+        "Address that slots use to reach the worker, if it differs from the one it listens on.",
     ),
     (
         "kconnect.link.port",
@@ -387,7 +387,7 @@ KCONNECT: Final[Rows] = (
         0,
         Range.between(0, 65535),
         LOW,
-        "Port the worker listens at for its slots; any free one if 0.",
+        "Port on which the worker listens for its slots; any free one if 0.",
     ),
     (
         "kconnect.request.timeout.ms",
@@ -421,7 +421,7 @@ KCONNECT: Final[Rows] = (
         3000,
         Range.at_least(100),
         LOW,
-        "How often a standalone worker asks whether Kafka answers; one of a cluster takes heartbeat.interval.ms.",
+        "How often a standalone worker checks that Kafka answers; a cluster's worker uses heartbeat.interval.ms.",
     ),
     (
         "kconnect.connector.start.timeout.ms",
@@ -437,9 +437,9 @@ KCONNECT: Final[Rows] = (
         60000,
         Range.at_least(0),
         LOW,
-        "After how long a call of a task's plugin that has not returned (poll, put, start, stop ..) is named with its "
-        "stack, and the task's condition is stuck; 0: never. A connector may have its own. For sources whose poll "
-        "may wait longer than this for something to read.",
+        "After how long a call of a task's plugin that has not returned (poll, put, start, stop ..) is reported "
+        "with its stack, and the task's condition becomes stuck; 0: never. A connector may override it. Raise it for "
+        "sources whose poll may wait longer than this for data.",
     ),
     (
         "kconnect.task.lagging.after.ms",
@@ -448,7 +448,7 @@ KCONNECT: Final[Rows] = (
         Range.at_least(0),
         LOW,
         "How long a sink must fall further behind the ends of its partitions, or a source must wait for room in its "
-        "producer's queue most of the time, until the task's condition is lagging; 0: never. A connector may have "
+        "producer's queue most of the time, until the task's condition becomes lagging; 0: never. A connector may have "
         "its own.",
     ),
     (

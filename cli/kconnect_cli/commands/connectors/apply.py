@@ -41,11 +41,11 @@ def apply(
     strict: Strict = False,
     yes: Yes = False,
 ) -> None:
-    """Create and update connectors so that they match the files; what already matches stays as it is.
+    """Create and update connectors so that they match the files; those that already match are left unchanged.
 
-    Exit code: 0 when all is as the files say. With --dry-run 1 when something would change. Takes what
-    `connectors show -o json` prints; a masked secret stands for the one that is there. --prune deletes what no file
-    names: a cluster is shared, so only connectors whose name begins with --prefix.
+    Exit code: 0 when everything matches the files. With --dry-run 1 when something would change. Accepts the output of
+    `connectors show -o json`; a masked secret keeps its current value. --prune deletes connectors that are in no file,
+    but only those whose name begins with --prefix, as clusters are shared.
     """
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_files

@@ -75,7 +75,7 @@ def show(
     ctx: typer.Context,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Show connectors: type, state, config, tasks, and why they failed. One name: one object, which `apply` takes."""
+    """Show connectors: type, state, config, tasks, and why they failed. One name prints one object for `apply`."""
     session = session_of(ctx)
     names, selection = selected(session)
     client = session.reader
@@ -156,7 +156,7 @@ def restart(
 ) -> None:
     """Restart connectors, alone or with their tasks, or one task.
 
-    `restart --failed --all` restarts what is FAILED of all connectors: connectors and tasks, and nothing else.
+    `restart --failed --all` restarts only the FAILED connectors and tasks of all connectors.
     """
     session = session_of(ctx)
     names, selection = selected(session)
@@ -188,10 +188,10 @@ def delete(
     yes: Yes = False,
     force: Force = False,
 ) -> None:
-    """Delete connectors. Their offsets stay: one created again under the name continues there.
+    """Delete connectors. Their offsets are kept: a connector created again with the same name continues there.
 
-    `-f` deletes what files name, `--prefix` what begins so. `--all` alone is refused: it takes what others made, too.
-    With --direct also one whose name REST cannot address.
+    `-f` deletes the connectors in files, `--prefix` those whose name begins with it. `--all` alone is refused: it would
+    also delete connectors of others. With --direct also those whose names REST cannot address.
     """
     session = session_of(ctx)
     names, selection = selected(session, files)
@@ -217,7 +217,7 @@ def topics(ctx: typer.Context, name: Name) -> None:
 
 @app.command("reset-topics", cls=takes(SelectionOptions))
 def reset_topics(ctx: typer.Context) -> None:
-    """Forget the topics that connectors were seen to use; those still in use come back."""
+    """Reset the topics that connectors were seen to use; those still in use reappear."""
     session = session_of(ctx)
     names, _ = selected(session)
     _each(session, names, "topics reset:", session.client.reset_topics)

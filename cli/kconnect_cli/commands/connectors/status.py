@@ -96,9 +96,9 @@ def wait(
 ) -> None:
     """Wait until connectors and all their tasks are in a state.
 
-    For example: wait NAME --state RUNNING --timeout 60s. A worker that does not listen yet, or still starts, is
-    waited for as well.
-    Exit code: 0 when they are; 1 as soon as one FAILED that was to run; 6 when the time is up.
+    For example: wait NAME --state RUNNING --timeout 60s. It also waits for a worker that does not listen yet, or is
+    still starting.
+    Exit code: 0 when they are; 1 as soon as one that should run is FAILED; 6 on timeout.
     """
     session = session_of(ctx)
     wished = state.upper()

@@ -60,8 +60,8 @@ def export(
     connect offsets export saved.json --worker distributed.properties
     connect offsets export - orders lines --worker distributed.properties
 
-    No worker is needed, and one that runs does no harm. The JSON is that of `connect offsets show`, which `alter` and
-    `import` take. --worker may name a standalone worker's properties too.
+    No worker is needed, and a running one is not affected. The JSON is that of `connect offsets show`, which `alter`
+    and `import` accept. --worker may name a standalone worker's properties too.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
     cluster = cluster_of(session)
@@ -88,15 +88,15 @@ def import_(
     yes: Yes = False,
     force: _Force = False,
 ) -> None:
-    """Put source offsets of a JSON file where a worker will find them: in a standalone file, or a cluster's topics.
+    """Write source offsets from a JSON file to a standalone worker's file, or to a cluster's topics.
 
     \b
     connect offsets import saved.json --to-file connect.offsets
     connect offsets import saved.json --worker distributed.properties
     connect offsets export - --worker old.properties | connect offsets import - --worker new.properties --yes
 
-    Partitions that FILE does not have stay as they are, unless --replace; a null offset resets one. Connectors need not
-    be there yet. In a live cluster they must be STOPPED, and an offsets file must not be in use.
+    Partitions missing from FILE are left unchanged, unless --replace; a null offset resets one. Connectors need not
+    exist yet. In a live cluster they must be STOPPED, and an offsets file must not be in use.
     """  # noqa: D301  # as above
     session = session_of(ctx)
     cluster = cluster_of(session)

@@ -34,7 +34,7 @@ _NAME = Column("NAME", lambda row: row["name"])
 
 @app.command(cls=takes(SelectionOptions, *DIRECT))
 def show(ctx: typer.Context) -> None:
-    """Show the committed offsets of connectors. `-o json` is what `alter` takes, for one name and for several."""
+    """Show the committed offsets of connectors. `-o json` is valid input for `alter`, for one name and for several."""
     session = session_of(ctx)
     names, selection = selected(session)
     from kconnect_cli.files.offset_files import offsets_document
@@ -74,12 +74,12 @@ def alter(
     yes: Yes = False,
     force: _Force = False,
 ) -> None:
-    """Set offsets of stopped connectors; a null offset resets that partition. Others stay as they are.
+    """Set offsets of stopped connectors; a null offset resets that partition. Others are left unchanged.
 
     Offsets of a sink at which nothing can be read are refused: beyond the end, before the first record, of partitions
-    that do not exist. The tasks would start over there. --force writes them all the same. Without --direct that takes a
-    worker's file or --bootstrap-servers, too; where none is given, the worker warns when it has written them.
-    With --direct, --force also writes partitions that a source has no offset of.
+    that do not exist. Tasks would start over from such offsets. --force writes them anyway. Without --direct this check
+    also needs a worker's file or --bootstrap-servers; without either, the worker warns after it has written them. With
+    --direct, --force also writes partitions for which a source has no offset.
     """
     session = session_of(ctx)
     cluster = cluster_of(session)

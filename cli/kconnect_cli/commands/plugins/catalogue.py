@@ -42,7 +42,7 @@ def list_(
     kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help=", ".join(_TYPES))] = None,
     all_: Annotated[bool, typer.Option("--all", help="Converters, transformations and predicates too.")] = False,
 ) -> None:
-    """List connectors, or all plugins, that the worker has; without a worker, those that are installed here."""
+    """List the connectors, or all plugins, of the worker; without a worker, those installed here."""
     session = session_of(ctx)
     if kind is not None and kind not in _TYPES:
         raise UsageProblem(f"Unknown plugin type: {kind}", hint=f"Valid values: {', '.join(_TYPES)}.")
@@ -62,7 +62,7 @@ def show(
         str | None, typer.Option("--version", metavar="VERSION", help="A version, or a range of versions.")
     ] = None,
 ) -> None:
-    """Show the settings of a plugin: type, default, importance, what each does; without a worker, as installed here."""
+    """Show the settings of a plugin: type, default, importance, description; without a worker, as installed here."""
     session = session_of(ctx)
     table = _settings_of(session, plugin, version)
     if session.output is Format.TABLE:
@@ -75,7 +75,7 @@ def validate(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="FILE|DIR", help="Connector files; - reads stdin.")],
 ) -> None:
-    """Ask the worker what is wrong with connector files; creates nothing. Exit code 1 when something is."""
+    """Validate connector files on the worker, without creating anything. Exit code 1 if there are errors."""
     session = session_of(ctx)
     from kconnect.config.misspelt import misspelt_settings
     from kconnect_cli.files.connector_files import read_connector_files

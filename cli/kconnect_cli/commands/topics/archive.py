@@ -55,8 +55,8 @@ def export(
 ) -> None:
     """Write connectors (config, target state, tasks), source offsets and sinks' group offsets to a JSON file.
 
-    Secrets are masked; with --show-secrets they are in the file, which only its owner may read then. Statuses and the
-    session key are never in it. `import` takes it, on this cluster or another.
+    Secrets are masked; with --show-secrets the file contains them, and only its owner may read it. It never contains
+    statuses or the session key. `import` accepts it, on this cluster or another.
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
@@ -97,10 +97,10 @@ def import_(
     yes: Yes = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Make a cluster that does not run hold what an export holds; what already matches stays as it is.
+    """Restore an export into a cluster that does not run; entries that already match are left unchanged.
 
-    Offsets come first and each connector as a whole, so an import that was interrupted is simply done again. Connectors
-    that are not in the file stay. A masked secret stands for the one that is there.
+    Offsets are written first and each connector as a whole, so an interrupted import can simply be repeated. Connectors
+    that are not in the file are kept. A masked secret keeps its current value.
     """
     session = session_of(ctx)
     cluster = cluster_of(session)

@@ -1,4 +1,4 @@
-"""`connect topics doctor`: what is wrong with the internal topics, and the commands that repair it."""
+"""`connect topics doctor`: problems of the internal topics, and the commands that repair them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def mount(groups: TopicGroups) -> None:
 
 
 def doctor(ctx: typer.Context) -> None:
-    """Say what is wrong with the topics, where it can be seen, and which command repairs it.
+    """Report problems of the internal topics, where they are visible, and which commands repair them.
 
-    Workers are asked for the conditions of their tasks, with the user and certificates of the other commands.
-    Ends with 1 when there is an error or a warning. What cannot be looked at, for want of a topic's name or of
-    group.id, is told. `-o json` is for monitoring, `-o name` gives the codes of what was found.
+    Gets the conditions of tasks from the workers, with the user and certificates of the other commands. Ends with 1 if
+    there is an error or a warning. Reports what it cannot check because a topic's name or group.id is unknown.
+    `-o json` is for monitoring, `-o name` prints the codes of the findings.
     """
     session = session_of(ctx)
     options = cluster_of(session)

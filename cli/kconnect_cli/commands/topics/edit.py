@@ -60,7 +60,7 @@ def _put(word: str) -> Callable[..., None]:
         force: Force = False,
         show_secrets: ShowSecrets = False,
     ) -> None:
-        """Write one record. The value is checked for its kind; a masked secret stands for the one that is there."""
+        """Write one record. The value is checked for its kind; a masked secret keeps its current value."""
         session = session_of(ctx)
         cluster = cluster_of(session)
         from kconnect.direct.edit.record_plans import put_plan
@@ -109,7 +109,7 @@ def restore(
     force: Force = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Make a connector as it was: config, target state, tasks; one that was deleted as well.
+    """Restore an earlier version of a connector: config, target state and tasks; also of a deleted one.
 
     `connect topics config history NAME` lists its versions. What compaction has removed cannot come back.
     """

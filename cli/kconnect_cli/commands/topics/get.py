@@ -43,9 +43,9 @@ def _get_of(word: str) -> Callable[..., None]:
         until: Until = None,
         show_secrets: ShowSecrets = False,
     ) -> None:
-        """Print the value of the newest record of a key, as JSON; where it stands is told on stderr.
+        """Print the value of the newest record of a key, as JSON; its position is printed on stderr.
 
-        Secrets are masked. An unknown key names those that look like it.
+        Secrets are masked. For an unknown key, similar ones are listed.
         """
         session = session_of(ctx)
         cluster = cluster_of(session)

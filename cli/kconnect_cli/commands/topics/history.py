@@ -1,4 +1,4 @@
-"""`connect topics config|status|offsets history`: what changed of a connector and when, as far as records know."""
+"""`connect topics config|status|offsets history`: the changes of a connector over time, as far as the records show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def config_history_of(
     tasks: Annotated[bool, typer.Option("--tasks", help="Show what changed in the configs of tasks, too.")] = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Show what changed of a connector's config, target state and tasks, when, and from what to what.
+    """Show the changes of a connector's config, target state and tasks: when, from what, and to what.
 
     The config topic does not record who did it. `-o name` gives the offsets, for `restore --at`.
     """

@@ -1,4 +1,4 @@
-"""Records as they are in a topic, and what is written to it from now on: `show --raw` and `show --follow`."""
+"""Raw records of a topic, and records written to it from now on: `show --raw` and `show --follow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`connect topics config|status|offsets show`: what the topics hold, now, at an earlier point, or live."""
+"""`connect topics config|status|offsets show`: the contents of the topics, now, at an earlier point, or live."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def config_show(
 ) -> None:
     """Show connectors, their tasks and target states, the session key and logger levels, as a worker reads them.
 
-    With names: all their settings. Secrets are masked: settings whose names say so, and what a connector that is
-    installed here types as PASSWORD.
+    With names: all their settings. Secrets are masked: settings whose names say so, and those of type PASSWORD in a
+    connector that is installed here.
 
     JSON: an object with offset (that of the next record), session_key, loggers, and connectors, each with name, type,
     class, target_state, tasks (how many are committed), inconsistent, lost_tasks, task_count_record, pending_fencing,
-    records (where config and target state stand), config, task_configs.
+    records (the positions of config and target state), config, task_configs.
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
@@ -90,9 +90,9 @@ def offsets_show(
     raw: _Raw = False,
     follow: _Follow = False,
 ) -> None:
-    """Show the committed offsets of sources. `-o json` is what `connect offsets alter` takes.
+    """Show the committed offsets of sources. `-o json` is valid input for `connect offsets alter`.
 
-    --offset-topic names the topic of connectors that have one of their own (offsets.storage.topic).
+    --offset-topic names the topic of connectors that have their own (offsets.storage.topic).
     """
     session = session_of(ctx)
     cluster = cluster_of(session)
