@@ -36,9 +36,10 @@ _PAGES = {
     "operations.md": 200,
     "distributed.md": 150,
     "write-a-connector.md": 90,
+    "schema-registry.md": 120,
 }
 # The usual ports: all tests that need them are in this file, whose tests are never side by side.
-_PORTS = (9092, 8083, 8084, 8443)
+_PORTS = (9092, 8081, 8083, 8084, 8443)
 # What a page must have printed, beside the screens it shows: words, and how often.
 _PRINTED = {
     "README.md": {"The broker is stopped": 2, "transform wrap": 2},

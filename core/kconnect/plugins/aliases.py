@@ -55,64 +55,89 @@ _OURS = (
     ),
 )
 
-BUILTINS: tuple[BuiltinPlugin, ...] = _OURS + tuple(
-    BuiltinPlugin(f"org.apache.kafka.connect.{java_name}", f"kconnect.builtin.{target}", types)
-    for java_name, target, types in (
-        ("file.FileStreamSinkConnector", "connectors.file_sink:FileStreamSinkConnector", (PluginType.SINK,)),
-        ("file.FileStreamSourceConnector", "connectors.file_source:FileStreamSourceConnector", (PluginType.SOURCE,)),
-        ("tools.VerifiableSinkConnector", "connectors.verifiable_sink:VerifiableSinkConnector", (PluginType.SINK,)),
-        (
-            "tools.VerifiableSourceConnector",
-            "connectors.verifiable_source:VerifiableSourceConnector",
-            (PluginType.SOURCE,),
-        ),
-        ("transforms.Cast$Key", "transforms.cast:CastKey", _TRANSFORMATION),
-        ("transforms.Cast$Value", "transforms.cast:CastValue", _TRANSFORMATION),
-        ("transforms.DropHeaders", "transforms.headers:DropHeaders", _TRANSFORMATION),
-        ("transforms.ExtractField$Key", "transforms.extract_field:ExtractFieldKey", _TRANSFORMATION),
-        ("transforms.ExtractField$Value", "transforms.extract_field:ExtractFieldValue", _TRANSFORMATION),
-        ("transforms.Filter", "transforms.filter:Filter", _TRANSFORMATION),
-        ("transforms.Flatten$Key", "transforms.flatten:FlattenKey", _TRANSFORMATION),
-        ("transforms.Flatten$Value", "transforms.flatten:FlattenValue", _TRANSFORMATION),
-        ("transforms.HeaderFrom$Key", "transforms.header_from:HeaderFromKey", _TRANSFORMATION),
-        ("transforms.HeaderFrom$Value", "transforms.header_from:HeaderFromValue", _TRANSFORMATION),
-        ("transforms.HoistField$Key", "transforms.hoist_field:HoistFieldKey", _TRANSFORMATION),
-        ("transforms.HoistField$Value", "transforms.hoist_field:HoistFieldValue", _TRANSFORMATION),
-        ("transforms.InsertField$Key", "transforms.insert_field:InsertFieldKey", _TRANSFORMATION),
-        ("transforms.InsertField$Value", "transforms.insert_field:InsertFieldValue", _TRANSFORMATION),
-        ("transforms.InsertHeader", "transforms.headers:InsertHeader", _TRANSFORMATION),
-        ("transforms.MaskField$Key", "transforms.mask_field:MaskFieldKey", _TRANSFORMATION),
-        ("transforms.MaskField$Value", "transforms.mask_field:MaskFieldValue", _TRANSFORMATION),
-        ("transforms.RegexRouter", "transforms.regex_router:RegexRouter", _TRANSFORMATION),
-        ("transforms.ReplaceField$Key", "transforms.replace_field:ReplaceFieldKey", _TRANSFORMATION),
-        ("transforms.ReplaceField$Value", "transforms.replace_field:ReplaceFieldValue", _TRANSFORMATION),
-        ("transforms.SetSchemaMetadata$Key", "transforms.set_schema_metadata:SetSchemaMetadataKey", _TRANSFORMATION),
-        (
-            "transforms.SetSchemaMetadata$Value",
-            "transforms.set_schema_metadata:SetSchemaMetadataValue",
-            _TRANSFORMATION,
-        ),
-        ("transforms.TimestampConverter$Key", "transforms.timestamp_converter:TimestampConverterKey", _TRANSFORMATION),
-        (
-            "transforms.TimestampConverter$Value",
-            "transforms.timestamp_converter:TimestampConverterValue",
-            _TRANSFORMATION,
-        ),
-        ("transforms.TimestampRouter", "transforms.timestamp_router:TimestampRouter", _TRANSFORMATION),
-        ("transforms.ValueToKey", "transforms.value_to_key:ValueToKey", _TRANSFORMATION),
-        ("transforms.predicates.HasHeaderKey", "predicates:HasHeaderKey", (PluginType.PREDICATE,)),
-        ("transforms.predicates.RecordIsTombstone", "predicates:RecordIsTombstone", (PluginType.PREDICATE,)),
-        ("transforms.predicates.TopicNameMatches", "predicates:TopicNameMatches", (PluginType.PREDICATE,)),
-        ("converters.BooleanConverter", "converters.boolean_converter:BooleanConverter", _BOTH),
-        ("converters.ByteArrayConverter", "converters.bytes_converter:ByteArrayConverter", _BOTH),
-        ("converters.DoubleConverter", "converters.number_converters:DoubleConverter", _BOTH),
-        ("converters.FloatConverter", "converters.number_converters:FloatConverter", _BOTH),
-        ("converters.IntegerConverter", "converters.number_converters:IntegerConverter", _BOTH),
-        ("converters.LongConverter", "converters.number_converters:LongConverter", _BOTH),
-        ("converters.ShortConverter", "converters.number_converters:ShortConverter", _BOTH),
-        ("json.JsonConverter", "converters.json_converter:JsonConverter", _BOTH),
-        ("storage.SimpleHeaderConverter", "converters.header_converter:SimpleHeaderConverter", _BOTH[1:]),
-        ("storage.StringConverter", "converters.string_converter:StringConverter", _BOTH),
+# Confluent's converters, of which Apache Kafka has none.
+_CONFLUENT = (
+    BuiltinPlugin(
+        "io.confluent.connect.avro.AvroConverter",
+        "kconnect.schema_registry.avro_converter:AvroConverter",
+        (PluginType.CONVERTER,),
+    ),
+)
+
+BUILTINS: tuple[BuiltinPlugin, ...] = (
+    _OURS
+    + _CONFLUENT
+    + tuple(
+        BuiltinPlugin(f"org.apache.kafka.connect.{java_name}", f"kconnect.builtin.{target}", types)
+        for java_name, target, types in (
+            ("file.FileStreamSinkConnector", "connectors.file_sink:FileStreamSinkConnector", (PluginType.SINK,)),
+            (
+                "file.FileStreamSourceConnector",
+                "connectors.file_source:FileStreamSourceConnector",
+                (PluginType.SOURCE,),
+            ),
+            ("tools.VerifiableSinkConnector", "connectors.verifiable_sink:VerifiableSinkConnector", (PluginType.SINK,)),
+            (
+                "tools.VerifiableSourceConnector",
+                "connectors.verifiable_source:VerifiableSourceConnector",
+                (PluginType.SOURCE,),
+            ),
+            ("transforms.Cast$Key", "transforms.cast:CastKey", _TRANSFORMATION),
+            ("transforms.Cast$Value", "transforms.cast:CastValue", _TRANSFORMATION),
+            ("transforms.DropHeaders", "transforms.headers:DropHeaders", _TRANSFORMATION),
+            ("transforms.ExtractField$Key", "transforms.extract_field:ExtractFieldKey", _TRANSFORMATION),
+            ("transforms.ExtractField$Value", "transforms.extract_field:ExtractFieldValue", _TRANSFORMATION),
+            ("transforms.Filter", "transforms.filter:Filter", _TRANSFORMATION),
+            ("transforms.Flatten$Key", "transforms.flatten:FlattenKey", _TRANSFORMATION),
+            ("transforms.Flatten$Value", "transforms.flatten:FlattenValue", _TRANSFORMATION),
+            ("transforms.HeaderFrom$Key", "transforms.header_from:HeaderFromKey", _TRANSFORMATION),
+            ("transforms.HeaderFrom$Value", "transforms.header_from:HeaderFromValue", _TRANSFORMATION),
+            ("transforms.HoistField$Key", "transforms.hoist_field:HoistFieldKey", _TRANSFORMATION),
+            ("transforms.HoistField$Value", "transforms.hoist_field:HoistFieldValue", _TRANSFORMATION),
+            ("transforms.InsertField$Key", "transforms.insert_field:InsertFieldKey", _TRANSFORMATION),
+            ("transforms.InsertField$Value", "transforms.insert_field:InsertFieldValue", _TRANSFORMATION),
+            ("transforms.InsertHeader", "transforms.headers:InsertHeader", _TRANSFORMATION),
+            ("transforms.MaskField$Key", "transforms.mask_field:MaskFieldKey", _TRANSFORMATION),
+            ("transforms.MaskField$Value", "transforms.mask_field:MaskFieldValue", _TRANSFORMATION),
+            ("transforms.RegexRouter", "transforms.regex_router:RegexRouter", _TRANSFORMATION),
+            ("transforms.ReplaceField$Key", "transforms.replace_field:ReplaceFieldKey", _TRANSFORMATION),
+            ("transforms.ReplaceField$Value", "transforms.replace_field:ReplaceFieldValue", _TRANSFORMATION),
+            (
+                "transforms.SetSchemaMetadata$Key",
+                "transforms.set_schema_metadata:SetSchemaMetadataKey",
+                _TRANSFORMATION,
+            ),
+            (
+                "transforms.SetSchemaMetadata$Value",
+                "transforms.set_schema_metadata:SetSchemaMetadataValue",
+                _TRANSFORMATION,
+            ),
+            (
+                "transforms.TimestampConverter$Key",
+                "transforms.timestamp_converter:TimestampConverterKey",
+                _TRANSFORMATION,
+            ),
+            (
+                "transforms.TimestampConverter$Value",
+                "transforms.timestamp_converter:TimestampConverterValue",
+                _TRANSFORMATION,
+            ),
+            ("transforms.TimestampRouter", "transforms.timestamp_router:TimestampRouter", _TRANSFORMATION),
+            ("transforms.ValueToKey", "transforms.value_to_key:ValueToKey", _TRANSFORMATION),
+            ("transforms.predicates.HasHeaderKey", "predicates:HasHeaderKey", (PluginType.PREDICATE,)),
+            ("transforms.predicates.RecordIsTombstone", "predicates:RecordIsTombstone", (PluginType.PREDICATE,)),
+            ("transforms.predicates.TopicNameMatches", "predicates:TopicNameMatches", (PluginType.PREDICATE,)),
+            ("converters.BooleanConverter", "converters.boolean_converter:BooleanConverter", _BOTH),
+            ("converters.ByteArrayConverter", "converters.bytes_converter:ByteArrayConverter", _BOTH),
+            ("converters.DoubleConverter", "converters.number_converters:DoubleConverter", _BOTH),
+            ("converters.FloatConverter", "converters.number_converters:FloatConverter", _BOTH),
+            ("converters.IntegerConverter", "converters.number_converters:IntegerConverter", _BOTH),
+            ("converters.LongConverter", "converters.number_converters:LongConverter", _BOTH),
+            ("converters.ShortConverter", "converters.number_converters:ShortConverter", _BOTH),
+            ("json.JsonConverter", "converters.json_converter:JsonConverter", _BOTH),
+            ("storage.SimpleHeaderConverter", "converters.header_converter:SimpleHeaderConverter", _BOTH[1:]),
+            ("storage.StringConverter", "converters.string_converter:StringConverter", _BOTH),
+        )
     )
 )
 
