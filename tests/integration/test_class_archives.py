@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -102,6 +104,9 @@ def test_a_maker_that_is_killed_leaves_no_jvm(tmp_path):
     eventually(lambda: not any(child.is_running() for child in below), 30.0, "the JVM ended with its maker")
     assert not _archives(tmp_path, "spark")
     assert SparkApplication(SparkSettings(cache=tmp_path)).archive.failure() is None
+    # Its temporary folder goes when Spark is started next, which may not be in this run
+    for folder in Path(tempfile.gettempdir()).glob(f"kconnect-spark-{maker.pid}-*"):
+        shutil.rmtree(folder)
 
 
 @pytest.mark.broker
