@@ -138,9 +138,7 @@ def _millis(value: datetime.date | datetime.time) -> int:
 
 def _moment_text(millis: int) -> str:
     """An instant as time, date or timestamp, whichever it looks like. Source: Values.dateFormatFor."""
-    moment = Timestamp.to_logical(Timestamp.SCHEMA, millis)
-    time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    text = Timestamp.to_logical(Timestamp.SCHEMA, millis).isoformat(timespec="milliseconds")
     if millis < _MILLIS_PER_DAY:
-        return time
-    date = moment.date().isoformat()
-    return date if millis % _MILLIS_PER_DAY == 0 else f"{date}T{time}"
+        return f"{text[11:23]}Z"
+    return text[:10] if millis % _MILLIS_PER_DAY == 0 else f"{text[:23]}Z"
