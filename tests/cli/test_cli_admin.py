@@ -60,6 +60,21 @@ def test_show_gives_one_object_for_one_name_and_a_list_for_more(connect):
     assert "  topic = t\n" in connect("connectors", "show", "orders")[1]
 
 
+def test_connectors_are_created_with_offsets(connect, herder, tmp_path):
+    for name in ("new", "newer"):
+        text = "".join(f"{key}={value}\n" for key, value in file_source().items())
+        (tmp_path / f"{name}.properties").write_text(f"name={name}\n{text}")
+    files = [str(tmp_path / f"{name}.properties") for name in ("new", "newer")]
+    one = {"offsets": [{"partition": {"filename": "/x"}, "offset": {"position": 7}}]}
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text(json.dumps(one))
+    assert connect("connectors", "create", files[0], "--offsets", str(offsets))[:2] == (0, "")
+    assert json.loads(connect("offsets", "show", "new", "-o", "json")[1]) == one
+    code, _, err = connect("connectors", "create", *files, "--offsets", str(offsets))
+    assert (code, "newer" in herder.known) == (2, False)
+    assert "holds offsets of one connector but does not name it" in err
+
+
 def test_states_change_for_all_names_and_the_talk_is_on_stderr(connect, herder):
     for verb, said, state in (
         ("pause", "paused", TargetState.PAUSED),

@@ -192,6 +192,12 @@ class MemoryHerder:
         self.known[name] = _Connector(dict(config), state, has_tasks, old.offsets if old else {})
         return old is None, self.connector_info(name)
 
+    def create_with_offsets(self, name, config: Mapping[str, str], offsets, *, initial_state=None):
+        self._called("create_with_offsets", name)
+        info = self.put_connector(name, config, initial_state=initial_state, replace=False)[1]
+        self.known[name].offsets = {tuple(sorted(item.partition.items())): item for item in offsets}
+        return info, "The offsets for this connector have been altered successfully"
+
     def patch_connector(self, name, changes):
         self._called("patch_connector", name, dict(changes))
         patched = {**self._get(name).config, **changes}

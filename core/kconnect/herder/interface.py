@@ -201,6 +201,20 @@ class Herder(Protocol):
         """Create or change a connector; returns whether it is new. With replace=False an existing name is an error."""
         ...
 
+    def create_with_offsets(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        offsets: Sequence[ConnectorOffset],
+        *,
+        initial_state: TargetState | None = None,
+    ) -> tuple[ConnectorInfo, str]:
+        """Create a connector whose tasks start at these offsets, in place of any that a former one of its name left.
+
+        Gives the message about the offsets too. When they are refused there is no connector (KIP-995).
+        """
+        ...
+
     def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         """Change some settings; None removes one. Target state and offsets are kept."""
         ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.model import TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.model import ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.rest.conditions import CONDITION, with_condition, with_conditions
 from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
@@ -20,8 +21,20 @@ _INITIAL_STATES = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
+_FIRST_OFFSETS = ("offsets", "initial_offsets")
+_OFFSET_LIST: Schema = {
+    "type": ["array", "null"],
+    "description": "Where the tasks of the new connector start, as in PATCH of its offsets (KIP-995)",
+    "items": {"type": "object"},
+}
 _CREATE_BODY: Schema = object_of(
-    {"name": text, "config": texts, "initial_state": {"enum": list(_INITIAL_STATES)}},
+    {
+        "name": text,
+        "config": texts,
+        "initial_state": {"enum": list(_INITIAL_STATES)},
+        "offsets": _OFFSET_LIST,
+        "initial_offsets": _OFFSET_LIST,
+    },
     required=("name", "config"),
     closed=True,
 )
@@ -61,17 +74,19 @@ def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
 
 
 def create_connector(call: Call) -> Answer:
-    body = call.json_object(_CREATE, texts=True, known=("name", "config", "initial_state"))
+    body = call.json_object(_CREATE, texts=True, known=("name", "config", "initial_state", *_FIRST_OFFSETS))
     if (name := body.get("name")) is not None and not isinstance(name, str):
         raise BadRequestError('"name" must be a text')
     if "config" not in body:
         raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
     name = (name or "").strip()
     config = _named(without_nulls(as_texts(body["config"])), name)
-    _, info = call.herder.put_connector(
-        name, config, initial_state=_initial_state(body.get("initial_state")), replace=False
-    )
-    return Answer(info.to_json(), 201, {"location": call.location(info.name)})
+    state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
+    if offsets is None:
+        _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
+        return Answer(info.to_json(), 201, {"location": call.location(info.name)})
+    info, status = call.herder.create_with_offsets(name, config, offsets, initial_state=state)
+    return Answer({**info.to_json(), "offsets_status": status}, 201, {"location": call.location(info.name)})
 
 
 def put_config(call: Call) -> Answer:
@@ -183,6 +198,16 @@ def _named(config: dict[str, str], name: str) -> dict[str, str]:
             f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})"
         )
     return config
+
+
+def _first_offsets(call: Call, body: Mapping[str, Any]) -> list[ConnectorOffset] | None:
+    """Those that a new connector starts at; None when the body has none. KIP-995 calls them "initial_offsets"."""
+    given = [name for name in _FIRST_OFFSETS if body.get(name) is not None]
+    if len(given) > 1:
+        raise BadRequestError('"offsets" and "initial_offsets" mean the same; send one of them')
+    if not given:
+        return None
+    return offsets_from_json({"offsets": call.json_object(_CREATE)[given[0]]})  # with numbers as numbers
 
 
 def _initial_state(text: object) -> TargetState | None:

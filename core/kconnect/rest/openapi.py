@@ -22,7 +22,9 @@ _STATE: Final[Schema] = {
 _TASK_ID: Final[Schema] = object_of({"connector": text, "task": integer})
 _SCHEMAS: Final[Mapping[str, Schema]] = {
     "Error": object_of({"error_code": integer, "message": text}, required=("error_code", "message")),
-    "Connector": object_of({"name": text, "config": texts, "tasks": array_of(_TASK_ID), "type": _TYPE}),
+    "Connector": object_of(
+        {"name": text, "config": texts, "tasks": array_of(_TASK_ID), "type": _TYPE, "offsets_status": text}
+    ),
     "Status": object_of(
         {
             "name": text,

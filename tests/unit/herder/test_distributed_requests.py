@@ -7,11 +7,19 @@ from dataclasses import replace
 import pytest
 
 from kconnect.config.variables import Variables
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
+from kconnect.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    NotFoundError,
+    WrongWorkerError,
+)
 from kconnect.herder.cluster.exactly_once_sources import ExactlyOnceSources
-from kconnect.model import ConnectorType, RunState, TargetState, TaskId
+from kconnect.model import ConnectorOffset, ConnectorType, RunState, TargetState, TaskId
 from kconnect.storage.session_key import SessionKey
 from kit.distributed import TIMES, Cluster, memory_cluster
+from kit.herders import config
 from kit.waiting import eventually
 
 IDS = [TaskId("fsrc", number) for number in range(4)]
@@ -72,6 +80,28 @@ def test_offsets_are_reset_as_soon_as_the_stop_before_it_has_reached_all_tasks()
         eventually(lambda: not any(node.tasks for node in cluster.nodes), 5, "no task runs")
         with pytest.raises(NotFoundError, match="Connector none not found"):
             herder.reset_connector_offsets("none")
+
+
+def test_a_connector_is_created_with_offsets_by_the_leader_alone_and_not_at_all_when_they_are_refused():
+    first = [ConnectorOffset({"f": "x"}, {"n": 1})]
+    with memory_cluster(2) as cluster:
+        herder = cluster.leader.herder
+        settings = config("fsrc", "source", knows_offsets="true")
+        follower = next(node.herder for node in cluster.nodes if node.herder is not herder)
+        with pytest.raises(WrongWorkerError):
+            follower.create_with_offsets("fsrc", settings, first)
+        with pytest.raises(BadRequestError, match="no such file"):
+            herder.create_with_offsets("fsrc", config("fsrc", "source", raise_in="alter_offsets_wrong"), first)
+        assert herder.connectors() == []
+        info, told = herder.create_with_offsets("fsrc", settings, first)
+        assert (info.name, told) == ("fsrc", "The offsets for this connector have been altered successfully")
+        cluster.await_running("fsrc", tasks=1)
+        assert herder.connector_offsets("fsrc") == first
+        with pytest.raises(AlreadyExistsError):
+            herder.create_with_offsets("fsrc", settings, first)
+        herder.delete_connector("fsrc")
+        herder.create_with_offsets("fsrc", settings, [ConnectorOffset({"f": "y"}, {"n": 2})])
+        assert herder.connector_offsets("fsrc") == [ConnectorOffset({"f": "y"}, {"n": 2})]
 
 
 def test_offsets_of_a_connector_that_was_resumed_meanwhile_stay():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kconnect.errors import BadRequestError, ConnectError, TimedOutError
+from kconnect.errors import AlreadyExistsError, BadRequestError, ConnectError, TimedOutError
 from kconnect.model import ConnectorOffset, TargetState, TopicPartition, offsets_from_json, offsets_to_json
-from kit.herders import herder_bench
+from kit.herders import config, herder_bench
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MUST_BE_STOPPED = (
@@ -253,3 +253,58 @@ def test_a_broker_that_is_away_is_told_in_javas_words(sink):
         ConnectError, match=r"^Failed to list offsets prior to resetting offsets for sink connector snk$"
     ):
         sink.herder.reset_connector_offsets("snk")
+
+
+def create(bench, offsets, name="fsrc", kind="source", **props):
+    return bench.herder.create_with_offsets(name, config(name, kind, **props), offsets)
+
+
+def test_a_connector_is_created_with_the_offsets_that_its_tasks_start_at(bench):
+    info, told = create(bench, [X, Y], knows_offsets="true")
+    assert told == "The offsets for this connector have been altered successfully"
+    assert (info.name, bench.herder.connector_offsets("fsrc")) == ("fsrc", [X, Y])
+    assert bench.journal.altered == [[({"f": "x"}, {"n": 1}), ({"f": "y"}, {"n": 2})]]
+    assert bench.states() == ("RUNNING", ["RUNNING"])
+
+
+def test_first_offsets_replace_those_of_a_former_connector_of_the_name(stopped):
+    stopped.herder.alter_connector_offsets("fsrc", [X, Y])
+    stopped.herder.delete_connector("fsrc")
+    create(stopped, [ConnectorOffset({"f": "x"}, {"n": 7})])
+    assert stopped.herder.connector_offsets("fsrc") == [ConnectorOffset({"f": "x"}, {"n": 7})]
+
+
+def test_first_offsets_of_a_sink_replace_those_of_its_former_group(bench):
+    bench.groups.offsets["connect-snk"] = {TopicPartition("t", 0): 5, TopicPartition("t", 1): 6}
+    create(
+        bench,
+        [ConnectorOffset({"kafka_topic": "t", "kafka_partition": "1"}, {"kafka_offset": 2})],
+        "snk",
+        "sink",
+        topics="t",
+    )
+    assert bench.groups.offsets["connect-snk"] == {TopicPartition("t", 1): 2}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "props"),
+    [
+        ([X], {"raise_in": "alter_offsets_wrong"}),
+        ([X], {"raise_in": "alter_offsets"}),
+        ([ConnectorOffset({"f": {}}, {"n": 1})], {}),
+        ([], {}),
+    ],
+    ids=["wrong", "failed", "nested", "none"],
+)
+def test_there_is_no_connector_when_its_offsets_or_config_are_refused(bench, offsets, props):
+    with pytest.raises(ConnectError):
+        create(bench, offsets, **props)
+    assert bench.herder.connectors() == []
+    assert bench.offsets.entries() == {}
+
+
+def test_offsets_of_a_connector_that_exists_stay_when_it_is_created_again(stopped):
+    stopped.herder.alter_connector_offsets("fsrc", [X])
+    with pytest.raises(AlreadyExistsError):
+        create(stopped, [Y])
+    assert stopped.herder.connector_offsets("fsrc") == [X]

@@ -13,7 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     WrongWorkerError,
 )
-from kconnect.herder.decisions.events import Asked, Claimed, GivenUp, StopAsked
+from kconnect.herder.decisions.events import Asked, Claimed, FirstOffsetsWritten, GivenUp, StopAsked
 from kconnect.herder.decisions.instructions import (
     Complete,
     FenceZombies,
@@ -22,6 +22,7 @@ from kconnect.herder.decisions.instructions import (
     Refuse,
     Restart,
     Write,
+    WriteFirstOffsets,
 )
 from kconnect.herder.decisions.requests import (
     AskFence,
@@ -35,7 +36,7 @@ from kconnect.herder.decisions.requests import (
 )
 from kconnect.herder.decisions.writes import PutConfig, PutRestart, PutStopped, PutTasks, RemoveConfig
 from kconnect.herder.membership import Joining, Lost
-from kconnect.model import TargetState, TaskId
+from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
 from kit.herder_state import LEADER_URL, Member, kinds, of
 
@@ -308,3 +309,48 @@ def test_a_stopped_worker_refuses_at_once():
     member = member_with()
     member.step(StopAsked())
     assert isinstance(refusal(member.ask(AskRemove(C))), ConflictError)
+
+
+def creating(member: Member, name: str = "new") -> WriteFirstOffsets:
+    offsets = (ConnectorOffset({"f": "x"}, {"n": 1}),)
+    (told,) = member.ask(AskPut(name, {"name": name}, None, replace=False, offsets=offsets))
+    assert isinstance(told, WriteFirstOffsets)
+    assert told.offsets == offsets
+    return told
+
+
+def test_first_offsets_are_written_before_the_config():
+    member = member_with()
+    first = creating(member)
+    write = of(Write, member.step(FirstOffsetsWritten(first.id, "done")))
+    assert write.write == PutConfig("new", {"name": "new"}, None)
+    assert Complete(first.id, "done") in member.written(write)
+
+
+def test_no_config_is_written_when_first_offsets_are_refused_or_nobody_waits():
+    member = member_with()
+    first, error = creating(member), BadRequestError("wrong")
+    assert member.step(FirstOffsetsWritten(first.id, error=error)) == [Refuse(first.id, error)]
+    again = creating(member)
+    member.step(GivenUp(again.id))
+    assert member.step(FirstOffsetsWritten(again.id, "done")) == []
+
+
+def test_a_name_is_taken_while_its_first_offsets_are_written():
+    member = member_with()
+    first = creating(member)
+    assert member.ask(AskPut("new", {"name": "new"}, None, replace=False)) == []
+    assert of(Write, member.ask(AskPut("other", {"name": "other"}, None, replace=False)))
+    refused = [told.id for told in member.step(StopAsked()) if isinstance(told, Refuse)]
+    assert first.id in refused
+    assert member.step(FirstOffsetsWritten(first.id, "done")) == []
+
+
+def test_first_offsets_need_a_new_name_and_a_leader():
+    member = member_with()
+    offsets = (ConnectorOffset({"f": "x"}, {"n": 1}),)
+    (refused,) = member.ask(AskPut(C, CONFIG, None, replace=False, offsets=offsets))
+    assert isinstance(refused.error, AlreadyExistsError)
+    follower = member_with(leads=False)
+    (redirected,) = follower.ask(AskPut("new", {"name": "new"}, None, replace=False, offsets=offsets))
+    assert isinstance(redirected.error, WrongWorkerError)

@@ -59,6 +59,23 @@ def test_numbers_and_booleans_become_the_text_the_caller_wrote(rest):
     assert [config[key] for key in "abcd"] == ["1.50", "1e3", "true", "12345678901234567890"]
 
 
+@pytest.mark.parametrize("field", ["offsets", "initial_offsets"])
+def test_a_connector_is_created_with_offsets_whose_numbers_stay_numbers(rest, field):
+    offsets = [{"partition": {"filename": "/ü"}, "offset": {"position": 9_007_199_254_740_993}}]
+    answer = rest.ask("POST", "/connectors", {"name": "n", "config": file_source(), field: offsets})
+    assert (answer.status, list(answer.json)) == (201, ["name", "config", "tasks", "type", "offsets_status"])
+    assert rest.ask("GET", "/connectors/n/offsets").json == {"offsets": offsets}
+    assert rest.ask("POST", "/connectors", {"name": "n", "config": file_source(), field: offsets}).status == 409
+
+
+@pytest.mark.parametrize(
+    "more", [{"offsets": {}}, {"offsets": [1]}, {"offsets": [{"a": 1}]}, {"offsets": [{}], "initial_offsets": [{}]}]
+)
+def test_first_offsets_of_a_wrong_shape_are_400(rest, herder, more):
+    assert rest.ask("POST", "/connectors", {"name": "n", "config": file_source(), **more}).status == 400
+    assert herder.calls == []
+
+
 @pytest.mark.parametrize(
     ("state", "expected"), [("RUNNING", "RUNNING"), ("PAUSED", "PAUSED"), ("STOPPED", "STOPPED"), (None, "RUNNING")]
 )

@@ -102,11 +102,25 @@ def create(
         typer.Argument(metavar="FILE", help=".properties, .json or .toml; - reads stdin.", show_default=False),
     ] = None,
     more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE", help="The same as FILE.")] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets",
+            metavar="FILE",
+            help="Where the tasks start: JSON as `offsets show -o json` prints it; - reads stdin.",
+            show_default=False,
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> None:
-    """Create connectors from files. Warns of settings that look misspelt."""
+    """Create connectors from files. Warns of settings that look misspelt.
+
+    With --offsets the tasks start there, and offsets that a deleted connector of the same name left are removed. When
+    the worker refuses the offsets it creates no connector. Java's workers up to 4.3 do not know them and refuse them.
+    """
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_file
+    from kconnect_cli.files.offset_files import read_offsets
 
     chosen = [*(files or []), *(more or [])]
     if not chosen:
@@ -116,10 +130,11 @@ def create(
     check_settings(
         session, {file.name: config for file, config in zip(connectors, configs, strict=True)}, strict=strict
     )
+    first = read_offsets(offsets).chosen([file.name for file in connectors]) if offsets is not None else {}
     for file, config in zip(connectors, configs, strict=True):
         state = _initial_state_text(file.initial_state)
         with cause_of_failed_start(session, file.name):
-            info = session.client.create_connector(file.name, config, initial_state=state)
+            info = session.client.create_connector(file.name, config, initial_state=state, offsets=first.get(file.name))
         session.say(f"created {info.name}")
 
 

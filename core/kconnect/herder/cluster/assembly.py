@@ -28,7 +28,7 @@ from kconnect.herder.cluster.topic_tracking import ClusterTopics
 from kconnect.herder.cluster.trace_file import save_trace
 from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.herder.connectors.task_runs import TaskRuns
-from kconnect.herder.decisions.connector_entry import require_stopped
+from kconnect.herder.decisions.connector_entry import ConnectorEntry, require_stopped
 from kconnect.herder.decisions.events import CutOff, Reconfigure
 from kconnect.herder.decisions.machine import HerderState
 from kconnect.herder.decisions.mismatch_rules import OwnSettings
@@ -85,6 +85,8 @@ class WorkSide:
     work: LocalWork
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
     """Alter or (None) reset the offsets of a STOPPED connector, as the leader. Blocks."""
+    first_offsets: Callable[[str, Mapping[str, str], Sequence[ConnectorOffset]], str]
+    """Set the offsets of a connector that is about to be created, as the leader. Blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,9 @@ def _work_side(
         exactly_once.before_change(name, changed)
         return offsets.modify(name, changed, host, parts.times.call_s)
 
+    def first_offsets(name: str, new: Mapping[str, str], first: Sequence[ConnectorOffset]) -> str:
+        return offsets.begin_with(ConnectorEntry(name, new), first, host, parts.times.call_s)
+
     host = ConnectorHost(
         parts,
         status,
@@ -220,6 +225,7 @@ def _work_side(
         fenced_starts=fenced_starts,
         work=work,
         modify_offsets=modify_offsets,
+        first_offsets=first_offsets,
     )
 
 
@@ -239,6 +245,7 @@ def _thread(
             work=work.work,
             status=status,
             modify_offsets=work.modify_offsets,
+            first_offsets=work.first_offsets,
             pending=requests.pending,
             stages=requests.stages,
             fence=work.exactly_once.run_round,

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kconnect.clock import Clock
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.errors import ConflictError, ConnectError, NotFoundError, TimedOutError
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.cluster.herder_inbox import HerderInbox
 from kconnect.herder.cluster.pending_requests import PendingRequests
 from kconnect.herder.cluster.thread_stage import ThreadStage
 from kconnect.herder.connectors.host import ConnectorHost
-from kconnect.herder.decisions.connector_entry import patched
+from kconnect.herder.decisions.connector_entry import patched, require_offsets
 from kconnect.herder.decisions.requests import (
     AskFence,
     AskOffsets,
@@ -115,6 +115,20 @@ class ChangeRequests:
         tasks = self._config.get(name).task_ids if not is_new else ()
         return is_new, ConnectorInfo(name, config, tasks, self._host.kind(config))
 
+    def create_with_offsets(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        offsets: Sequence[ConnectorOffset],
+        initial_state: TargetState | None,
+    ) -> tuple[ConnectorInfo, str]:
+        """Gives the message REST shows too."""
+        require_offsets(offsets)
+        config = {**config, "name": name} if "name" not in config else dict(config)
+        self._validate(name, config)
+        status = str(self._ask(AskPut(name, config, initial_state, replace=False, offsets=tuple(offsets))))
+        return ConnectorInfo(name, config, (), self._host.kind(config)), status
+
     def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
         while True:
@@ -162,8 +176,7 @@ class ChangeRequests:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         """Returns the message that REST shows."""
-        if not offsets:
-            raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+        require_offsets(offsets)
         return str(self._ask(AskOffsets(name, tuple(offsets))))
 
     def reset_offsets(self, name: str) -> str:

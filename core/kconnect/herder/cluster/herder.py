@@ -166,6 +166,16 @@ class DistributedHerder(HerderQueries):
     ) -> tuple[bool, ConnectorInfo]:
         return self._changes.put_connector(name, config, initial_state, replace=replace)
 
+    def create_with_offsets(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        offsets: Sequence[ConnectorOffset],
+        *,
+        initial_state: TargetState | None = None,
+    ) -> tuple[ConnectorInfo, str]:
+        return self._changes.create_with_offsets(name, config, offsets, initial_state)
+
     def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         return self._changes.patch_connector(name, changes)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect.herder.cluster.config_entries import ClusterConfig
+from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory, OffsetsAdmin
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.storage import OffsetStore
@@ -68,7 +69,10 @@ class ClusterOffsets:
 
     def _own_of(self, connector: str) -> TopicOffsetStore | None:
         entry = self._config.find(connector)
-        topic = (entry.config.get(_OWN_TOPIC) or "").strip() if entry is not None else ""
+        return None if entry is None else self._own_topic(entry)
+
+    def _own_topic(self, entry: ConnectorEntry) -> TopicOffsetStore | None:
+        topic, connector = (entry.config.get(_OWN_TOPIC) or "").strip(), entry.name
         if not topic or self._open_own is None:
             return None
         with self._lock:
@@ -91,7 +95,7 @@ class ClusterOffsets:
         """Alter them, or (None) remove all. Returns the message that REST shows."""
         entry = self._config.get(name)
         kind, config = host.kind(entry.config), host.resolved(entry).values
-        admin = OffsetsAdmin(self._store_to_change(name, kind, config), self._groups, timeout_s)
+        admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
 
         def make() -> Connector:
             return host.new_plugin(config)
@@ -100,11 +104,19 @@ class ClusterOffsets:
             return admin.reset(name, kind, config, make)
         return admin.alter(name, kind, config, offsets, make)
 
-    def _store_to_change(self, name: str, kind: ConnectorType, config: Mapping[str, str]) -> OffsetStore:
-        make_writer = self._make_writer
+    def begin_with(
+        self, entry: ConnectorEntry, offsets: Sequence[ConnectorOffset], host: ConnectorHost, timeout_s: float
+    ) -> str:
+        """Set the offsets of a connector that is about to be created. Gives the message REST shows."""
+        kind, config = host.kind(entry.config), host.resolved(entry).values
+        admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)
+        return admin.begin_with(entry.name, kind, config, offsets, lambda: host.new_plugin(config))
+
+    def _store_to_change(self, entry: ConnectorEntry, kind: ConnectorType, config: Mapping[str, str]) -> OffsetStore:
+        make_writer, name = self._make_writer, entry.name
+        own = self._own_topic(entry)
         if make_writer is None or kind is not ConnectorType.SOURCE:
-            return self.store_of(name)
-        own = self._own_of(name)
+            return self._store if own is None else ConnectorOffsetStore(name, own, self._store)
         first = own if own is not None else self._store
         if not isinstance(first, TopicOffsetStore):
             raise ConnectError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -22,7 +22,14 @@ from kconnect.herder.cluster.pending_requests import PendingRequests
 from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.herder.cluster.thread_stage import ThreadStage
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
-from kconnect.herder.decisions.events import CaughtUp, Claimed, Event, TaskConfigsForwarded, Written
+from kconnect.herder.decisions.events import (
+    CaughtUp,
+    Claimed,
+    Event,
+    FirstOffsetsWritten,
+    TaskConfigsForwarded,
+    Written,
+)
 from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
 from kconnect.herder.decisions.findings import ConfigTopicEnds
 from kconnect.herder.decisions.instructions import (
@@ -50,6 +57,7 @@ from kconnect.herder.decisions.instructions import (
     Tell,
     WithholdStops,
     Write,
+    WriteFirstOffsets,
 )
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.decisions.writes import ForRequest
@@ -79,6 +87,7 @@ class PerformerParts:
     work: LocalWork
     status: ClusterStatus
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
+    first_offsets: Callable[[str, Mapping[str, str], Sequence[ConnectorOffset]], str]
     pending: PendingRequests
     stages: ThreadStage
     fence: Callable[[str], None]
@@ -112,7 +121,7 @@ class Performer:
                 StartWork() | StopWork() | SetTarget() | RestartByPlan() | RestartHere() | Restart() | AskTaskConfigs()
             ):
                 self._work(instruction)
-            case Complete() | Refuse() | Redirect() | ModifyOffsets() | FenceZombies():
+            case Complete() | Refuse() | Redirect() | ModifyOffsets() | WriteFirstOffsets() | FenceZombies():
                 self._answer(instruction)
             case _:
                 self._tell(instruction)
@@ -273,7 +282,7 @@ class Performer:
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _answer(self, told: Complete | Refuse | Redirect | ModifyOffsets | FenceZombies) -> None:
+    def _answer(self, told: Complete | Refuse | Redirect | ModifyOffsets | WriteFirstOffsets | FenceZombies) -> None:
         parts = self._parts
         match told:
             case Complete(number, value):
@@ -284,6 +293,8 @@ class Performer:
                 parts.pending.fail(number, self._redirected(subject))
             case ModifyOffsets():
                 self._pool.submit(self._modify_offsets, told)
+            case WriteFirstOffsets():
+                self._pool.submit(self._write_first_offsets, told)
             case FenceZombies():
                 self._fencers.submit(self._fence, told)
 
@@ -306,6 +317,17 @@ class Performer:
             parts.pending.fail(told.id, ConnectError(f"Offsets of connector {told.connector} cannot be changed: {err}"))
         else:
             parts.pending.give(told.id, message)
+
+    def _write_first_offsets(self, told: WriteFirstOffsets) -> None:
+        parts, name = self._parts, told.connector
+        try:
+            done = FirstOffsetsWritten(told.id, parts.first_offsets(name, told.config, told.offsets))
+        except ConnectError as err:
+            done = FirstOffsetsWritten(told.id, error=err)
+        except Exception as err:  # a plugin call
+            log.exception("Offsets of connector %s cannot be set", name)
+            done = FirstOffsetsWritten(told.id, error=ConnectError(f"Offsets of connector {name} cannot be set: {err}"))
+        parts.post(done)
 
     def _fence(self, told: FenceZombies) -> None:
         parts, problem = self._parts, None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kconnect.errors import BadRequestError, ConnectError
-from kconnect.model import TargetState, TaskId
+from kconnect.model import ConnectorOffset, TargetState, TaskId
 
 log = logging.getLogger(__name__)
 StringMap = Mapping[str, str]
@@ -109,6 +109,12 @@ def require_stopped(entry: ConnectorEntry) -> None:
     """Offsets may change only while nothing can commit. Errors: BadRequestError in Java's words."""
     if entry.target_state is not TargetState.STOPPED or entry.task_configs:
         raise BadRequestError(not_stopped(entry.name))
+
+
+def require_offsets(offsets: Sequence[ConnectorOffset]) -> None:
+    """Errors: BadRequestError in Java's words when there are none."""
+    if not offsets:
+        raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
 
 
 def not_stopped(connector: str) -> str:

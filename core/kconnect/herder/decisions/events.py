@@ -85,6 +85,15 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstOffsetsWritten:
+    """The offsets of a connector that is about to be created are written, as `status` tells, or cannot be."""
+
+    id: int
+    status: str = ""
+    error: ConnectError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Somebody waits for an answer to a request."""
 
@@ -152,6 +161,7 @@ Event = (
     | Claimed
     | ConfigsChanged
     | Written
+    | FirstOffsetsWritten
     | Asked
     | GivenUp
     | Reconfigure

@@ -167,6 +167,16 @@ class ModifyOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteFirstOffsets:
+    """Set the offsets of a connector that is about to be created; gives FirstOffsetsWritten."""
+
+    id: int
+    connector: str
+    config: StringMap = field(repr=False)
+    offsets: Sequence[ConnectorOffset] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FenceZombies:
     """Fence off producers of a connector's former tasks, write its task count record, then answer (KIP-618)."""
 
@@ -179,7 +189,7 @@ class Complete:
     """A request is done."""
 
     id: int
-    value: bool | None = None
+    value: bool | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +228,7 @@ Instruction = (
     | ForwardTaskConfigs
     | Write
     | ModifyOffsets
+    | WriteFirstOffsets
     | FenceZombies
     | Complete
     | Refuse

@@ -37,6 +37,7 @@ from kconnect.herder.decisions.events import (
     ConfigsChanged,
     CutOff,
     Event,
+    FirstOffsetsWritten,
     GivenUp,
     Placed,
     Reconfigure,
@@ -151,6 +152,8 @@ class HerderState:
             case GivenUp():
                 self._requests.give_up(event)
                 return []
+            case FirstOffsetsWritten():
+                return self._requests.first_offsets_written(event)
             case ValuesChanged(connector):
                 self._restarts.values_changed(connector)
                 return []

@@ -9,6 +9,8 @@ deadline; Java answers 409.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeGuard
 
 from kconnect.errors import (
     AlreadyExistsError,
@@ -22,7 +24,7 @@ from kconnect.errors import (
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.decisions.config_rules import ConfigRules
 from kconnect.herder.decisions.connector_entry import not_stopped
-from kconnect.herder.decisions.events import Asked, GivenUp, Written
+from kconnect.herder.decisions.events import Asked, FirstOffsetsWritten, GivenUp, Written
 from kconnect.herder.decisions.facts import HerderFacts
 from kconnect.herder.decisions.instructions import (
     Complete,
@@ -33,6 +35,7 @@ from kconnect.herder.decisions.instructions import (
     Refuse,
     Restart,
     Write,
+    WriteFirstOffsets,
 )
 from kconnect.herder.decisions.requests import (
     AskFence,
@@ -66,6 +69,8 @@ class RequestRules:
         self._facts = facts
         self._configs = configs
         self._waiting: dict[int, Request] = {}
+        self._creating: dict[int, AskPut] = {}  # whose offsets are being written: their names are taken meanwhile
+        self._given_up: set[int] = set()  # of _creating
 
     def take(self, event: Asked) -> None:
         self._waiting[event.id] = event.request
@@ -73,6 +78,21 @@ class RequestRules:
     def give_up(self, event: GivenUp) -> None:
         """The caller no longer waits: a request that has not begun is dropped."""
         self._waiting.pop(event.id, None)
+        if event.id in self._creating:
+            self._given_up.add(event.id)
+
+    def first_offsets_written(self, event: FirstOffsetsWritten) -> list[Instruction]:
+        """The config is written next, by the rules of every other: this worker may lead the group no more."""
+        request = self._creating.pop(event.id, None)
+        if request is None:
+            return []
+        if event.id in self._given_up:
+            self._given_up.remove(event.id)
+            return []
+        if event.error is not None:
+            return [Refuse(event.id, event.error)]
+        self._waiting[event.id] = replace(request, offsets=None, offsets_status=event.status)
+        return []
 
     def due(self) -> list[Instruction]:
         """Decide requests that need not wait; one write at a time, so that the next sees its result."""
@@ -98,18 +118,28 @@ class RequestRules:
 
     def refuse_all(self) -> list[Instruction]:
         """The worker stops."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting = {**self._waiting, **self._creating}, {}
+        self._creating, self._given_up = {}, set()
         return [Refuse(number, ConflictError("Worker is shutting down")) for number in waiting]
 
     def _must_wait(self, request: Request) -> bool:
         facts = self._facts
+        if isinstance(request, AskPut | AskRemove) and self._is_being_created(request.connector):
+            return True
         if isinstance(request, AskRestart):
             name = request.subject.connector if isinstance(request.subject, TaskId) else request.subject
             is_here = request.subject in facts.running_connectors or request.subject in facts.running_tasks
             return self._configs.expects_rebalance and not is_here and facts.snapshot.contains(name)
-        if isinstance(request, AskOffsets) and facts.is_leader and self._runs_on(request.connector):
+        if self._changes_offsets(request) and facts.is_leader and self._runs_on(request.connector):
             return True
         return facts.is_leader and not facts.may_write
+
+    @staticmethod
+    def _changes_offsets(request: Request) -> TypeGuard[AskOffsets | AskPut]:
+        return isinstance(request, AskOffsets) or (isinstance(request, AskPut) and request.offsets is not None)
+
+    def _is_being_created(self, connector: str) -> bool:
+        return any(request.connector == connector for request in self._creating.values())
 
     def _runs_on(self, connector: str) -> bool:
         """Its tasks are gone from the configs, but the rebalance that stops them is not over: they still commit."""
@@ -160,7 +190,11 @@ class RequestRules:
                 raise ConflictError(f"The config of connector {name} was changed in the meantime")
         if exists and not request.replace:
             raise AlreadyExistsError(f"Connector {name} already exists")
-        return self._write(number, PutConfig(name, request.config, request.target_state), is_new=not exists)
+        if request.offsets is not None:
+            self._creating[number] = request
+            return WriteFirstOffsets(number, name, request.config, request.offsets)
+        answer = request.offsets_status if request.offsets_status is not None else not exists
+        return self._write(number, PutConfig(name, request.config, request.target_state), answer)
 
     def _restart(self, number: int, subject: str | TaskId) -> Instruction:
         facts = self._facts
@@ -179,9 +213,9 @@ class RequestRules:
         )
         return Redirect(number, subject)
 
-    def _write(self, number: int, write: ConfigWrite, *, is_new: bool = False) -> Instruction:
+    def _write(self, number: int, write: ConfigWrite, answer: bool | str = False) -> Instruction:
         self._facts.is_writing = True
-        return Write(ForRequest(number, is_new), write)
+        return Write(ForRequest(number, answer), write)
 
     def _require_leader(self, message: str = "Only the leader can set connector configs.") -> None:
         if self._facts.is_leader:

@@ -21,6 +21,10 @@ class AskPut:
     replace: bool
     patch_of: StringMap | None = field(default=None, repr=False)
     """The config that must still be current, if the new one was made by changing it."""
+    offsets: Sequence[ConnectorOffset] | None = field(default=None, repr=False)
+    """Written before the config of a new connector (KIP-995); then the message about them is the answer."""
+    offsets_status: str | None = None
+    """That message, once they are written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class ForRequest:
     """For a request, which gets `answer` once it is written."""
 
     id: int
-    answer: bool = False
+    answer: bool | str = False
 
 
 @dataclass(frozen=True, slots=True)

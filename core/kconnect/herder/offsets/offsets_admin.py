@@ -28,7 +28,7 @@ from kconnect.herder.connectors.runner import call_once
 from kconnect.herder.offsets.log_ranges import LogRanges, not_in_log
 from kconnect.model import ConnectorOffset, ConnectorType, TopicPartition
 from kconnect.storage import OffsetStore, commit_source_offsets, list_source_offsets
-from kconnect.storage.offset_topic import check_format
+from kconnect.storage.offset_topic import canonical_key, check_format, encode_key
 
 if TYPE_CHECKING:
     from kconnect.api import Connector
@@ -122,6 +122,32 @@ class OffsetsAdmin:
             return self._alter_sink(subject, parse_sink_offsets(offsets))
         return self._write_source(subject, offsets, reset=False)
 
+    def begin_with(
+        self,
+        name: str,
+        kind: ConnectorType,
+        config: Mapping[str, str],
+        offsets: Sequence[ConnectorOffset],
+        make: Callable[[], Connector],
+    ) -> str:
+        """Set the offsets of a connector that is about to be created, and remove all others of its name (KIP-995).
+
+        Those are of a former connector. Gives the message REST shows.
+        """
+        subject = _Subject(name, kind, config, make)
+        if kind is ConnectorType.SINK:
+            wanted = parse_sink_offsets(offsets)
+            former = [(item.partition[TOPIC], item.partition[PARTITION]) for item in self.read(name, kind, config)]
+            return self._alter_sink(subject, {**{TopicPartition(*at): None for at in former}, **wanted})
+        _require_storable(offsets)
+        known = {canonical_key(encode_key(name, item.partition)) for item in offsets}
+        others = [
+            ConnectorOffset(item.partition, None)
+            for item in list_source_offsets(self._store, name)
+            if canonical_key(encode_key(name, item.partition)) not in known
+        ]
+        return self._write_source(subject, [*others, *offsets], reset=False)
+
     def reset(self, name: str, kind: ConnectorType, config: Mapping[str, str], make: Callable[[], Connector]) -> str:
         """Remove all offsets. Returns the message that REST shows."""
         subject = _Subject(name, kind, config, make)
@@ -131,12 +157,7 @@ class OffsetsAdmin:
         return self._write_source(subject, known, reset=True)
 
     def _write_source(self, subject: _Subject, offsets: Sequence[ConnectorOffset], *, reset: bool) -> str:
-        try:
-            for item in offsets:
-                check_format(item.partition)
-                check_format(item.offset)
-        except DataError as err:
-            raise BadRequestError(str(err)) from err
+        _require_storable(offsets)
         handled = self._ask_hook(
             subject,
             lambda plugin: plugin.alter_offsets(
@@ -220,6 +241,15 @@ class OffsetsAdmin:
             ) from err
         except Exception as err:  # a plugin call
             raise ConnectError(f"Failed to modify offsets for {kind} connector {name}", hint=str(err)) from err
+
+
+def _require_storable(offsets: Sequence[ConnectorOffset]) -> None:
+    try:
+        for item in offsets:
+            check_format(item.partition)
+            check_format(item.offset)
+    except DataError as err:
+        raise BadRequestError(str(err)) from err
 
 
 def _check_possible(name: str, at: TopicPartition, offset: int | None) -> None:

@@ -21,6 +21,7 @@ from kconnect.herder.connectors.task_runs import TaskRuns
 from kconnect.herder.decisions.connector_entry import (
     ConnectorEntry,
     patched,
+    require_offsets,
     require_stopped,
 )
 from kconnect.herder.decisions.restart_plan import restart_plan
@@ -151,6 +152,26 @@ class StandaloneHerder(HerderQueries):
                 self._connectors.configure(known.reconfigured(config, initial_state))
             return known is None, self.connector_info(name)
 
+    def create_with_offsets(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        offsets: Sequence[ConnectorOffset],
+        *,
+        initial_state: TargetState | None = None,
+    ) -> tuple[ConnectorInfo, str]:
+        require_offsets(offsets)
+        config = {"name": name} | dict(config) if "name" not in config else dict(config)
+        self._validate(name, config)
+        with self._orders.of(name):
+            if self._config.find(name) is not None:
+                raise AlreadyExistsError(f"Connector {name} already exists")
+            entry = ConnectorEntry(name, config, initial_state or TargetState.STARTED)
+            kind, resolved = self._host.kind(config), self._host.resolved(entry).values
+            status = self._offsets.begin_with(name, kind, resolved, offsets, lambda: self._host.new_plugin(resolved))
+            self._connectors.configure(entry)
+            return self.connector_info(name), status
+
     def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
         while True:
@@ -271,8 +292,7 @@ class StandaloneHerder(HerderQueries):
         return self._offsets.read(name, self._host.kind(entry.config), self._host.resolved(entry).values)
 
     def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        if not offsets:
-            raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+        require_offsets(offsets)
         with self._stopped(name) as entry:
             kind = self._host.kind(entry.config)
             config = self._host.resolved(entry).values
