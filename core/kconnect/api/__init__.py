@@ -51,14 +51,17 @@ from kconnect.errors import (
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
+    from kconnect.api.abstract_config import AbstractConfig
     from kconnect.api.config_key import Config, ConfigKey, ConfigValue
     from kconnect.api.config_parse import Password
     from kconnect.api.config_provider import ConfigData, ConfigProvider
     from kconnect.api.configdef import ConfigDef
+    from kconnect.api.connector_utils import ConnectorUtils
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
     from kconnect.api.projection import SchemaProjector
 
 __all__ = [
+    "AbstractConfig",
     "Config",
     "ConfigData",
     "ConfigDef",
@@ -72,6 +75,7 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
+    "ConnectorUtils",
     "Converter",
     "DataError",
     "Date",
@@ -118,12 +122,14 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AbstractConfig": "abstract_config",
     "Config": "config_key",
     "ConfigData": "config_provider",
     "ConfigDef": "configdef",
     "ConfigKey": "config_key",
     "ConfigProvider": "config_provider",
     "ConfigValue": "config_key",
+    "ConnectorUtils": "connector_utils",
     "Date": "logical",
     "Decimal": "logical",
     "Password": "config_parse",

@@ -19,6 +19,16 @@ class Header(NamedTuple):
     value: Any  # any Connect value
     schema: Schema | None = None
 
+    def with_key(self, key: str) -> Header:
+        """The same value under another key (Java: rename). Errors: DataError for a key that is None."""
+        return self if key == self.key else _with_key(self._replace(key=key))
+
+    def with_value(self, value: Any, schema: Schema | None = None) -> Header:
+        """Another value under the same key (Java: with). Errors: DataError when it does not fit the schema."""
+        if schema is not None:
+            _check_fits(schema, value)
+        return Header(self.key, value, schema)
+
 
 class Headers:
     """The headers of one record, in order; the same key may occur more than once.

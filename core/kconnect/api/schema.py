@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 from kconnect.api.schema_types import INT_BITS, LOGICAL_CHECKS, TYPE_CHECKS, Type
 from kconnect.errors import DataError
@@ -276,6 +276,61 @@ class Struct:
         """The field's value as it was put, None if it was not. Errors: DataError for an unknown field."""
         found = field if isinstance(field, Field) else self._lookup(field)
         return self._values[found.index]
+
+    def get_int8(self, field: str) -> int | None:
+        """As `get_without_default`, of an INT8 field. Errors: DataError, also for a field of another type."""
+        return cast("int | None", self._of_type(field, Type.INT8))
+
+    def get_int16(self, field: str) -> int | None:
+        """As `get_int8`, of an INT16 field."""
+        return cast("int | None", self._of_type(field, Type.INT16))
+
+    def get_int32(self, field: str) -> int | None:
+        """As `get_int8`, of an INT32 field."""
+        return cast("int | None", self._of_type(field, Type.INT32))
+
+    def get_int64(self, field: str) -> int | None:
+        """As `get_int8`, of an INT64 field."""
+        return cast("int | None", self._of_type(field, Type.INT64))
+
+    def get_float32(self, field: str) -> float | None:
+        """As `get_int8`, of a FLOAT32 field."""
+        return cast("float | None", self._of_type(field, Type.FLOAT32))
+
+    def get_float64(self, field: str) -> float | None:
+        """As `get_int8`, of a FLOAT64 field."""
+        return cast("float | None", self._of_type(field, Type.FLOAT64))
+
+    def get_boolean(self, field: str) -> bool | None:
+        """As `get_int8`, of a BOOLEAN field."""
+        return cast("bool | None", self._of_type(field, Type.BOOLEAN))
+
+    def get_string(self, field: str) -> str | None:
+        """As `get_int8`, of a STRING field."""
+        return cast("str | None", self._of_type(field, Type.STRING))
+
+    def get_bytes(self, field: str) -> bytes | None:
+        """As `get_int8`, of a BYTES field."""
+        return cast("bytes | None", self._of_type(field, Type.BYTES))
+
+    def get_array(self, field: str) -> list[Any] | None:
+        """As `get_int8`, of an ARRAY field."""
+        return cast("list[Any] | None", self._of_type(field, Type.ARRAY))
+
+    def get_map(self, field: str) -> dict[Any, Any] | None:
+        """As `get_int8`, of a MAP field."""
+        return cast("dict[Any, Any] | None", self._of_type(field, Type.MAP))
+
+    def get_struct(self, field: str) -> Struct | None:
+        """As `get_int8`, of a STRUCT field."""
+        return cast("Struct | None", self._of_type(field, Type.STRUCT))
+
+    def _of_type(self, name: str, wanted: Type) -> object:
+        """Source: Struct#getCheckType: the value as it was put, without the default."""
+        field = self._lookup(name)
+        if field.schema.type is not wanted:
+            raise DataError(f"Field '{name}' is not of type {wanted}")
+        return self._values[field.index]
 
     def validate(self) -> None:
         """Check every field. Errors: DataError that names the first field that is missing or does not fit."""

@@ -12,6 +12,7 @@ from kit.pace import ample_s
 
 # The pin of the public names, written out on purpose: who takes one away has to do it here as well.
 PUBLIC = [
+    "AbstractConfig",
     "Config",
     "ConfigData",
     "ConfigDef",
@@ -25,6 +26,7 @@ PUBLIC = [
     "Connector",
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
+    "ConnectorUtils",
     "Converter",
     "DataError",
     "Date",
