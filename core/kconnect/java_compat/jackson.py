@@ -148,9 +148,9 @@ def _whole(text: str) -> int:
 def _fraction(text: str) -> Decimal:
     """A number with point or exponent. Errors: ValueError where Java's BigDecimal, or Jackson, gives up."""
     _check_length(text)
-    number = Decimal(text)
-    exponent = int(number.as_tuple().exponent)
-    if not -_LONGEST_SCALE <= exponent <= _LONGEST_SCALE or len(text.lower().partition("e")[2].lstrip("+-0")) > 10:
+    is_read = len(text.lower().partition("e")[2].lstrip("+-0")) <= 10
+    number = Decimal(text if is_read else 0)
+    if not is_read or abs(int(number.as_tuple().exponent)) > _LONGEST_SCALE:
         raise ValueError(f"Malformed numeric value: the exponent of {text[:50]} is out of range")
     return number
 

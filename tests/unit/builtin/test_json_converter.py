@@ -223,7 +223,9 @@ def test_a_number_of_millions_of_digits_is_read_at_once(kind: str, raw: bytes) -
     assert made.to_connect_data("t", raw).value == 0
 
 
-@pytest.mark.parametrize("raw", [b"1e99999999999", b"1" * 1001, b"0." + b"1" * 999, b"1.5e2147483700"])
+@pytest.mark.parametrize(
+    "raw", [b"1e99999999999", b"9e5223372036854775807", b"1" * 1001, b"0." + b"1" * 999, b"1.5e2147483700"]
+)
 def test_numbers_beyond_what_java_can_hold_are_refused(raw: bytes) -> None:
     with pytest.raises(DataError, match=r"Converting byte\[\] to Kafka Connect data failed due to serialization error"):
         configured(schemas_enable="false").to_connect_data("t", raw)

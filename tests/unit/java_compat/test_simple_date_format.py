@@ -37,6 +37,7 @@ def test_an_instant_is_written_as_java_writes_it(pattern: str, millis: int, text
         ("HH:mm", "25:99", 95940000),
         ("yy", "17", 1483228800000),
         ("yyyy-MM-dd'T'HH:mm:ssX", "2017-01-03T06:30:01+02", 1483417801000),
+        ("H", "NaN", 0),
         ("yyyy-MM-dd", "nope", None),
         ("yyyy-MM-dd", "", None),
     ],

@@ -14,7 +14,7 @@ from kconnect.java_compat.simple_date_format.calendar import MILLIS_PER_DAY, day
 from kconnect.java_compat.simple_date_format.pattern import DatePattern, Piece
 from kconnect.java_compat.simple_date_format.text import MONTHS, WEEKDAYS
 
-_NUMBER = re.compile(r"-?\d+(?:E-?\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:E-?\d+)?|NaN")
 _COUNTED = frozenset("yYdDFwWHkKhmsSu")
 _NAMED = frozenset("GEa")
 _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
@@ -132,6 +132,9 @@ class _Reader:
         if end is not None and end > len(self._text):
             return None
         found = _NUMBER.match(self._text, self._at, len(self._text) if end is None else end)
+        if found is not None and found[0] == "NaN":  # DecimalFormat reads it, and its int is 0
+            self._at = found.end()
+            return 0, 0
         if found is None:
             return None
         self._at = found.end()
