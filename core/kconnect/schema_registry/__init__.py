@@ -2,5 +2,6 @@
 
 avro_converter.py is the plugin. registry_client.py asks and remembers, registry_http.py carries; avro_schema.py is
 Avro's own types, schema_to_avro.py and schema_from_avro.py map them to Connect's, values_to_avro.py and
-values_from_avro.py map values, avro_codec.py has fastavro write and read them. Found by name through `plugins`.
+values_from_avro.py map values, avro_codec.py has fastavro write and read
+them; avro_columns.py writes Arrow columns without it. Found by name through `plugins`.
 """

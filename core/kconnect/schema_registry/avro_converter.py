@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from types import NotImplementedType
+from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigDef, Converter, DataError, Headers, Schema, SchemaAndValue
 from kconnect.model import CONNECT_VERSION
@@ -20,6 +21,9 @@ from kconnect.schema_registry.subjects import TOPIC, SubjectNames
 from kconnect.schema_registry.values_from_avro import Reader, reader_of, schemaless_value
 from kconnect.schema_registry.values_to_avro import Writer, writer_of
 from kconnect.schema_registry.wire import head_of, id_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ANYTHING_TEXT: Final = avro_text(ANYTHING)
 
@@ -64,6 +68,7 @@ class _Writing:
     """How records of one Connect schema are written to one topic."""
 
     head: bytes
+    avro: AvroType
     codec: AvroCodec
     write: Writer
 
@@ -140,6 +145,17 @@ class AvroConverter(Converter):
                 f"Failed to deserialize data for topic {topic} to Avro (schema id {schema_id}): {error}"
             ) from error
 
+    def from_connect_batch(
+        self, topic: str, schema: Schema | None, column: pa.Array
+    ) -> pa.BinaryArray | NotImplementedType:
+        """Columnar for structs of primitives, text, bytes, dates and times, nullable or not, nested or not."""
+        from kconnect.schema_registry.avro_columns import avro_column
+
+        if schema is None:
+            return NotImplemented
+        writing = self._writings.found((topic, schema), lambda: self._writing(topic, schema))
+        return avro_column(schema, writing.avro, column, writing.head, self._options)
+
     def config(self) -> ConfigDef:
         return CONFIG
 
@@ -153,7 +169,7 @@ class AvroConverter(Converter):
         subject = self._subjects.subject(topic, own)
         if self._registers or not self._uses_latest:
             schema_id = self._registry.id_of(subject, text, register=self._registers, normalize=self._normalizes)
-            return _Writing(head_of(schema_id), AvroCodec(own), writer_of(schema, own, self._options))
+            return _Writing(head_of(schema_id), own, AvroCodec(own), writer_of(schema, own, self._options))
         latest = self._registry.latest(subject)
         avro = _parsed(latest)
         try:
@@ -165,7 +181,7 @@ class AvroConverter(Converter):
                 f"The newest schema of subject {subject} (id {latest.id}) does not fit the record: {error}",
                 hint="Register a schema that does, or set latest.compatibility.strict=false to leave fields out.",
             ) from error
-        return _Writing(head_of(latest.id), AvroCodec(avro), write)
+        return _Writing(head_of(latest.id), avro, AvroCodec(avro), write)
 
     def _reading(self, topic: str, schema_id: int) -> _Reading:
         registered = self._registry.schema(schema_id)
