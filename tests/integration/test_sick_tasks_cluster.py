@@ -103,9 +103,13 @@ def test_the_doctor_shows_a_worker_behind_basic_auth_who_asks(broker: DevBroker,
 
         told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, expect=1).json
         assert [each["connector"] for each in told["findings"] if each["code"] == "task-retrying"] == ["moody"]
-        assert [each for each in told["not_checked"] if "how the tasks" in each["what"]] == []
+        assert [each for each in told["not_checked"] if "condition of the tasks" in each["what"]] == []
 
         stranger = {"KCONNECT_WORKER": str(file), "KCONNECT_URL": url}
         told = cli_run("topics", "doctor", "-o", "json", home=tmp_path, env=stranger, expect=0).json
-        refused = [each["why"] for each in told["not_checked"] if each["what"].startswith(f"how the tasks on {url}")]
+        refused = [
+            each["why"]
+            for each in told["not_checked"]
+            if each["what"].startswith(f"the condition of the tasks on {url}")
+        ]
         assert refused == [f"{url} refuses a caller without a user (401)"]
