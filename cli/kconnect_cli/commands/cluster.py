@@ -105,15 +105,15 @@ def rebalances(ctx: typer.Context, limit: _Limit = _DEFAULT_LIMIT) -> None:
 
     if not state.group.is_live:
         raise NotFoundError(f"No worker of group {state.group.name} is running (the broker says {state.group.state})")
-    told = _Told()
+    answers = _Answers()
     for worker in state.group.workers:
-        _ask(session, shown_url(worker), told)
-    if not told.answered:
-        raise told.failure or NotFoundError(
+        _fetch_rebalances(session, shown_url(worker), answers)
+    if not answers.answered:
+        raise answers.failure or NotFoundError(
             f"No worker of group {state.group.name} keeps a list of its rebalances",
             hint="Java workers do not; look in their logs for: `Rebalance started`, `Joined group at generation`.",
         )
-    rows = sorted(_with_reasons(told.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
+    rows = sorted(_with_reasons(answers.rows), key=lambda row: (row["ended_ms"], row["worker"]))[-limit:]
     write_rows(rows, _REBALANCES, session.output, name="generation")
 
 
@@ -174,7 +174,7 @@ def _say_nobody(session: CliSession, document: dict[str, Any]) -> None:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Answers:
     """The workers' answers."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -182,7 +182,7 @@ class _Told:
     failure: ConnectError | None = None
 
 
-def _ask(session: CliSession, url: str, told: _Told) -> None:
+def _fetch_rebalances(session: CliSession, url: str, answers: _Answers) -> None:
     """Add one worker's answer; a worker's failure is reported, and does not prevent requests to the others."""
     from kconnect.client import ConnectClient
 
@@ -193,10 +193,10 @@ def _ask(session: CliSession, url: str, told: _Told) -> None:
         session.say(f"{url} keeps no list of rebalances: it is no kconnect worker, or an older one.")
     except (UnreachableError, TimedOutError) as err:
         session.say(f"{url}: {err}")
-        told.failure = err
+        answers.failure = err
     else:
-        told.answered += 1
-        told.rows += [{"worker": url, **row} for row in found]
+        answers.answered += 1
+        answers.rows += [{"worker": url, **row} for row in found]
 
 
 def _summary(document: dict[str, Any]) -> list[tuple[str, str]]:

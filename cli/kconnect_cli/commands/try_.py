@@ -144,8 +144,8 @@ class _Screen:
             write_object(json.loads(text), self._session.output)
         if self._failed is not None and self._failed.failure is not None:
             failure = self._failed.failure
-            told = f"Record {self._failed.number}: {failure}{_bytes_of(self._failed)}"
-            raise ConnectError(self._shown(told), hint=_hint(failure)) from failure.error
+            message = f"Record {self._failed.number}: {failure}{_bytes_of(self._failed)}"
+            raise ConnectError(self._shown(message), hint=_hint(failure)) from failure.error
         if trial.retries:
             often = counted(trial.retries, "time")
             self._session.say(self._shown(f"RetriableError was raised {often}. The last: {trial.last_retriable}"))

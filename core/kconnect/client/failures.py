@@ -49,8 +49,8 @@ class BrokenOffError(UnreachableError):
 
 def nobody_of(failures: Sequence[ConnectError]) -> UnreachableError:
     """None of several workers answers: the failure of each, which begins with or contains its URL."""
-    told = "; ".join(str(failure).removeprefix("Nobody answers at ") for failure in failures)
-    return UnreachableError(f"None of {len(failures)} workers answers: {told}", hint=_NOBODY_HINT)
+    reasons = "; ".join(str(failure).removeprefix("Nobody answers at ") for failure in failures)
+    return UnreachableError(f"None of {len(failures)} workers answers: {reasons}", hint=_NOBODY_HINT)
 
 
 def not_connected(url: str, err: Exception, timeout_s: float) -> ConnectError:

@@ -96,7 +96,7 @@ class OtherWorkers:
         with self._lock:
             asked = [worker for worker in worker_ids if self._not_before_s.get(worker, 0.0) <= now_s]
         jobs: list[Future[dict[TaskId, TaskCondition]]] = [
-            self._pool.submit(self._ask, worker, headers) for worker in sorted(asked)
+            self._pool.submit(self._fetch, worker, headers) for worker in sorted(asked)
         ]
         done, _ = wait(jobs, ANSWER_S)
         found: dict[TaskId, TaskCondition] = {}
@@ -111,7 +111,7 @@ class OtherWorkers:
         for thread in list(self._pool._threads):  # the executor offers no join with a deadline
             thread.join(_JOIN_S)
 
-    def _ask(self, worker: str, headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
+    def _fetch(self, worker: str, headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
         host, _, port = worker.rpartition(":")
         url = f"{self._scheme()}://{f'[{host}]' if ':' in host else host}:{port}"
         request = Request("GET", "/conditions", None, {"accept": "application/json", **headers})

@@ -62,7 +62,7 @@ def server_context(worker: Mapping[str, str], prefix: str = "listeners.https.") 
     context.options |= ssl.OP_NO_RENEGOTIATION
     _limit_versions(context, settings, found)
     _load(context, store, f"{found}ssl.keystore")
-    _ask_clients(context, settings, found, store)
+    _verify_clients(context, settings, found, store)
     _warn_of_expiry(store, f"{found}ssl.keystore")
     return context
 
@@ -124,7 +124,7 @@ def _load(context: ssl.SSLContext, store: KeyStore, setting: str) -> None:
             raise ConfigError(f"{setting}.* cannot be used for https: {err.reason or err}.") from err
 
 
-def _ask_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str, store: KeyStore) -> None:
+def _verify_clients(context: ssl.SSLContext, settings: Mapping[str, str], prefix: str, store: KeyStore) -> None:
     wanted = settings.get("ssl.client.auth") or "none"
     if wanted not in _CLIENT_AUTH:
         raise ConfigError.invalid(f"{prefix}ssl.client.auth", wanted, f"expected one of {', '.join(_CLIENT_AUTH)}")

@@ -68,7 +68,7 @@ def test_a_member_tells_its_url_how_far_it_has_read_and_what_it_has():
     owned = rounds.owned = Assignment(2, "m0", ME, 5, Work(("c",), (T0,)))
     topic.now = configs(9, "c")
     assert rounds.metadata() == MemberState(2, ME, 9, owned)
-    assert rounds.told is topic.now
+    assert rounds.reported is topic.now
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -91,7 +91,7 @@ def test_a_leader_that_a_member_is_ahead_of_assigns_with_what_it_has_read_since(
     given = assigned(rounds.assign(group(5, 8)))
     assert {one.offset for one in given.values()} == {9}
     assert sorted(name for one in given.values() for name in one.work.connectors) == ["c", "later"]
-    assert rounds.told is topic.now, "the leader itself need not catch up"
+    assert rounds.reported is topic.now, "the leader itself need not catch up"
 
 
 def test_a_leader_that_is_still_behind_assigns_nothing_and_tells_all_to_read_on():

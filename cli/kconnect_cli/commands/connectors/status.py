@@ -71,7 +71,7 @@ def status(
             seen = _look(session, selection)
         start = unassigned_text(session, seen)
         rows = as_known(status_rows(seen), session.outage)
-        write_rows(_told_rows(session, rows, start), _COLUMNS, session.output)
+        write_rows(_explained_rows(session, rows, start), _COLUMNS, session.output)
         if start:
             session.say(f"{session.url} is {start}")
         say_who_lives(session, [found.name for found in seen])
@@ -121,8 +121,9 @@ def wait(
             return
         _raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
         if time.monotonic() + pause_s > deadline:
+            states = "; ".join(_state_text(name, statuses.get(name)) for name in open_ones)
             raise TimedOutError(
-                f"Not {wished} within {timeout}: {'; '.join(_told(name, statuses.get(name)) for name in open_ones)}",
+                f"Not {wished} within {timeout}: {states}",
                 hint="--timeout gives them more time; connect connectors status --watch shows what they are doing.",
             )
         pause.wait(pause_s)
@@ -166,7 +167,7 @@ class _Screen:
         self._session = session
         self._last: dict[tuple[str, int | None], Mapping[str, Any]] = {}
         self._is_away = False
-        self._told = ""
+        self._last_note = ""
         self._draws = session.output is Format.TABLE and sys.stdout.isatty()
 
     def __enter__(self) -> Self:
@@ -184,19 +185,19 @@ class _Screen:
         outage = self._session.outage
         rows = status_rows(statuses)
         if self._draws:
-            self._draw(_told_rows(self._session, rows, note), note)
+            self._draw(_explained_rows(self._session, rows, note), note)
         else:
-            self._tell_change(outage)
+            self._say_outage_change(outage)
             self._append(rows if self._session.output is Format.TABLE else as_known(rows, outage), note)
-            self._tell(note)
+            self._say_note(note)
         sys.stdout.flush()
 
-    def _tell(self, note: str) -> None:
+    def _say_note(self, note: str) -> None:
         """Once, though its seconds grow."""
         what = _SECONDS.sub("", note)
-        if what and what != self._told:
+        if what and what != self._last_note:
             self._session.say(f"{self._session.url} is {note}")
-        self._told = what
+        self._last_note = what
 
     def _draw(self, rows: Sequence[Row], note: str) -> None:
         """Redraws the screen, one line per row, no more than fit: the worst first."""
@@ -214,7 +215,7 @@ class _Screen:
         # Home, each line to its end, then everything below
         write_text("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
 
-    def _tell_change(self, outage: Outage | None) -> None:
+    def _say_outage_change(self, outage: Outage | None) -> None:
         """The loss of Kafka and its return, a line each."""
         if outage is not None and not self._is_away:
             self._session.tell_outage()
@@ -227,7 +228,7 @@ class _Screen:
         changed = [row for key, row in now.items() if _news(self._last.get(key)) != _news(row)]
         gone = [{**row, "state": "GONE"} for key, row in self._last.items() if key not in now]
         self._last = dict(now)
-        for row in _told_rows(self._session, [*changed, *gone], note):
+        for row in _explained_rows(self._session, [*changed, *gone], note):
             if self._session.output is Format.TABLE:
                 task = "" if row["task"] is None else f" task {row['task']}"
                 word = f" {condition_name(row['condition'])}" if is_sick(row.get("condition")) else ""
@@ -243,7 +244,7 @@ class _Screen:
                 write_text(f"{row['name']}\n")
 
 
-def _told_rows(session: CliSession, rows: Sequence[Row], start: str) -> Sequence[Row]:
+def _explained_rows(session: CliSession, rows: Sequence[Row], start: str) -> Sequence[Row]:
     """In tables, which are for people, UNASSIGNED also shows its reason, if known."""
     if session.output is not Format.TABLE or session.direct is not None:
         return rows
@@ -309,7 +310,7 @@ def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None
             )
 
 
-def _told(name: str, found: ConnectorStatus | None) -> str:
+def _state_text(name: str, found: ConnectorStatus | None) -> str:
     if found is None:
         return f"{name} does not exist"
     tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"

@@ -50,7 +50,7 @@ def list_(
     try:
         found = session.client.plugins(connectors_only=connectors_only)
     except UnreachableError as err:
-        found = _told_local(session, err, all_types=not connectors_only)
+        found = _installed_here(session, err, all_types=not connectors_only)
     rows = [row for row in found if kind in (None, row["type"])]
     write_rows(rows, _PLUGINS, session.output, name="class")
 
@@ -112,7 +112,7 @@ def _settings_of(session: CliSession, plugin: str, version: str | None) -> list[
     try:
         return _by_any_name(plugin, version, client.plugin_config, lambda: client.plugins(connectors_only=False))
     except UnreachableError as err:
-        known = _told_local(session, err, all_types=True)
+        known = _installed_here(session, err, all_types=True)
     return _by_any_name(plugin, version, _local_settings, lambda: known)
 
 
@@ -136,7 +136,7 @@ def _by_any_name(
     return settings_of(named[0], version)
 
 
-def _told_local(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
+def _installed_here(session: CliSession, why: UnreachableError, *, all_types: bool) -> list[dict[str, Any]]:
     """The plugins installed here, and a note that says so."""
     session.say(f"{why}: this is what is installed here.")
     return [row for row in _local_plugins() if all_types or row["type"] in ("source", "sink")]

@@ -65,8 +65,8 @@ def doctor(ctx: typer.Context) -> None:
         write_text("\n".join(_screen(findings, cluster)))
         for what, why in facts.not_checked:
             session.say(f"Not checked: {what} ({why}).")
-        told = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
-        session.say(f"Found: {told}." if told else "No problems were found in what was checked.")
+        summary = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
+        session.say(f"Found: {summary}." if summary else "No problems were found in what was checked.")
     else:
         document: dict[str, Any] = {
             "ok": not is_sick(findings),

@@ -82,7 +82,7 @@ def follow_changes(
 
 
 @contextmanager
-def clients_told(session: CliSession, follow: bool) -> Iterator[None]:
+def client_problems_shown(session: CliSession, follow: bool) -> Iterator[None]:
     """While a topic is followed: reports client problems that do not end it, such as an unreachable broker."""
     handler = logging.NullHandler() if not follow or session.verbose else _Told(session)
     logger = logging.getLogger("kconnect")

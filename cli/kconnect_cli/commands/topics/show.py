@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import NotFoundError, did_you_mean
-from kconnect_cli.commands.topics.records import TopicQuery, clients_told, follow_changes, show_records
+from kconnect_cli.commands.topics.records import TopicQuery, client_problems_shown, follow_changes, show_records
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
 from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
@@ -104,7 +104,7 @@ def _show(session: CliSession, cluster: ClusterOptions, word: str, query: TopicQ
     from kconnect.direct.read.reader import ClusterReader
 
     which, access = internal_topic(word), cluster.access()
-    with signals_raise(), clients_told(session, query.follow), ClusterReader(access) as reader:
+    with signals_raise(), client_problems_shown(session, query.follow), ClusterReader(access) as reader:
         if query.raw:
             show_records(session, access, reader, which, query)
             return

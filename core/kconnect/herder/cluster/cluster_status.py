@@ -361,7 +361,7 @@ def _covered(subject: Subject, said: StoredStatus, last: StoredStatus | None) ->
 
 
 def _contradicted(subject: Subject, said: StoredStatus, last: StoredStatus | None) -> str:
-    told = f"{_covered(subject, said, last)}, though this worker has written its own {_MOST_REPEATS} times"
+    message = f"{_covered(subject, said, last)}, though this worker has written its own {_MOST_REPEATS} times"
     if last is not None and last.worker_id == said.worker_id:
-        return f"{told}: give each worker its own rest.advertised.host.name and rest.advertised.port"
-    return f"{told}: workers of another group.id may use the same status.storage.topic, or it is edited by hand"
+        return f"{message}: give each worker its own rest.advertised.host.name and rest.advertised.port"
+    return f"{message}: workers of another group.id may use the same status.storage.topic, or it is edited by hand"

@@ -98,15 +98,15 @@ class FencedStarts:
             if self._fence(connector, ids, number):
                 self._hand_over(ids, number, start)
         except ConnectError as error:
-            told = ConnectError(f"Failed to perform round of zombie fencing: {error}", hint=error.hint)
-            log.error("Tasks of connector %s do not start: %s", connector, told)
-            self._tell_failed(ids, number, told, failed)
+            failure = ConnectError(f"Failed to perform round of zombie fencing: {error}", hint=error.hint)
+            log.error("Tasks of connector %s do not start: %s", connector, failure)
+            self._report_failed(ids, number, failure, failed)
         except Exception as error:  # the top of a thread
             log.exception("Tasks of connector %s could not be started", connector)
-            told = ConnectError(f"Failed to perform round of zombie fencing: {type(error).__name__}: {error}")
-            self._tell_failed(ids, number, told, failed)
+            failure = ConnectError(f"Failed to perform round of zombie fencing: {type(error).__name__}: {error}")
+            self._report_failed(ids, number, failure, failed)
 
-    def _tell_failed(self, ids: Sequence[TaskId], number: int, error: ConnectError, failed: Failed) -> None:
+    def _report_failed(self, ids: Sequence[TaskId], number: int, error: ConnectError, failed: Failed) -> None:
         if present := self._still_wanted(ids, number):
             failed(present, error)
 

@@ -109,7 +109,7 @@ class HerderThread:
     def _event_of(self, event: GroupEvent) -> Event:
         if isinstance(event, Assigned):
             self.has_joined.set()
-            return Placed(event.assignment, event.generation, event.member_id, self._parts.rounds.told)
+            return Placed(event.assignment, event.generation, event.member_id, self._parts.rounds.reported)
         return event
 
     def _take_all(self) -> None:

@@ -33,13 +33,13 @@ class RestLeader:
     ) -> None:
         """Errors: ConnectError with the leader's message."""
         body = json.dumps([dict(config) for config in configs], ensure_ascii=False).encode()
-        self._ask(leader_url, "POST", f"/connectors/{quote(connector, safe='')}/tasks", body, key)
+        self._request(leader_url, "POST", f"/connectors/{quote(connector, safe='')}/tasks", body, key)
 
     def fence_zombies(self, leader_url: str, connector: str, key: SessionKey | None) -> None:
         """Errors: as put_task_configs."""
-        self._ask(leader_url, "PUT", f"/connectors/{quote(connector, safe='')}/fence", b"", key)
+        self._request(leader_url, "PUT", f"/connectors/{quote(connector, safe='')}/fence", b"", key)
 
-    def _ask(self, url: str, method: str, path: str, body: bytes, key: SessionKey | None) -> None:
+    def _request(self, url: str, method: str, path: str, body: bytes, key: SessionKey | None) -> None:
         headers = {"accept": "application/json", "user-agent": "kafka-connect"}
         if body:
             headers["content-type"] = "application/json"

@@ -285,8 +285,8 @@ class LocalWork:
     def _start_now(self, entry: ConnectorEntry, present: Sequence[TaskId], state: RunState) -> None:
         target = self._target(entry)
         try:
-            told = entry.with_target(target)
-            self._tasks.start(told, present, self._host.kind(entry.config), self._version(entry), state)
+            wanted = entry.with_target(target)
+            self._tasks.start(wanted, present, self._host.kind(entry.config), self._version(entry), state)
             now = self._target(entry)
             if now is not target and now is not TargetState.STOPPED:  # reported when no one had the tasks yet
                 self._tasks.set_target_state(present, now)

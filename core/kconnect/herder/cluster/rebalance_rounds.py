@@ -37,22 +37,22 @@ class RebalanceRounds:
         """Where other workers reach this one; set before the first round, when REST is bound."""
         self.owned: Assignment | None = None
         """The work the member has, set by its herder."""
-        self.told = ClusterSnapshot()
+        self.reported = ClusterSnapshot()
         """The configs whose offset the member last reported, or with which it assigned work."""
 
     def metadata(self) -> MemberState:
         """The member's metadata when it joins."""
-        self.told = snapshot = self._snapshot()
+        self.reported = snapshot = self._snapshot()
         self._plan = None
         return MemberState(self._version, self.url, snapshot.offset, self.owned)
 
     def assign(self, group: JoinedGroup) -> dict[str, bytes]:
         """The assignment of each member of a round that this one leads."""
         now_ms = int(self._clock.monotonic() * 1000) + 1
-        plan = self._assignor.plan(group, self.told, now_ms)
+        plan = self._assignor.plan(group, self.reported, now_ms)
         if isinstance(plan, LeaderBehind):
-            self.told = self._snapshot()
-            plan = self._assignor.plan(group, self.told, now_ms)
+            self.reported = self._snapshot()
+            plan = self._assignor.plan(group, self.reported, now_ms)
         if isinstance(plan, LeaderBehind):
             log.info("A worker has read the config topic up to %d, this leader has not: the group rejoins", plan.offset)
         else:

@@ -86,8 +86,8 @@ class ConnectorRunner:
         if thread.is_alive():
             place = place_of_thread(thread.ident)
             where, stack = (place.line, place.stack) if place is not None else ("its end", "")
-            told = "Connector %s was abandoned: a call of its plugin does not return, it is at %s\n%s"
-            log.warning(told, self._name, where, stack.rstrip())
+            message = "Connector %s was abandoned: a call of its plugin does not return, it is at %s\n%s"
+            log.warning(message, self._name, where, stack.rstrip())
             return False
         return True
 

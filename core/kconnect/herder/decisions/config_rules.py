@@ -45,15 +45,15 @@ class ConfigRules:
         facts = self._facts
         if event.snapshot.offset >= facts.snapshot.offset:
             facts.snapshot = event.snapshot
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for change, offset in event.changes:
             match change:
                 case LoggerLevelSet(logger, level):
-                    told.append(ApplyLogLevel(logger, level))
+                    instructions.append(ApplyLogLevel(logger, level))
                 case _:
                     self._held.append((change, offset))
                     self._note_rebalance(change, offset)
-        return told
+        return instructions
 
     def due(self) -> list[Instruction]:
         """Act on all waiting changes."""
@@ -67,10 +67,10 @@ class ConfigRules:
     def settle(self) -> list[Instruction]:
         """A rebalance has assigned the work of the configs at an offset: waiting changes up to there precede it."""
         offset = self._facts.placed.offset
-        told = self._apply(offset, self._facts.placed)
+        instructions = self._apply(offset, self._facts.placed)
         if self._dirty_offset <= offset:
             self._dirty_since_ms = None
-        return [*told, *self.stop_reconfigured()]
+        return [*instructions, *self.stop_reconfigured()]
 
     def stop_reconfigured(self) -> list[Instruction]:
         """Tasks whose configs have changed stop before the group joins: no old task runs next to a new one.
@@ -119,14 +119,14 @@ class ConfigRules:
         self._held = [] if up_to is None else [item for item in self._held if item[1] > up_to]
         updated: dict[str, int] = {}
         targets: dict[str, None] = {}
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for change, offset in ripe:
             match change:
                 case ConnectorUpdated(connector):
                     updated[connector] = offset
                 case ConnectorRemoved(connector):
                     updated.pop(connector, None)
-                    told += self._stop(self._older_of(connector, offset), "the connector was deleted")
+                    instructions += self._stop(self._older_of(connector, offset), "the connector was deleted")
                 case TargetStateChanged(connector):
                     targets[connector] = None
                 case TasksUpdated(connector):
@@ -135,7 +135,7 @@ class ConfigRules:
                     self._restarts.want(change)
                 case _:
                     pass
-        return [*told, *self._restart_updated(updated, snapshot), *self._set_targets(targets, snapshot)]
+        return [*instructions, *self._restart_updated(updated, snapshot), *self._set_targets(targets, snapshot)]
 
     def _restart_updated(self, updated: Mapping[str, int], snapshot: ClusterSnapshot) -> list[Instruction]:
         """Connectors here whose config changed; those without a config were deleted after it."""
@@ -148,13 +148,13 @@ class ConfigRules:
         return [StopWork(work, "the connector's config has changed"), StartWork(work, snapshot)]
 
     def _set_targets(self, names: Iterable[str], snapshot: ClusterSnapshot) -> list[Instruction]:
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for name in names:
             here, state = self._facts.running_of(name), snapshot.target_state(name)
             if here and state is not None and snapshot.contains(name):
                 tasks = () if state is TargetState.STOPPED else here.tasks  # a commit of no tasks stops these
-                told.append(SetTarget(name, state, Work(here.connectors, tasks)))
-        return told
+                instructions.append(SetTarget(name, state, Work(here.connectors, tasks)))
+        return instructions
 
     def _older_of(self, connector: str, offset: int) -> Work:
         """A connector's parts that run here with configs from before an offset."""

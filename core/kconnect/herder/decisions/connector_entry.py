@@ -94,14 +94,14 @@ def complete_task_configs(
 
 def report_too_many_tasks(entry: ConnectorEntry, count: int) -> None:
     """More tasks than tasks.max. Errors: ConnectError, unless `tasks.max.enforce` is false: then a warning."""
-    told = (
+    text = (
         f"The connector {entry.name} has generated {count} tasks, which is greater than {entry.max_tasks}, "
         "the maximum number of tasks it is configured to create. This behaviour should be considered a bug and is "
         "disallowed. If necessary, it can be permitted by reconfiguring the connector with 'tasks.max.enforce' set "
         "to false; however, this option will be removed in a future release of Kafka Connect."
     )
     if entry.enforces_max_tasks:
-        raise ConnectError(told)
+        raise ConnectError(text)
     log.warning("Connector %s gave %s tasks though tasks.max is %s", entry.name, count, entry.max_tasks)
 
 

@@ -88,15 +88,15 @@ class HerderState:
         """Take an event; returns what to do, in order."""
         entry = self._trace.begin(event, self.facts.now_ms, self.parts)
         try:
-            told = [*self._take(event), *self._due()]
+            instructions = [*self._take(event), *self._due()]
         except Exception as error:
             self._trace.end(entry, (), error)
             raise
-        self.rebalances.note(event, told, self.facts.now_ms)
-        if told or not isinstance(event, Tick):
-            self._trace.end(entry, told)
-            log.debug("%s -> %s", event, told)
-        return told
+        self.rebalances.note(event, instructions, self.facts.now_ms)
+        if instructions or not isinstance(event, Tick):
+            self._trace.end(entry, instructions)
+            log.debug("%s -> %s", event, instructions)
+        return instructions
 
     def trace(self, since: int | None = None, clean: Callable[[str], str] = str) -> dict[str, Any]:
         """The latest events and the resulting instructions, as `HerderTrace.document`. Threads: any.
@@ -179,10 +179,10 @@ class HerderState:
                 self._mismatch.lost()
                 return self._membership.cut_off(event)
             case CaughtUp():
-                told = self._membership.catch_up(event)
+                instructions = self._membership.catch_up(event)
                 if self.facts.phase is Phase.UNREAD:
                     self._mismatch.lost()
-                return told
+                return instructions
             case Claimed():
                 return self._membership.claimed(event)
 
@@ -207,27 +207,27 @@ class HerderState:
             facts.snapshot = event.snapshot
         if isinstance(event.error, FencedError):
             self._membership.fenced()
-        told = self._mismatch.read(facts.snapshot)
+        instructions = self._mismatch.read(facts.snapshot)
         match event.target:
             case ForRequest() as target:
-                told += self._requests.written(event, target)
+                instructions += self._requests.written(event, target)
             case ForTasks(connector):
                 self._tasks.written(event, connector)
             case ForKey() if event.error is not None and facts.is_leader:
                 # It may have been written all the same: only the end of the topic shows that
-                told += self._membership.read_again()
+                instructions += self._membership.read_again()
             case _:
                 pass
-        return told
+        return instructions
 
     def _due(self) -> list[Instruction]:
         """What time and phase allow now, in the order of Java's tick."""
         facts = self.facts
         if facts.phase is not Phase.STABLE:
             return self._membership.due()
-        told = [*self._membership.overtaken(), *self._configs.due(), *self._keys.due(), *self._requests.due()]
-        told += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
-        return told
+        instructions = [*self._membership.overtaken(), *self._configs.due(), *self._keys.due(), *self._requests.due()]
+        instructions += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
+        return instructions
 
 
 class _KeyRules:

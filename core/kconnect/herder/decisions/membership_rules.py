@@ -57,9 +57,9 @@ class MembershipRules:
         return []
 
     def stop(self, _event: StopAsked) -> list[Instruction]:
-        told = self._stop_all("the worker stops")
+        instructions = self._stop_all("the worker stops")
         self._facts.phase = Phase.STOPPED
-        return told
+        return instructions
 
     def join(self, _event: Joining) -> list[Instruction]:
         """Give up what must not keep running: everything with the eager protocol, else only tasks with other
@@ -75,17 +75,17 @@ class MembershipRules:
     def lose(self, event: Lost) -> list[Instruction]:
         """Stop everything: other workers will soon start it. Nothing is owned when the worker joins again."""
         facts = self._facts
-        told: list[Instruction] = [WithholdStops(), *self._stop_all(event.why)]
+        instructions: list[Instruction] = [WithholdStops(), *self._stop_all(event.why)]
         if facts.phase in (Phase.STABLE, Phase.SETTLING):
             facts.phase = Phase.JOINING
-        return told
+        return instructions
 
     def cut_off(self, _event: CutOff) -> list[Instruction]:
         """As `lose`; the membership may not have noticed, so it must join again."""
-        told: list[Instruction] = [WithholdStops(), *self._stop_all("the group was out of reach")]
+        instructions: list[Instruction] = [WithholdStops(), *self._stop_all("the group was out of reach")]
         if self._facts.phase in (Phase.STABLE, Phase.SETTLING, Phase.JOINING):
-            told += self._rejoin("the group was out of reach")
-        return told
+            instructions += self._rejoin("the group was out of reach")
+        return instructions
 
     def place(self, event: Placed) -> list[Instruction]:
         """Take an assignment: stop what is revoked; start the rest once the configs it was made with are read."""
@@ -94,12 +94,12 @@ class MembershipRules:
         facts.phase = Phase.SETTLING
         self._was_eager, self._has_settled = assignment.version == 0, False
         self._scheduled_at_ms = facts.now_ms + assignment.delay_ms if assignment.delay_ms > 0 else None
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         if assignment.version == 0:
             facts.connectors.clear()
             facts.tasks.clear()
         else:
-            told += self._stop(
+            instructions += self._stop(
                 facts.running(assignment.revoked.connectors, assignment.revoked.tasks), "revoked by the leader"
             )
         for name in assignment.revoked.connectors:
@@ -108,13 +108,13 @@ class MembershipRules:
             facts.tasks.pop(task, None)
         facts.connectors.update(dict.fromkeys(assignment.work.connectors))
         facts.tasks.update(dict.fromkeys(assignment.work.tasks))
-        told.append(TakeGeneration(event.generation, facts.is_leader))
+        instructions.append(TakeGeneration(event.generation, facts.is_leader))
         facts.needs_claim = facts.is_leader
         self._claim_at_ms = facts.now_ms if facts.is_leader else None
         lags = event.snapshot.offset < assignment.offset
         if lags or (assignment.error and facts.is_leader):
-            return [*told, CatchUp(facts.times.sync_timeout_ms, assignment.offset)]
-        return [*told, *self._settle(event.snapshot)]
+            return [*instructions, CatchUp(facts.times.sync_timeout_ms, assignment.offset)]
+        return [*instructions, *self._settle(event.snapshot)]
 
     def catch_up(self, event: CaughtUp) -> list[Instruction]:
         """Continue with the assignment, or stay away for a while: the others must not wait for this worker repeatedly.
@@ -154,11 +154,11 @@ class MembershipRules:
 
     def _stay_away(self, away: ConfigTopicEnds | ConfigTopicUnread, why: str, back_off_ms: int) -> list[Instruction]:
         facts = self._facts
-        told = self._stop_all(why) if facts.assignment else []
+        instructions = self._stop_all(why) if facts.assignment else []
         facts.away_since_ms = facts.now_ms if facts.away is None else facts.away_since_ms
         facts.phase, facts.away = Phase.UNREAD, away
         self._read_again_at_ms = facts.now_ms + back_off_ms
-        return [*told, LeaveGroup(why)]
+        return [*instructions, LeaveGroup(why)]
 
     def claimed(self, event: Claimed) -> list[Instruction]:
         facts = self._facts
@@ -187,16 +187,16 @@ class MembershipRules:
             return [CatchUp(facts.times.sync_timeout_ms)]
         if facts.phase is not Phase.STABLE:
             return []
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         if facts.needs_claim and self._claim_at_ms is not None and self._claim_at_ms <= now_ms:
             self._claim_at_ms = None
-            told.append(Claim())
+            instructions.append(Claim())
         if self._scheduled_at_ms is not None and self._scheduled_at_ms <= now_ms:
             self._scheduled_at_ms = None
-            told += self._rejoin("the delay for lost workers is over")
+            instructions += self._rejoin("the delay for lost workers is over")
         elif self._configs.is_rebalance_due():
-            told += [*self._configs.stop_reconfigured(), *self._rejoin("connectors or tasks have changed")]
-        return told
+            instructions += [*self._configs.stop_reconfigured(), *self._rejoin("connectors or tasks have changed")]
+        return instructions
 
     def overtaken(self) -> list[Instruction]:
         """Act on changes that arrive after the assignment that already includes them, as if they had arrived before
@@ -227,26 +227,26 @@ class MembershipRules:
         facts.placed, facts.away = snapshot, None
         facts.settled_rebalances += 1
         self._has_settled = True
-        told = self._run_assigned()
+        instructions = self._run_assigned()
         if facts.is_leader:
-            told.append(CleanUp(snapshot))
+            instructions.append(CleanUp(snapshot))
         facts.phase = Phase.STABLE
         if assignment.revoked:
-            told += self._rejoin("revoked work has to be handed out")
-        return told
+            instructions += self._rejoin("revoked work has to be handed out")
+        return instructions
 
     def _run_assigned(self) -> list[Instruction]:
         """Stop work that is not this worker's or has other configs, start its work that does not run."""
         facts = self._facts
-        told = [*self._configs.settle(), *self._stop(self._unowned(), "not assigned to this worker")]
+        instructions = [*self._configs.settle(), *self._stop(self._unowned(), "not assigned to this worker")]
         fresh = Work(
             tuple(name for name in facts.connectors if name not in facts.running_connectors),
             tuple(task for task in facts.tasks if task not in facts.running_tasks),
         )
         if fresh:
             facts.started(fresh, facts.placed)
-            told.append(StartWork(fresh, facts.placed))
-        return told
+            instructions.append(StartWork(fresh, facts.placed))
+        return instructions
 
     def _unowned(self) -> Work:
         facts = self._facts
@@ -267,9 +267,9 @@ class MembershipRules:
 
     def _stop_all(self, why: str) -> list[Instruction]:
         facts = self._facts
-        told = self._stop(facts.all_running(), why)
+        instructions = self._stop(facts.all_running(), why)
         facts.assignment, facts.member_id, facts.needs_claim = None, "", False
         facts.connectors.clear()
         facts.tasks.clear()
         self._scheduled_at_ms = self._claim_at_ms = None
-        return told
+        return instructions

@@ -95,8 +95,12 @@ class MismatchRules:
         if not self._facts.is_leader:
             self._suspect = None
         before, self._version = self._version, event.assignment.version
-        told = self.read(event.snapshot)
-        return [*told, Tell(ProtocolDowngraded(before, self._version))] if before >= _SIGNED > self._version else told
+        instructions = self.read(event.snapshot)
+        return (
+            [*instructions, Tell(ProtocolDowngraded(before, self._version))]
+            if before >= _SIGNED > self._version
+            else instructions
+        )
 
     def due(self) -> list[Instruction]:
         """Report another leader once it is certain that this worker led throughout: it is still the same member, in a

@@ -78,7 +78,7 @@ class Rebalances:
         self._began_ms: int | None = None
         self._why: str | None = FIRST
 
-    def note(self, event: Event, told: Iterable[Instruction], now_ms: int) -> None:
+    def note(self, event: Event, instructions: Iterable[Instruction], now_ms: int) -> None:
         """Take in an event, and the state machine's instructions."""
         match event:
             case Joining():
@@ -87,7 +87,7 @@ class Rebalances:
                 self._why = f"this worker lost its membership: {why}"
             case Placed():
                 self._placed(event, now_ms)
-        for instruction in told:
+        for instruction in instructions:
             if isinstance(instruction, RequestRejoin):
                 self._why = instruction.why
 

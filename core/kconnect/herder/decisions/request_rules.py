@@ -96,16 +96,16 @@ class RequestRules:
 
     def due(self) -> list[Instruction]:
         """Decide requests that need not wait; one write at a time, so that the next sees its result."""
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for number, request in list(self._waiting.items()):
             if self._must_wait(request):
                 continue
             del self._waiting[number]
             try:
-                told.append(self._decide(number, request))
+                instructions.append(self._decide(number, request))
             except ConnectError as error:
-                told.append(Refuse(number, error))
-        return told
+                instructions.append(Refuse(number, error))
+        return instructions
 
     def written(self, event: Written, target: ForRequest) -> list[Instruction]:
         error = event.error

@@ -34,17 +34,17 @@ class RestartRules:
         """Restart the parts that run here; a deleted connector, or one without parts here, needs nothing."""
         facts = self._facts
         wanted, self._wanted = self._wanted, {}
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for name, request in wanted.items():
             here = facts.running_of(name)
             if here and facts.snapshot.contains(name):
-                told.append(RestartByPlan(request, here, facts.snapshot))
+                instructions.append(RestartByPlan(request, here, facts.snapshot))
         changed, self._changed = self._changed, {}
         for name in changed:
             here = facts.running_of(name)
             if here and facts.snapshot.contains(name):
-                told.append(RestartHere(name, here, facts.snapshot))
-        return told
+                instructions.append(RestartHere(name, here, facts.snapshot))
+        return instructions
 
 
 def impact(request: RestartRequested) -> tuple[bool, bool]:

@@ -48,7 +48,7 @@ class TaskRules:
 
     def due(self) -> list[Instruction]:
         facts = self._facts
-        told: list[Instruction] = []
+        instructions: list[Instruction] = []
         for name in [name for name, when in self._wanted.items() if when <= facts.now_ms]:
             if name in self._asked or name in self._on_the_way:
                 continue  # in its turn, when that has ended
@@ -57,10 +57,10 @@ class TaskRules:
             is_started = facts.snapshot.target_state(name) is TargetState.STARTED
             if config is not None and name in facts.running_connectors and is_started:
                 self._asked.add(name)
-                told.append(AskTaskConfigs(name, config))
+                instructions.append(AskTaskConfigs(name, config))
         for name in list(self._given):
-            told += self._hand_on(name)
-        return told
+            instructions += self._hand_on(name)
+        return instructions
 
     def next_due_ms(self) -> int | None:
         busy = self._asked | self._on_the_way

@@ -59,7 +59,7 @@ class Coordinator:
                 problem = err
                 continue
             try:
-                return self._ask(connection)
+                return self._look_up(connection)
             except (Unanswered, GroupRefusal) as err:
                 problem = err
             finally:
@@ -72,7 +72,7 @@ class Coordinator:
             raise Unanswered("no broker answers in time")
         return left
 
-    def _ask(self, connection: BrokerConnection) -> Address:
+    def _look_up(self, connection: BrokerConnection) -> Address:
         found = connection.ask(FindCoordinator(self._group_id), self._timeout_s)
         brokers = connection.ask(KnownBrokers(), self._timeout_s)
         with self._lock:

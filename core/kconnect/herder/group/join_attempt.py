@@ -120,7 +120,7 @@ class Attempt:
             answered_at, assignments = self._given()
         if connection.is_worn:
             connection = self._use(self._coordinator.connect())
-        synced = self._ask_sync(connection, place, assignments)
+        synced = self._sync(connection, place, assignments)
         return InGroup(self, place, joined.protocol, synced, answered_at, time.monotonic())
 
     def _joined(self, connection: BrokerConnection) -> Joined:
@@ -159,7 +159,7 @@ class Attempt:
             raise Unanswered("aborted")
         return time.monotonic(), given
 
-    def _ask_sync(self, connection: BrokerConnection, place: Place, assignments: Mapping[str, bytes]) -> bytes:
+    def _sync(self, connection: BrokerConnection, place: Place, assignments: Mapping[str, bytes]) -> bytes:
         request = SyncGroup(self._ticket.group_id, place.generation, place.member_id, assignments)
         asked_at = time.monotonic()
         try:

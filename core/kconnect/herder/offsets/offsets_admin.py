@@ -158,7 +158,7 @@ class OffsetsAdmin:
 
     def _write_source(self, subject: _Subject, offsets: Sequence[ConnectorOffset], *, reset: bool) -> str:
         _require_storable(offsets)
-        handled = self._ask_hook(
+        handled = self._call_hook(
             subject,
             lambda plugin: plugin.alter_offsets(
                 dict(subject.config),
@@ -172,7 +172,7 @@ class OffsetsAdmin:
     def _alter_sink(self, subject: _Subject, offsets: Mapping[TopicPartition, int | None]) -> str:
         for at, offset in offsets.items():
             _check_possible(subject.name, at, offset)
-        handled = self._ask_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), dict(offsets)))
+        handled = self._call_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), dict(offsets)))
         wanted = {at: offset for at, offset in offsets.items() if offset is not None}
         removed = [at for at, offset in offsets.items() if offset is None]
         group = consumer_group_of(subject.name, subject.config)
@@ -205,7 +205,7 @@ class OffsetsAdmin:
                     f"Failed to list offsets prior to resetting offsets for sink connector {subject.name}",
                     hint=str(err),
                 ) from err
-            handled = self._ask_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), known))
+            handled = self._call_hook(subject, lambda plugin: plugin.alter_offsets(dict(subject.config), known))
             try:
                 groups.delete_group(group)
             except ConflictError as err:
@@ -216,7 +216,7 @@ class OffsetsAdmin:
                 ) from err
         return _message(handled, reset=True)
 
-    def _ask_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
+    def _call_hook(self, subject: _Subject, ask: Callable[[Any], bool]) -> bool:  # a SourceConnector or SinkConnector
         """Call alter_offsets of a new instance, on its own thread and with a deadline.
 
         Errors: BadRequestError when the connector finds them wrong (DataError, ConfigError); ConnectError when it

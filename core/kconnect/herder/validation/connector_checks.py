@@ -74,7 +74,7 @@ class ConnectorValidator:
     plugins: PluginFinder
     worker: Mapping[str, str]
     variables: Variables = field(default_factory=Variables)
-    told: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    warned: set[tuple[str, str]] = field(default_factory=set, repr=False)
     """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
     has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
     """Whether clients can log in by GSSAPI; called only if a connector wants it."""
@@ -181,10 +181,10 @@ class ConnectorValidator:
         has_table = any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
         name = props.get("name") or ""
         for key in props:
-            is_told = key in meant or (has_table and not key.startswith(_FREE_PREFIXES))
-            if key in known or not is_told or (name, key) in self.told:
+            is_suspect = key in meant or (has_table and not key.startswith(_FREE_PREFIXES))
+            if key in known or not is_suspect or (name, key) in self.warned:
                 continue
-            self.told.add((name, key))
+            self.warned.add((name, key))
             suggestion = f" Did you mean {meant[key]}?" if key in meant else ""
             log.warning("Unknown setting of connector %s: %s.%s", name, key, suggestion)
 

@@ -25,9 +25,11 @@ def check_exactly_once(
     if not support.error_messages and _text(support) == "required":
         if not is_on:
             support.add_error_message("This worker does not have exactly-once source support enabled.")
-        _ask(support, "connector support for exactly-once semantics", lambda: _support_problem(connector, props))
+        _add_problem(
+            support, "connector support for exactly-once semantics", lambda: _support_problem(connector, props)
+        )
     if not boundary.error_messages and _text(boundary) == "connector":
-        _ask(
+        _add_problem(
             boundary,
             "connector support for defining its own transaction boundaries",
             lambda: _boundary_problem(connector, props),
@@ -38,14 +40,14 @@ def _text(value: ConfigValue) -> str:
     return str(value.value).strip().lower()
 
 
-def _ask(value: ConfigValue, about: str, problem_of: Callable[[], str | None]) -> None:
+def _add_problem(value: ConfigValue, about: str, problem_of: Callable[[], str | None]) -> None:
     try:
         problem = problem_of()
     except Exception as error:  # a plugin call
         log.exception("Failed while validating %s", about)
-        told = str(error).strip()
+        reason = str(error).strip()
         problem = "An unexpected error occurred during validation"
-        problem += f": {told}" if told else "; please see the worker logs for more details."
+        problem += f": {reason}" if reason else "; please see the worker logs for more details."
     if problem is not None:
         value.add_error_message(problem)
 
