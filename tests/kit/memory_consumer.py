@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Message
 
 from kconnect.errors import ConnectError, TimedOutError
-from kconnect.kafka import ConsumedRun, RebalanceListener
+from kconnect.kafka import Behind, ConsumedRun, RebalanceListener
 from kconnect.model import TopicPartition
 
 __all__ = ["CommitMode", "MemoryConsumer", "MemoryPartitions"]
@@ -145,8 +145,9 @@ class MemoryConsumer:
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         self.paused.difference_update(partitions)
 
-    def behind(self, positions: Mapping[TopicPartition, int]) -> int:
-        return sum(len(self._kafka.logs[partition]) - offset for partition, offset in positions.items())
+    def behind(self, positions: Mapping[TopicPartition, int]) -> Behind:
+        lags = [len(self._kafka.logs[partition]) - offset for partition, offset in positions.items()]
+        return Behind(sum(lags), max(lags, default=0))
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         self._look_at(offsets)

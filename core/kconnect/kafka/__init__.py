@@ -5,7 +5,8 @@ What librdkafka raises is turned into our errors here (see clients.kafka_errors)
 """
 
 from kconnect.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
-from kconnect.kafka.consumer import ConsumedRun, RebalanceListener, RecordConsumer
+from kconnect.kafka.client_statistics import ClientUsage
+from kconnect.kafka.consumer import Behind, ConsumedRun, RebalanceListener, RecordConsumer
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.kafka.log import CompactedLog, LogSpec
@@ -15,6 +16,8 @@ from kconnect.kafka.topic_pattern import topic_pattern
 from kconnect.kafka.transactional_producer import TransactionalProducer, TransactionExpiredError, fence_producers
 
 __all__ = [
+    "Behind",
+    "ClientUsage",
     "CompactedLog",
     "ConsumedRun",
     "Delivery",

@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from kconnect.errors import ConnectError, TimedOutError
+from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
 from kconnect.model import TopicPartition
 
@@ -39,6 +40,14 @@ class RebalanceListener(Protocol):
     def lost(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions are gone already: nothing can be committed for them."""
         ...
+
+
+class Behind(NamedTuple):
+    """How many records a consumer has before it."""
+
+    total: int
+    most: int
+    """In the partition where they are the most."""
 
 
 class ConsumedRun:
@@ -107,12 +116,15 @@ class RecordConsumer:
     Lifecycle: constructed -> subscribe() -> fetch()es -> close(). Errors: ConnectError, UnreachableError and the like.
     """
 
-    def __init__(self, config: Mapping[str, Any], name: str) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], name: str, *, note_usage: Callable[[ClientUsage], None] | None = None
+    ) -> None:
         self._log = ClientLog(log, f"Consumer of {name}")
         self._is_closed = False
         self._in_listener = False
         self._is_cut_off = False
-        self._client = consumer_client(config, self._log, on_commit=self._on_commit)
+        counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
+        self._client = consumer_client({**counts, **config}, self._log, on_commit=self._on_commit)
         # Only cooperative assignors assign partitions a few at a time; the binding does not report which one is in use.
         self._is_incremental = (
             "cooperative" in str(config.get("partition.assignment.strategy", ""))
@@ -188,20 +200,20 @@ class RecordConsumer:
             with kafka_errors("Partitions cannot be resumed"):
                 self._client.resume(given)
 
-    def behind(self, positions: Mapping[TopicPartition, int]) -> int:
+    def behind(self, positions: Mapping[TopicPartition, int]) -> Behind:
         """Records between these positions and the ends of their partitions, as known from the last fetches.
 
         Sends no request: 1 us per partition. A partition whose end is not known yet counts as zero.
         """
-        found = 0
+        total = most = 0
         for partition, offset in positions.items():
             place = ClientPartition(partition.topic, partition.partition)
             try:
                 _, end = self._client.get_watermark_offsets(place, cached=True)
             except KafkaException:  # a partition that has gone meanwhile
                 continue
-            found += max(end - offset, 0)
-        return found
+            total, most = total + max(end - offset, 0), max(most, end - offset)
+        return Behind(total, most)
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         """Commit and wait; for revoked partitions and for the end of a task: records that arrive meanwhile are dropped.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, DataError
+from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
 
 log = logging.getLogger(__name__)
@@ -177,7 +178,14 @@ class RecordProducer:
     Delivery. A message may be sent twice on a retry, never lost, and never out of order within its partition.
     """
 
-    def __init__(self, config: Mapping[str, Any], name: str, *, report_each: bool = False) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        name: str,
+        *,
+        report_each: bool = False,
+        note_usage: Callable[[ClientUsage], None] | None = None,
+    ) -> None:
         settings = {**PRODUCER_DEFAULTS, **config}
         self._max_messages = int(settings["queue.buffering.max.messages"])
         self._max_bytes = int(settings["queue.buffering.max.kbytes"]) * 1024
@@ -189,7 +197,8 @@ class RecordProducer:
             "delivery.report.only.error": not report_each,
         }
         self._log = ClientLog(log, f"Producer of {name}")
-        self._client = producer_client({**config, **wider}, self._log)
+        counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
+        self._client = producer_client({**counts, **config, **wider}, self._log)
         self._bytes_waiting = 0  # touched by the sending thread alone
         self._ended = EndedUnits()
         self._ending = threading.Lock()  # keeps abandon() off a client that is being closed

@@ -14,6 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from kconnect.errors import ConnectError, FencedError, TimedOutError
+from kconnect.kafka.client_statistics import ClientUsage
 from kconnect.kafka.clients import ClientLog, connect_error, producer_client
 from kconnect.kafka.producer import RecordProducer
 
@@ -41,8 +42,15 @@ class TransactionalProducer(RecordProducer):
     Source: o.a.k.clients.producer.KafkaProducer (Kafka 4.3).
     """
 
-    def __init__(self, config: Mapping[str, Any], name: str, *, report_each: bool = False) -> None:
-        super().__init__(config, name, report_each=report_each)
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        name: str,
+        *,
+        report_each: bool = False,
+        note_usage: Callable[[ClientUsage], None] | None = None,
+    ) -> None:
+        super().__init__(config, name, report_each=report_each, note_usage=note_usage)
         self._id = str(config["transactional.id"])
         self._timeout_s = int(config.get("transaction.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
         self._open_since_s: float | None = None

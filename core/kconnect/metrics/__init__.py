@@ -3,7 +3,7 @@
 Imports only the lowest packages: pipeline counts with it; herder, spark and rest forward the results.
 """
 
-from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
+from kconnect.metrics.catalogue import CATALOGUE, CLIENTS, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from kconnect.metrics.readings import KafkaView, PluginUse, Reading, WorkerView, kafka_readings, readings_of
@@ -12,6 +12,7 @@ from kconnect.metrics.startups import StartupCount, Startups
 
 __all__ = [
     "CATALOGUE",
+    "CLIENTS",
     "CONTENT_TYPE",
     "COORDINATOR",
     "NOT_COLLECTED",

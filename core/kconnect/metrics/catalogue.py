@@ -211,6 +211,41 @@ COORDINATOR: Final[tuple[Metric, ...]] = _group(
 )
 """Metrics of the worker group by Java's clients: not in Connect's own list of metrics."""
 
+_CLIENT: Final = (
+    ("outgoing-byte-rate", _G, "B/s", "Bytes the task's {0} sent to brokers each second, over a minute."),
+    ("outgoing-byte-total", _C, "B", "Bytes it sent since the task began."),
+    ("incoming-byte-rate", _G, "B/s", "Bytes it received from brokers each second, over a minute."),
+    ("incoming-byte-total", _C, "B", "Bytes it received since the task began."),
+)
+
+
+def _client(kind: str) -> tuple[tuple[str, Kind, str, str], ...]:
+    return tuple((name, what, unit, text.format(kind)) for name, what, unit, text in _CLIENT)
+
+
+CLIENTS: Final[tuple[Metric, ...]] = (
+    *_group(
+        "producer-metrics",
+        _TASK,
+        *_client("producer"),
+        ("request-latency-avg", _G, "ms", "From a request to its answer, the mean of a minute."),
+        ("request-latency-max", _G, "ms", "The longest such time of the last minute."),
+        ("produce-throttle-time-avg", _G, "ms", "How long brokers asked it to wait (quotas), the mean of a minute."),
+        ("produce-throttle-time-max", _G, "ms", "The longest such time of the last minute."),
+    ),
+    *_group("consumer-metrics", _TASK, *_client("consumer")),
+    *_group(
+        "consumer-fetch-manager-metrics",
+        _TASK,
+        ("records-lag-max", _G, "records", "Records to the end of the partition with the most, the most of a minute."),
+        ("fetch-latency-avg", _G, "ms", "From a request to its answer, waits for records included, the mean."),
+        ("fetch-latency-max", _G, "ms", "The longest such time of the last minute."),
+        ("fetch-throttle-time-avg", _G, "ms", "How long brokers asked it to wait (quotas), the mean of a minute."),
+        ("fetch-throttle-time-max", _G, "ms", "The longest such time of the last minute."),
+    ),
+)
+"""What Java's clients measure of themselves, of a task's producer or consumer; there the tag is `client-id`."""
+
 OWN: Final[tuple[Metric, ...]] = (
     *_group(
         "connect-worker-kafka-metrics",
@@ -239,5 +274,5 @@ NOT_COLLECTED: Final[dict[tuple[str, str], str]] = {
 """Rows that no worker of ours shows, by group and name, with the reason."""
 
 BY_NAME: Final[dict[tuple[str, str], Metric]] = {
-    (metric.group, metric.name): metric for metric in (*CATALOGUE, *COORDINATOR, *OWN)
+    (metric.group, metric.name): metric for metric in (*CATALOGUE, *COORDINATOR, *CLIENTS, *OWN)
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 
-from kconnect.metrics.catalogue import CATALOGUE, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
+from kconnect.metrics.catalogue import CATALOGUE, CLIENTS, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 
 _HEAD = """\
 # Metrics
@@ -29,6 +29,8 @@ scrape_configs:
   `connect-coordinator-metrics`, as in Java. There the tag of the latter is `client-id`.
 - `connect-worker-kafka-metrics` is our own: whether Kafka answers. While it does not, what a worker of a cluster has
   had to give up counts as unassigned; the counters of these tasks end, as their tasks do.
+- `producer-metrics`, `consumer-metrics` and `consumer-fetch-manager-metrics` are what the client of a task counts of
+  itself, each 30 s; Java's have the tag `client-id`. A source with nothing to send has no producer: nothing new then.
 - Differs: means and maxima of times leave out polls and puts without records; an offset commit counts when there was
   something to commit. Java counts the first answer to a newcomer, which only gives it a member id, as a failed
   rebalance.
@@ -39,7 +41,9 @@ This page is made from the catalogue: `python -m kconnect.metrics.document > doc
 
 def metrics_document() -> str:
     parts = [_HEAD]
-    for (group, tags), metrics in groupby((*CATALOGUE, *COORDINATOR, *OWN), lambda metric: (metric.group, metric.tags)):
+    for (group, tags), metrics in groupby(
+        (*CATALOGUE, *COORDINATOR, *CLIENTS, *OWN), lambda metric: (metric.group, metric.tags)
+    ):
         labels = ", ".join(f"`{tag}`" for tag in tags)
         parts.append(f"## {group}{' by ' + labels if labels else ''}\n")
         parts.append("| in Prometheus | unit | what it says |\n|---|---|---|")

@@ -185,6 +185,11 @@ def _source(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator
     yield from _counter(group, "source-record-poll", labels, meter, now_s, "records_polled")
     yield from _counter(group, "source-record-write", labels, meter, now_s, "records_written")
     yield from _active(group, "source-record-active-count", labels, meter, now_s)
+    yield from _client("producer-metrics", labels, meter, now_s)
+    names = ("request-latency-avg", "request-latency-max")
+    yield from _spread("producer-metrics", *names, labels, meter, now_s, "request_ms")
+    names = ("produce-throttle-time-avg", "produce-throttle-time-max")
+    yield from _spread("producer-metrics", *names, labels, meter, now_s, "throttle_ms")
     if meter.latest.transaction_size.count:  # others do not write in transactions
         names = ("transaction-size-avg", "transaction-size-max")
         yield from _spread(group, *names, labels, meter, now_s, "transaction_size")
@@ -202,6 +207,17 @@ def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
     yield from _counter(group, "offset-commit-completion", labels, meter, now_s, "commits")
     yield from _counter(group, "offset-commit-skip", labels, meter, now_s, "commits_skipped")
     yield from _spread(group, "put-batch-avg-time-ms", "put-batch-max-time-ms", labels, meter, now_s, "put_ms")
+    yield from _client("consumer-metrics", labels, meter, now_s)
+    group = "consumer-fetch-manager-metrics"
+    yield _reading(group, "records-lag-max", labels, meter.most_lag(now_s))
+    yield from _spread(group, "fetch-latency-avg", "fetch-latency-max", labels, meter, now_s, "request_ms")
+    names = ("fetch-throttle-time-avg", "fetch-throttle-time-max")
+    yield from _spread(group, *names, labels, meter, now_s, "throttle_ms")
+
+
+def _client(group: str, labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:
+    yield from _counter(group, "outgoing-byte", labels, meter, now_s, "bytes_sent")
+    yield from _counter(group, "incoming-byte", labels, meter, now_s, "bytes_received")
 
 
 def _neither(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:

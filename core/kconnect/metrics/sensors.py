@@ -29,6 +29,12 @@ class Spread:
     total: float = 0.0
     most: float = 0.0
 
+    def add(self, count: int, total: float, most: float) -> None:
+        """Note several values at once."""
+        self.count += count
+        self.total += total
+        self.most = max(self.most, most)
+
     def note(self, value: float) -> None:
         self.count += 1
         self.total += value
@@ -62,6 +68,15 @@ class TaskCounters:
     """Sink: partitions assigned to the task now."""
     offset_seq: int = 0
     """Sink: the number of the commit of offsets begun last."""
+    lag_most: int = 0
+    """Sink: records between what it has read and the end of the partition where they are the most. Goes up and down."""
+    bytes_sent: int = 0
+    """By the task's producer or consumer to brokers, as they went over the wire."""
+    bytes_received: int = 0
+    request_ms: Spread = field(default_factory=Spread)
+    """From a request of that client to its answer."""
+    throttle_ms: Spread = field(default_factory=Spread)
+    """How long brokers asked that client to wait."""
     batch_size: Spread = field(default_factory=Spread)
     """Records in one poll of a source, in one put of a sink."""
     poll_ms: Spread = field(default_factory=Spread)
@@ -134,7 +149,7 @@ class TaskCounters:
         return counters
 
 
-_SPREADS: Final = ("batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
+_SPREADS: Final = ("request_ms", "throttle_ms", "batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
 _NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in _SPREADS)
 
 
@@ -207,6 +222,11 @@ class TaskMeter:
         """The smallest of the last minute; None if there was none."""
         recent = [sample.transaction_least for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
         return min((least for least in recent if least), default=None)
+
+    def most_lag(self, now_s: float) -> int:
+        """The largest of the last minute, as it was looked at."""
+        recent = [sample.lag_most for at_s, sample in self.samples if at_s > now_s - WINDOW_S]
+        return max([self.latest.lag_most, *recent])
 
     def most_active(self, now_s: float) -> int:
         recent = [sample.records_active_most for at_s, sample in self.samples if at_s > now_s - WINDOW_S]

@@ -19,7 +19,7 @@ from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pat
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
 from kconnect.pipeline.at_least_once import AtLeastOnce
-from kconnect.pipeline.build_transactions import seconds, transactions_of, warn
+from kconnect.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
 from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
 from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
@@ -115,7 +115,8 @@ def _plain_producer(control: TaskControl, task: SourceTask) -> RestingProducer:
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
     warn(warnings)
     name, report_each = str(spec.id), wants_each_record(type(task))
-    return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each))
+    note = partial(note_usage, control.counters)
+    return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note))
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
@@ -158,7 +159,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     warn(warnings)
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
-    consumer = RecordConsumer(settings, str(spec.id))
+    consumer = RecordConsumer(settings, str(spec.id), note_usage=partial(note_usage, control.counters))
     raw_records = RawRecords(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
     dead_letters = _dead_letters(control, config, ports, raw_records)
     tolerance.report_to(

@@ -15,7 +15,8 @@ from kconnect.config.exactly_once_settings import (
     offsets_topic,
     owns_offsets_topic,
 )
-from kconnect.kafka import TransactionalProducer
+from kconnect.kafka import ClientUsage, TransactionalProducer
+from kconnect.metrics import TaskCounters
 from kconnect.pipeline.boundaries import TransactionRequests, boundary_of
 from kconnect.pipeline.exactly_once import ExactlyOnceParts
 from kconnect.pipeline.offset_copies import OffsetCopies
@@ -77,11 +78,21 @@ def transactions_of(
     interval_ms = config.transaction_boundary_interval_ms
     return SourceTransactions(
         control,
-        TransactionalProducer(settings, str(spec.id), report_each=report_each),
+        TransactionalProducer(
+            settings, str(spec.id), report_each=report_each, note_usage=partial(note_usage, control.counters)
+        ),
         kind,
         seconds(spec.worker_config, "offset.flush.interval.ms") if interval_ms is None else interval_ms / 1000,
         TransactionRequests() if kind is TransactionBoundary.CONNECTOR else None,
     )
+
+
+def note_usage(counters: TaskCounters, usage: ClientUsage) -> None:
+    """Count what a task's client has done since its last report."""
+    counters.bytes_sent += usage.bytes_sent
+    counters.bytes_received += usage.bytes_received
+    counters.request_ms.add(usage.request_ms.count, usage.request_ms.total, usage.request_ms.most)
+    counters.throttle_ms.add(usage.throttle_ms.count, usage.throttle_ms.total, usage.throttle_ms.most)
 
 
 def seconds(worker: Mapping[str, str], name: str) -> float:

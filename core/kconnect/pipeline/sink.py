@@ -254,4 +254,5 @@ class SinkLoop:
         now_s = time.monotonic()
         if now_s >= self._lag_due_at_s:
             self._lag_due_at_s = now_s + _LAG_EVERY_S
-            self._health.behind = self._consumer.behind(self._offsets.taken)
+            behind = self._consumer.behind(self._offsets.taken)
+            self._health.behind, self._control.counters.lag_most = behind.total, behind.most

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from kconnect.errors import ConnectError
-from kconnect.kafka import ConsumedRun, RebalanceListener
+from kconnect.kafka import Behind, ConsumedRun, RebalanceListener
 from kconnect.model import TopicPartition
 
 
@@ -30,7 +30,7 @@ class SinkConsumer(Protocol):
 
     def resume(self, partitions: Collection[TopicPartition]) -> None: ...
 
-    def behind(self, positions: Mapping[TopicPartition, int]) -> int: ...
+    def behind(self, positions: Mapping[TopicPartition, int]) -> Behind: ...
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
         """Commit and wait. Errors: ConnectError."""

@@ -9,6 +9,7 @@ import pytest
 
 from kconnect.metrics import (
     CATALOGUE,
+    CLIENTS,
     COORDINATOR,
     NOT_COLLECTED,
     OWN,
@@ -201,7 +202,7 @@ def values(readings, group, name):
 
 
 def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
-    all_of_them = [*CATALOGUE, *COORDINATOR, *OWN]
+    all_of_them = [*CATALOGUE, *COORDINATOR, *CLIENTS, *OWN]
     names = [(metric.group, metric.name) for metric in all_of_them]
     assert len(set(names)) == len(names) == len({metric.prometheus for metric in all_of_them})
     assert set(NOT_COLLECTED) <= set(names)
@@ -236,6 +237,31 @@ def test_readings_say_what_the_counters_hold(view):
         ('o"ut\\', "0"): "running",
         ('o"ut\\', "1"): "failed",
     }
+
+
+def test_what_the_clients_of_tasks_count_of_themselves(view):
+    sent = TaskCounters(
+        bytes_sent=2000, bytes_received=100, request_ms=Spread(4, 20.0, 9.0), throttle_ms=Spread(1, 3.0, 3.0)
+    )
+    view.meters[TaskId("in", 0)] = meter_of(sent)
+    view.meters[TaskId('o"ut\\', 0)] = meter_of(
+        TaskCounters(bytes_received=500, request_ms=Spread(1, 2.0, 2.0), lag_most=7)
+    )
+    readings = list(readings_of(view))
+    source, sink = ("in", "0"), ('o"ut\\', "0")
+    for name, value in (
+        ("outgoing-byte-total", 2000),
+        ("outgoing-byte-rate", 200),
+        ("incoming-byte-total", 100),
+        ("request-latency-avg", 5),
+        ("request-latency-max", 9),
+        ("produce-throttle-time-max", 3),
+    ):
+        assert values(readings, "producer-metrics", name) == {source: value}
+    assert values(readings, "consumer-metrics", "incoming-byte-total") == {sink: 500}
+    assert values(readings, "consumer-fetch-manager-metrics", "fetch-latency-avg") == {sink: 2}
+    view.meters[TaskId('o"ut\\', 0)].add(11.0, TaskCounters(lag_most=2))
+    assert values(readings_of(view), "consumer-fetch-manager-metrics", "records-lag-max") == {sink: 7}
 
 
 def test_the_text_follows_the_grammar_of_prometheus(view):
