@@ -123,7 +123,7 @@ def last_life(count: int) -> Life:
     return [("assign all", 0, 0), *(("write", index, 3) for index in range(3)), *([("wait", 0, 1)] * count)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(lives=st.one_of(*map(lives_of, FOCUSES)), columns=st.booleans(), most=st.sampled_from([1, 3, 100]))
 def test_nothing_is_skipped_or_committed_before_it_is_flushed_whatever_happens(
     lives: list[Life], columns: bool, most: int

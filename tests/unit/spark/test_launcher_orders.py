@@ -360,4 +360,4 @@ def _fail(differences: list[object]) -> bool:
 
 
 TestLauncherOrders = LauncherOrders.TestCase
-TestLauncherOrders.settings = hypothesis_settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestLauncherOrders.settings = hypothesis_settings(max_examples=20, stateful_step_count=30, deadline=None)
