@@ -95,7 +95,7 @@ def test_a_sink_handles_bad_records_as_java_does(
     if DLQ in config:
         config[DLQ] = dlq
     produce_recorded(broker.bootstrap, topic)
-    with caplog.at_level(logging.ERROR), PipelineHost(broker.bootstrap, **GOLDEN["worker_properties"]) as host:
+    with caplog.at_level(logging.DEBUG), PipelineHost(broker.bootstrap, **GOLDEN["worker_properties"]) as host:
         spec = host.start_sink(connector, config.pop("connector.class"), **config)
         ends = {TopicPartition(topic, 0): place["offset"]["kafka_offset"] for place in case["offsets"]}
         if case["state"] == "FAILED":

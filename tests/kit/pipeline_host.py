@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -147,10 +149,21 @@ class PipelineHost:
             assert found >= at_least, f"{counter} is {found}"
             return True
 
-        eventually(reached, within_s, f"{counter} of {spec.id} >= {at_least}", pause_s=0.005)
+        try:
+            eventually(reached, within_s, f"{counter} of {spec.id} >= {at_least}", pause_s=0.005)
+        except AssertionError as missed:
+            seen = f"{self.states(spec)}, {self.condition(spec)}, its thread: {where(spec)}"
+            raise AssertionError(f"{missed}; {seen}") from None
 
     def stop(self, spec: TaskSpec, timeout_s: float = 10) -> set[TaskId]:
         return self.host.stop([spec.id], timeout_s)
+
+
+def where(spec: TaskSpec) -> str:
+    """The stack of a task's thread."""
+    thread = next((one for one in threading.enumerate() if one.name == f"task-{spec.id}"), None)
+    frame = sys._current_frames().get(thread.ident) if thread is not None and thread.ident is not None else None
+    return "its thread has ended" if frame is None else "".join(traceback.format_stack(frame))
 
 
 class Behaviour:
