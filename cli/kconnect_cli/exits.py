@@ -73,8 +73,8 @@ def explain(error: BaseException) -> Explained:
         return Explained(str(error), error.hint, USAGE)
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), FAILED)
     if isinstance(error, ConnectError):
-        told = plain_words(str(error))
-        return Explained(told.sentence, error.hint or told.hint or _usual_hint(error), code)
+        explained = plain_words(str(error))
+        return Explained(explained.sentence, error.hint or explained.hint or _usual_hint(error), code)
     if isinstance(error, OSError) and error.filename:
         return Explained(f"{error.filename}: {error.strerror}", None, code)
     return Explained(f"{type(error).__name__}: {error}", "This is a bug in connect: --verbose shows the trace.", code)

@@ -59,8 +59,8 @@ def setting_problem(message: str, key: str | None = None) -> str:
         return f"{found['key']}: is required"
     if found := _BAD_VALUE.fullmatch(message):
         return f"{found['key']}: {_what_is_wrong(found['value'], found['why'] or '')}"
-    told = _what_is_wrong(None, message)
-    return f"{key}: {told}" if key is not None else told
+    problem = _what_is_wrong(None, message)
+    return f"{key}: {problem}" if key is not None else problem
 
 
 def log_words(text: str) -> str:
@@ -137,11 +137,11 @@ def _short_names(text: str) -> list[str]:
 
 
 def _invalid(lines: str, count: int) -> Plain:
-    told = [setting_problem(message) for message in _problems(lines, count)]
-    told = list(dict.fromkeys(_without_consequences(told)))
-    if len(told) == 1:
-        return Plain(f"The connector's settings are wrong: {told[0]}")
-    return Plain("The connector's settings are wrong:\n" + "\n".join(f"  {line}" for line in told))
+    problems = [setting_problem(message) for message in _problems(lines, count)]
+    problems = list(dict.fromkeys(_without_consequences(problems)))
+    if len(problems) == 1:
+        return Plain(f"The connector's settings are wrong: {problems[0]}")
+    return Plain("The connector's settings are wrong:\n" + "\n".join(f"  {line}" for line in problems))
 
 
 def _problems(lines: str, count: int) -> list[str]:
@@ -158,9 +158,9 @@ def _problems(lines: str, count: int) -> list[str]:
     return problems
 
 
-def _without_consequences(told: Iterable[str]) -> list[str]:
+def _without_consequences(problems: Iterable[str]) -> list[str]:
     """Java reports an unreadable value twice: as not a number, then as missing."""
-    listed = list(told)
+    listed = list(problems)
     keys = [line.partition(":")[0] for line in listed]
     return [
         line

@@ -71,13 +71,13 @@ class Outage:
         if text is None:
             return None
         try:
-            told = json.loads(text)
+            kept = json.loads(text)
             return cls(
-                int(told["since_ms"]),
-                float(told["lasted_s"]),
-                str(told["servers"]),
-                str(told["problem"]),
-                int(told["attempts"]),
+                int(kept["since_ms"]),
+                float(kept["lasted_s"]),
+                str(kept["servers"]),
+                str(kept["problem"]),
+                int(kept["attempts"]),
             )
         except (ValueError, KeyError, TypeError) as err:
             raise ConnectError(f"The header {OUTAGE_HEADER} is not readable: {text}") from err

@@ -29,10 +29,12 @@ class Reached:
         """`localhost:9092: Connection refused; ..`; just the reason for a single address."""
         if len(self.refused) == 1 and not self.is_open:
             return next(iter(self.refused.values()))
-        told = [f"{f'[{host}]' if ':' in host else host}:{port}: {why}" for (host, port), why in self.refused.items()]
+        answers = [
+            f"{f'[{host}]' if ':' in host else host}:{port}: {why}" for (host, port), why in self.refused.items()
+        ]
         if self.is_open:
-            told.append("no answer yet from the others" if told else "no answer yet")
-        return "; ".join(told)
+            answers.append("no answer yet from the others" if answers else "no answer yet")
+        return "; ".join(answers)
 
 
 def reach_any(addresses: Iterable[tuple[str, int]], within_s: float) -> Reached:
@@ -76,7 +78,7 @@ def _places(address: tuple[str, int], refused: dict[tuple[str, int], str]) -> li
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as err:
-        told = err.strerror if isinstance(err, OSError) else None
-        refused[address] = told or str(err)
+        reason = err.strerror if isinstance(err, OSError) else None
+        refused[address] = reason or str(err)
         return []
     return [(family, place) for family, _, _, _, place in found]

@@ -29,7 +29,7 @@ class Repeated:
 
 @dataclass(slots=True)
 class _Seen:
-    told_s: float
+    logged_s: float
     last_s: float
     interval_s: float = _FIRST_INTERVAL_S
     times: int = 0
@@ -52,13 +52,13 @@ class RepeatCounts:
             return Repeated(0, 0.0)
         seen.last_s = now_s
         seen.times += 1
-        passed_s = now_s - seen.told_s
+        passed_s = now_s - seen.logged_s
         if passed_s < seen.interval_s:
             return None
-        told = Repeated(seen.times, passed_s)
-        seen.told_s, seen.times = now_s, 0
+        repeated = Repeated(seen.times, passed_s)
+        seen.logged_s, seen.times = now_s, 0
         seen.interval_s = min(seen.interval_s * 2, _LONGEST_INTERVAL_S)
-        return told
+        return repeated
 
 
 class RepeatedMessages:
@@ -76,11 +76,11 @@ class RepeatedMessages:
     def log(self, level: int, message: str, *args: object) -> None:
         """As `Logger.log`; messages are compared by their full text."""
         text = message % args if args else message
-        told = self._note(text)
-        if told is None:
+        repeated = self._note(text)
+        if repeated is None:
             return
-        if told.times:
-            text += f" (repeated {told.times:,} times in the last {told.within_s:.0f} s)"
+        if repeated.times:
+            text += f" (repeated {repeated.times:,} times in the last {repeated.within_s:.0f} s)"
         self._logger.log(level, "%s", text, stacklevel=2)
 
     def is_due(self, text: str) -> bool:

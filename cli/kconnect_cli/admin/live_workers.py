@@ -8,7 +8,7 @@ from kconnect.errors import ConnectError
 from kconnect_cli.session import CliSession
 
 # Connectors named in one sentence
-_MOST_TOLD = 10
+_MOST_SHOWN = 10
 
 
 def say_who_lives(session: CliSession, names: Collection[str]) -> None:
@@ -31,7 +31,7 @@ def say_who_lives(session: CliSession, names: Collection[str]) -> None:
         return
     if not live.is_live:
         session.say(f"No worker of group {live.name} is running: states are the last ones that workers wrote.")
-        told = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
-        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        if told:
-            session.say(f"The next worker makes {', '.join(told[:_MOST_TOLD])}{more}.")
+        changes = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
+        more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
+        if changes:
+            session.say(f"The next worker makes {', '.join(changes[:_MOST_SHOWN])}{more}.")

@@ -199,8 +199,8 @@ class LiveNames:
         if not config:
             return []
         known = self._ask("plugin_config", config["connector.class"]) if "connector.class" in config else ()
-        told = {str(row["name"]): _first_sentence(row.get("documentation")) for row in known or ()}
-        return [Candidate(f"{key}=", told.get(key, "")) for key in sorted({*config, *told})]
+        described = {str(row["name"]): _first_sentence(row.get("documentation")) for row in known or ()}
+        return [Candidate(f"{key}=", described.get(key, "")) for key in sorted({*config, *described})]
 
     def _plugins(self) -> list[Candidate]:
         return [Candidate(str(row["class"]), str(row["type"])) for row in self._ask("plugins") or ()]

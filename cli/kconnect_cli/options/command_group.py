@@ -20,8 +20,8 @@ class CommandGroup(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except TyperException as err:
-            if args and (told := _did_you_mean(ctx, args[0], args[1:])):
-                err.message = f"No such command '{args[0]}'. {told}"
+            if args and (suggestion := _did_you_mean(ctx, args[0], args[1:])):
+                err.message = f"No such command '{args[0]}'. {suggestion}"
             raise
 
 

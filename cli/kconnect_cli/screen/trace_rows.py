@@ -18,7 +18,7 @@ def trace_line(entry: Mapping[str, Any]) -> str:
     return "  ".join(column.text(entry) for column in TRACE_COLUMNS) + "\n"
 
 
-def told_text(value: Mapping[str, Any]) -> str:
+def step_text(value: Mapping[str, Any]) -> str:
     """An event or instruction: `StartWork work=1 connector, 2 tasks`, `Asked id=3 request=AskStop orders`."""
     return " ".join([value["type"], *_fields(value)])
 
@@ -67,12 +67,12 @@ def _when(entry: Mapping[str, Any]) -> str:
 def _decided(entry: Mapping[str, Any]) -> str:
     if "error" in entry:
         return f"raised {entry['error']}"
-    return "; ".join(told_text(each) for each in entry["instructions"]) or "-"
+    return "; ".join(step_text(each) for each in entry["instructions"]) or "-"
 
 
 TRACE_COLUMNS = (
     Column("NUMBER", lambda entry: str(entry["number"])),
     Column("TIME", _when),
-    Column("EVENT", lambda entry: told_text(entry["event"])),
+    Column("EVENT", lambda entry: step_text(entry["event"])),
     Column("INSTRUCTIONS", _decided),
 )

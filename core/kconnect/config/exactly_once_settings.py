@@ -55,9 +55,9 @@ def exactly_once_producer(
     """
     servers = _given(worker, connector, _BOOTSTRAP)
     if servers is not None and _servers(servers) != _servers(worker.get(_BOOTSTRAP, "")):
-        told = f"Connector {name} cannot deliver exactly once to other brokers ({servers}) than the worker's"
+        message = f"Connector {name} cannot deliver exactly once to other brokers ({servers}) than the worker's"
         hint = "Leave out producer.override.bootstrap.servers, or run it on a worker of its own for those brokers."
-        raise ConfigError(told, [ConfigProblem(f"producer.override.{_BOOTSTRAP}", servers, told)], hint=hint)
+        raise ConfigError(message, [ConfigProblem(f"producer.override.{_BOOTSTRAP}", servers, message)], hint=hint)
     settings, warnings = producer_config(worker, connector, client_id=f"connector-producer-{name}-{task}")
     fixed = {"enable.idempotence": "true", "transactional.id": task_transactional_id(worker, name, task)}
     for key, value in fixed.items():

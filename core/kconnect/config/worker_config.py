@@ -214,8 +214,8 @@ def _misspelt(problems: Sequence[ConfigProblem], table: ConfigDef, props: Mappin
     missing = [problem.key for problem in problems if problem.value is None]
     # bootstrapServers is 0.91 of bootstrap.servers; key.converter.schemas.enable is 0.63 of key.converter
     near = {key: get_close_matches(key, unlisted, n=1, cutoff=0.8) for key in missing}
-    told = [f"Unknown setting: {found[0]}. Did you mean {key}?" for key, found in near.items() if found]
-    return " ".join(told) or None
+    sentences = [f"Unknown setting: {found[0]}. Did you mean {key}?" for key, found in near.items() if found]
+    return " ".join(sentences) or None
 
 
 def _check_signing(values: Mapping[str, Any]) -> None:

@@ -239,15 +239,15 @@ class KafkaAdmin:
         return found
 
     def _of_coordinator(self, ask: Callable[[float], Future[Any]], doing: str, timeout_s: float) -> Any:  # as below
-        with self._told(doing, timeout_s):
+        with self._explained(doing, timeout_s):
             return ask_coordinator(ask, timeout_s)
 
     def _result(self, future: Future[Any], doing: str, timeout_s: float) -> Any:  # what the client's futures hold
-        with self._told(doing, timeout_s):
+        with self._explained(doing, timeout_s):
             return future.result(timeout_s + _SLACK_S)
 
     @contextmanager
-    def _told(self, doing: str, timeout_s: float) -> Iterator[None]:
+    def _explained(self, doing: str, timeout_s: float) -> Iterator[None]:
         try:
             yield
         except KafkaException as error:

@@ -96,7 +96,7 @@ class ClientLog:
         self._log = log
         self._name = name
         self._lock = threading.Lock()  # guards the two below
-        self._told: dict[str, tuple[float, int]] = {}
+        self._last_logged: dict[str, tuple[float, int]] = {}
         self._refusal: KafkaError | None = None
         self._ca_pem: str | None = None
         self.last_error: str | None = None
@@ -134,11 +134,11 @@ class ClientLog:
             return  # a suppressed line must not hold back later ones
         now = time.monotonic()
         with self._lock:
-            told_at, held_back = self._told.get(kind, (float("-inf"), 0))
-            if level > logging.DEBUG and now - told_at < _LOG_EVERY_S:
-                self._told[kind] = (told_at, held_back + 1)
+            logged_at, held_back = self._last_logged.get(kind, (float("-inf"), 0))
+            if level > logging.DEBUG and now - logged_at < _LOG_EVERY_S:
+                self._last_logged[kind] = (logged_at, held_back + 1)
                 return
-            self._told[kind] = (now, 0)
+            self._last_logged[kind] = (now, 0)
         more = f" (repeated {counted(held_back, 'time')})" if held_back else ""
         self._log.log(level, "%s: %s%s", self._name, text, more)
 

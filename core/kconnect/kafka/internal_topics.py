@@ -16,7 +16,7 @@ from kconnect.kafka.admin import KafkaAdmin, TopicInfo
 log = logging.getLogger(__name__)
 
 # A broker that cannot place replicas is logged at once and then at this interval; Java logs ten times a second.
-_TELL_EVERY_S: Final = 10.0
+_LOG_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def partitions_refusal(spec: InternalTopicSpec, partitions: int) -> str | None:
 def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool:
     """Create it and return whether that was needed; retries while the broker cannot place the replicas."""
     topic = TopicInfo(spec.topic, spec.partitions, spec.replication_factor, spec.all_configs)
-    told_at = float("-inf")
+    logged_at = float("-inf")
     while True:
         left_s = deadline - time.monotonic()
         try:
@@ -123,14 +123,14 @@ def _create(admin: KafkaAdmin, spec: InternalTopicSpec, deadline: float) -> bool
                 raise
             if time.monotonic() + spec.backoff_s > deadline:
                 raise _too_late(spec, error) from error
-            if time.monotonic() - told_at > _TELL_EVERY_S:
-                told_at = time.monotonic()
+            if time.monotonic() - logged_at > _LOG_EVERY_S:
+                logged_at = time.monotonic()
                 log.info(
                     "Topic %s cannot be created yet (%s); trying every %.1f s for %.0f s more",
                     spec.topic,
                     _words(error),
                     spec.backoff_s,
-                    deadline - told_at,
+                    deadline - logged_at,
                 )
         else:
             log.info("Created topic %s: %s", spec.topic, _shape(spec))

@@ -100,10 +100,10 @@ class RestServer:
         if self._admin is not None:
             log.info("REST admin endpoints at %s", ", ".join(self.admin_urls))
 
-    def stop(self, timeout_s: float = 5.0, *, told_at: int = logging.INFO) -> None:
+    def stop(self, timeout_s: float = 5.0, *, log_level: int = logging.INFO) -> None:
         """Take no more requests, let running ones end until the deadline, join the threads. Idempotent.
 
-        `told_at` is the level of the log line that says it is done.
+        `log_level` is the level of the log line that says it is done.
         """
         servers, thread, pool = self._servers, self._thread, self._pool
         if thread is None or pool is None:
@@ -131,7 +131,7 @@ class RestServer:
         if thread.is_alive():
             log.warning("The REST server's thread did not end within %s s", timeout_s)
         else:
-            log.log(told_at, "REST server stopped")
+            log.log(log_level, "REST server stopped")
 
     def __enter__(self) -> RestServer:
         self.start()

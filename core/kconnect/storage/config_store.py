@@ -139,14 +139,14 @@ class TopicConfigStore:
         partitions = self._log.partition_count
         if partitions > 1:
             self._log.stop()
-            told = (
+            message = (
                 f"Topic '{self._log.topic}' supplied via the '{CONFIG_TOPIC_CONFIG}' property is required to have a "
                 "single partition in order to guarantee consistency of connector configurations, but found "
                 f"{partitions} partitions."
             )
             raise ConfigError(
-                told,
-                [ConfigProblem(CONFIG_TOPIC_CONFIG, self._log.topic, told)],
+                message,
+                [ConfigProblem(CONFIG_TOPIC_CONFIG, self._log.topic, message)],
                 hint=f"Set {CONFIG_TOPIC_CONFIG} to a topic of one partition, or to one that does not exist yet.",
             )
         self._is_started = True

@@ -262,7 +262,7 @@ class RunningWorker(ABC, Generic[H, C]):
             settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
             options = RestOptions.parse(config, os.environ)
             rest = self._rest = RestServer(herder, config.listeners, settings, options)
-            self._stack.callback(lambda: rest.stop(_REST_STOP_S, told_at=self._stop_level()))
+            self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()
 
     def _warn_of_keys(self, config: WorkerConfig) -> None:

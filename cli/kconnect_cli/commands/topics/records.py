@@ -71,13 +71,13 @@ def follow_changes(
     describe = describer_of(which, getattr(view, "fold", None))
     begin = view.seen.next_offsets
     for record in reader.records(which, begin=begin, follow=Event()):
-        told, connector = describe(record), connector_of(which, record.key)
+        change, connector = describe(record), connector_of(which, record.key)
         if query.only is not None and connector not in query.only:
             continue
         place = shown_record(record, None)
         row = {key: place[key] for key in ("partition", "offset", "timestamp", "key")}
-        row |= {"connector": connector, "change": told}
-        write_line(row, session.output, f"{place['timestamp']} {record.partition}:{record.offset} {safe(told)}\n")
+        row |= {"connector": connector, "change": change}
+        write_line(row, session.output, f"{place['timestamp']} {record.partition}:{record.offset} {safe(change)}\n")
         sys.stdout.flush()
 
 

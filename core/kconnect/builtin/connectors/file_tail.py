@@ -105,7 +105,7 @@ class FileTail:
         self._pending = _Pending()
         self._fd: int | None = None
         self._is_regular = True
-        self._told_missing = False
+        self._has_logged_missing = False
 
     def read_lines(self) -> Lines | None:
         if self._fd is None and not self._open():
@@ -130,9 +130,9 @@ class FileTail:
             # a named pipe without a writer would block the open
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
-            if not self._told_missing:
+            if not self._has_logged_missing:
                 log.warning("Couldn't find file %s for FileStreamSourceTask, waiting for it to be created", self._path)
-                self._told_missing = True
+                self._has_logged_missing = True
             return False
         except OSError as error:
             raise ConnectError(
@@ -140,7 +140,7 @@ class FileTail:
                 hint="Make the file readable for the user the worker runs as, or change `file`.",
             ) from error
         self._fd = fd
-        self._told_missing = False
+        self._has_logged_missing = False
         info = os.fstat(fd)
         if stat.S_ISDIR(info.st_mode):
             self.close()

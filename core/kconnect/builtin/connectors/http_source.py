@@ -215,11 +215,11 @@ class HttpJsonSourceTask(SourceTask):
         if kind == "link":
             found = next_link(url, answer.headers.get("link", ""))
         else:
-            told = pointer(document, self._config["pagination.next.pointer"])
+            pointed = pointer(document, self._config["pagination.next.pointer"])
             param = self._config["pagination.next.param"]
-            if told in (None, "", False):
+            if pointed in (None, "", False):
                 return None
-            found = with_parameter(url, param, told) if param else urllib.parse.urljoin(url, str(told))
+            found = with_parameter(url, param, pointed) if param else urllib.parse.urljoin(url, str(pointed))
         if found is None:
             return None
         if not same_origin(found, self._url):

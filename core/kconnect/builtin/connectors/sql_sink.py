@@ -151,12 +151,12 @@ class SqlSinkTask(SinkTask):
     def _give_up(self, record: SinkRecord, error: Exception) -> None:
         """To the error reporter if there is one; else the task fails, with the record's position."""
         where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
-        told = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
-        told.__cause__ = error
+        failure = DataError(f"The record at {where} cannot be written: {type(error).__name__}: {error}")
+        failure.__cause__ = error
         reporter = self.context.errant_record_reporter()
         if reporter is None:
-            raise told
-        reporter.report(record, told)
+            raise failure
+        reporter.report(record, failure)
 
     def _write_one_by_one(self, rows: Sequence[tuple[Row, SinkRecord]]) -> None:
         """The same transaction again, with a savepoint before each row, so that only refused rows are skipped."""

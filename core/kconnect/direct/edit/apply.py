@@ -167,7 +167,7 @@ def _check_unchanged(reader: ClusterReader, plan: EditPlan) -> dict[str, dict[in
             if _place(now) != _place(edit.old):
                 raise ConflictError(
                     f"{plan.title}: {edit.key_text} was changed in the meantime, nothing was written: it was "
-                    f"{_told(edit.old)}, and is {_told(now)}",
+                    f"{_record_text(edit.old)}, and is {_record_text(now)}",
                     hint="Look at it again, and repeat the command.",
                 )
     return looked_at
@@ -185,7 +185,7 @@ def _place(record: LogRecord | None) -> tuple[int, int] | None:
     return None if record is None or record.value is None else (record.partition, record.offset)
 
 
-def _told(record: LogRecord | None) -> str:
+def _record_text(record: LogRecord | None) -> str:
     return "without a value" if record is None else f"at offset {record.offset} of partition {record.partition}"
 
 

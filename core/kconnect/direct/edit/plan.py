@@ -107,7 +107,7 @@ class EditPlan:
     groups: tuple[GroupEdit, ...] = ()
     transactional_id: str | None = None
     notes: tuple[str, ...] = ()
-    """Sentences to be told with the plan."""
+    """Sentences shown with the plan."""
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -173,9 +173,9 @@ def refusals(
             case NoRunningTask(connector):
                 running = _running_tasks(connector, live, statuses or StatusCache())
                 if running:
-                    told = ", ".join(f"{task} on {worker}" for task, worker in running.items())
+                    tasks = ", ".join(f"{task} on {worker}" for task, worker in running.items())
                     found.append(
-                        Refusal(f"Tasks of {connector} are still RUNNING: {told}", "Wait until they stop.", True)
+                        Refusal(f"Tasks of {connector} are still RUNNING: {tasks}", "Wait until they stop.", True)
                     )
     return found
 
@@ -204,13 +204,13 @@ def _owned(connector: str, owners: Sequence[LiveWorker], live: LiveGroup) -> Ref
     if not live.is_settled:
         urls = ", ".join(worker.url or worker.client_id for worker in owners)
         return Refusal(f"A rebalance runs in group {live.name}: any of {urls} may run {connector}", hint)
-    told = []
+    occupied: list[str] = []
     for worker in owners:
         tasks = [str(task.task) for task in worker.work.tasks if task.connector == connector]
         runs = ["the connector"] if connector in worker.work.connectors else []
         runs += [f"task{'s' if len(tasks) > 1 else ''} {', '.join(tasks)}"] if tasks else []
-        told.append(f"{worker.url or worker.client_id} runs {' and '.join(runs)}")
-    return Refusal(f"{connector} is owned by live workers of group {live.name}: {'; '.join(told)}", hint)
+        occupied.append(f"{worker.url or worker.client_id} runs {' and '.join(runs)}")
+    return Refusal(f"{connector} is owned by live workers of group {live.name}: {'; '.join(occupied)}", hint)
 
 
 def _not_stopped(connector: str, state: TargetState | None) -> Refusal:

@@ -42,13 +42,13 @@ def describer_of(which: InternalTopic, configs: ConfigFold | None = None) -> Des
 
     def of_config(record: LogRecord) -> str:
         fold.apply(record)
-        told = _of_config(record, known, fold)
+        sentence = _of_config(record, known, fold)
         match decode(record):
             case ConnectorConfigured(name, None):
                 known.pop(name, None)
             case ConnectorConfigured(name, config) if config is not None:
                 known[name] = config
-        return told
+        return sentence
 
     return of_config
 

@@ -77,7 +77,7 @@ def connector_type(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass 
     config = _config_of(name, snapshot)
     class_name = (config.get("connector.class") or "").strip()
     tasks = snapshot.task_configs.get(name, {})
-    told = (
+    found = (
         _shipped(class_name)
         or _by_end_of_name(class_name, "Connector")
         or (installed(class_name) if installed is not None and class_name else None)
@@ -85,7 +85,7 @@ def connector_type(name: str, snapshot: ClusterSnapshot, installed: TypeOfClass 
             (kind for task in tasks.values() if (kind := _by_end_of_name(task.get("task.class") or "", "Task"))), None
         )
     )
-    return told or type_by_settings(config)
+    return found or type_by_settings(config)
 
 
 def states_to_come(snapshot: ClusterSnapshot, statuses: StatusCache, names: Collection[str]) -> dict[str, TargetState]:
@@ -93,8 +93,8 @@ def states_to_come(snapshot: ClusterSnapshot, statuses: StatusCache, names: Coll
     found = {}
     for name in names:
         wanted, seen = snapshot.target_state(name), statuses.status(name) or _NEVER_SEEN
-        is_told = seen.state not in (RunState.PAUSED, RunState.STOPPED)
-        if wanted is not None and not (is_told if wanted is TargetState.STARTED else str(seen.state) == str(wanted)):
+        is_started = seen.state not in (RunState.PAUSED, RunState.STOPPED)
+        if wanted is not None and not (is_started if wanted is TargetState.STARTED else str(seen.state) == str(wanted)):
             found[name] = wanted
     return found
 

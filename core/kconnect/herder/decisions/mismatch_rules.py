@@ -25,7 +25,7 @@ _SIGNED = 2
 # Clocks set over the network agree within a second; one that is off by this much is not synchronized
 _CLOCKS_AGREE_MS = 10_000
 # As often as a key is replaced by default: once in each log that an operator reads, not with each write
-_TELL_AGAIN_MS = 3_600_000
+_LOG_AGAIN_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class MismatchRules:
         self._version = own.protocol_version
         self._seen_offset = -1
         self._suspect: _Suspect | None = None
-        self._strangers_told_ms: int | None = None
+        self._strangers_logged_ms: int | None = None
         self._key_ms = -1
         self._exactly_once: set[str] = set()
 
@@ -81,8 +81,8 @@ class MismatchRules:
         facts, record = self._facts, event.foreign
         if record is not None and record.offset > self._seen_offset:
             self._seen_offset = record.offset
-            told_ms = self._strangers_told_ms
-            is_due = self._suspect is None and (told_ms is None or told_ms + _TELL_AGAIN_MS <= facts.now_ms)
+            logged_ms = self._strangers_logged_ms
+            is_due = self._suspect is None and (logged_ms is None or logged_ms + _LOG_AGAIN_MS <= facts.now_ms)
             if is_due and facts.is_leader and record.offset >= facts.placed.offset:
                 self._suspect = _Suspect(record, facts.generation, facts.now_ms)
         return self.read(event.snapshot)
@@ -110,7 +110,7 @@ class MismatchRules:
         if due_ms is None or due_ms > self._facts.now_ms or self._suspect is None:
             return []
         record, self._suspect = self._suspect.record, None
-        self._strangers_told_ms = self._facts.now_ms
+        self._strangers_logged_ms = self._facts.now_ms
         return [Tell(WrittenByOther(record.key, record.offset))]
 
     def next_due_ms(self) -> int | None:

@@ -99,8 +99,8 @@ class ConnectorValidator:
         try:
             infos = self._validate(resolved.values if resolved.references else props)
         except ConnectError as err:
-            told = resolved.shown(str(err))
-            raise (BadRequestError(told, hint=err.hint) if told != str(err) else err) from err
+            shown = resolved.shown(str(err))
+            raise (BadRequestError(shown, hint=err.hint) if shown != str(err) else err) from err
         finally:
             redaction.forget(owner)
         return with_references(infos, props, resolved.shown) if resolved.references else infos
