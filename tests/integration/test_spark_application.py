@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 import kconnect
+from kconnect.errors import EnvironmentProblemError
 from kconnect.model import RunState
 from kconnect.spark import SparkLauncher, SparkSettings
 from kconnect.spark.application import SparkApplication
@@ -173,18 +175,38 @@ def test_another_minor_version_of_python_is_one_sentence_with_both_versions(tmp_
 
 
 def test_a_broken_class_archive_does_not_break_the_start(tmp_path):
-    """One with the right checksum, so that only the JVM can find out; it crashes on it."""
     settings = SparkSettings(slots=1, cache=tmp_path)
-    archive = SparkApplication(settings).archive
-    with archive.sole_maker(0.0):
-        archive.unfinished.write_bytes(os.urandom(1 << 20))
-        archive.finish()
+    _broken_archive(settings)
     launcher = SparkLauncher(settings)
     launcher.start(SeenEvents())
     try:
         await_slots(launcher)
     finally:
         launcher.stop(10.0)
+
+
+def test_a_setting_that_keeps_the_jvm_from_starting_does_not_cost_the_class_archive(tmp_path):
+    """Without the archive it does not start either: so the archive is not to blame."""
+    settings = replace(SparkSettings.parse({"spark.driver.memory": "lots"}), cache=tmp_path)
+    archive = _broken_archive(settings)
+    app = SparkApplication(settings)
+    try:
+        with pytest.raises(EnvironmentProblemError, match="lots"):
+            app.start()
+    finally:
+        app.stop(5.0)
+
+    assert archive.exists()
+
+
+def _broken_archive(settings: SparkSettings) -> Path:
+    """One with the right checksum, so that only the JVM can find out."""
+    archive = SparkApplication(settings).archive
+    with archive.sole_maker(0.0):
+        archive.unfinished.write_bytes(os.urandom(1 << 20))
+        archive.finish()
+    assert archive.path is not None
+    return archive.path
 
 
 def _runs(process: psutil.Process) -> bool:

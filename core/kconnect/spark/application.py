@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,13 @@ class SparkApplication:
             _sweep_folders()
             self._folder = Path(tempfile.mkdtemp(prefix=f"kconnect-spark-{os.getpid()}-"))
             try:
-                gateway = self._start_jvm()
+                gateway = self._start_jvm(archive.flags())
             except EnvironmentProblemError:
                 if self._stopping.is_set() or archive.path is None:
                     raise
                 log.debug("Spark's JVM did not start with its class archive; starting without it")
-                archive.discard()
-                gateway = self._start_jvm()
+                gateway = self._start_jvm([])
+                archive.discard()  # only now is it to blame, and not a setting
             self._context = self._start_context(gateway)
             self._cluster = ClusterView(self._context)
             if not self._settings.is_local:
@@ -229,13 +230,13 @@ class SparkApplication:
             ) from error
         self._shipped_plugins = tuple(ship.unpacked_as for ship in ships[1:])
 
-    def _start_jvm(self) -> Any:
+    def _start_jvm(self, archive_flags: Sequence[str]) -> Any:
         assert self._folder is not None
         with contextlib.suppress(FileNotFoundError):
             (self._folder / "gateway").unlink()
         self._jvm = Jvm(self._folder)
         conf = spark_conf(self._settings, self._folder)
-        use = [RECORDING] if self._records_classes else self.archive.flags()
+        use = [RECORDING] if self._records_classes else archive_flags
         own = [
             *FAST_FLAGS,
             *_SMALL_HEAP,
