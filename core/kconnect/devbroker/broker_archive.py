@@ -27,6 +27,11 @@ def broker_archive(cache: Path, java: Java, jars: Sequence[Path], options: Seque
     """
     if any(option.startswith("-XX:ArchiveClassesAtExit") for option in options):
         return None
-    facts = [java.version, str(java.executable.resolve()), *(option for option in options if option.startswith("-XX:"))]
+    facts = [java.version, str(java.executable.resolve()), *filter(_matters, options)]
     facts += [f"{jar}:{stat.st_size}:{stat.st_mtime_ns}" for jar in jars if (stat := jar.stat())]
     return ClassArchive(cache / "jvm", "broker", facts)
+
+
+def _matters(option: str) -> bool:
+    """Whether a JVM with the option may need another archive; classes are the same whatever compiles them."""
+    return option.startswith("-XX:") and not option.startswith("-XX:TieredStopAtLevel=")

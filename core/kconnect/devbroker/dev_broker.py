@@ -123,10 +123,9 @@ class DevBroker:
         self._check_port()
         with self.folder.hold() as lock:
             try:
-                command = self._prepare(java, jars)
                 archive = self._archive(cache_folder(), java, jars)
-                flags = [*archive.flags(), *QUIET] if archive else QUIET
-                self._server.start([command[0], *flags, *command[1:]], lock, self.port, self.bootstrap)
+                command = self._prepare(java, jars, archive.flags() if archive else [])
+                self._server.start(command, lock, self.port, self.bootstrap)
             except OSError as err:
                 raise self.folder.not_writable(err) from err
         try:
@@ -224,7 +223,7 @@ class DevBroker:
             hint="Stop it, use it instead of a broker of your own, or choose another port with --port.",
         ) from cause
 
-    def _prepare(self, java: Java, jars: Sequence[Path]) -> list[str]:
+    def _prepare(self, java: Java, jars: Sequence[Path], archive_flags: Sequence[str]) -> list[str]:
         """Write the settings, format the storage the first time; the command line of the broker."""
         self.folder.log_settings.write_text(_LOG_SETTINGS, "utf-8")
         self.folder.clear_scratch()
@@ -232,6 +231,8 @@ class DevBroker:
         self.folder.settings.write_text("\n".join(lines) + "\n", "utf-8")
         command = [
             str(java.executable),
+            *archive_flags,
+            *QUIET,
             *_JVM_OPTIONS,
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={self.folder.log_settings}",
