@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 import psutil
 
 from kconnect.devbroker import JarSet, find_java
+from kit.java_archive import JavaArchive
 from kit.pace import ample_s, ended
 from kit.ports import free_port
 from kit.rest_json import request_json
@@ -91,6 +92,7 @@ class JavaConnect:
         self._jars = tuple(jars)
         self._worker = self._settings(bootstrap) | dict(worker or {})
         self._connectors = list(connectors)
+        self._archive: JavaArchive | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_file: IO[bytes] | None = None
 
@@ -132,19 +134,26 @@ class JavaConnect:
         files = [write_properties(self.folder / "worker.properties", self._worker)]
         for number, connector in enumerate(self._connectors):
             files.append(write_properties(self.folder / f"connector-{number}.properties", connector))
+        class_path = [jar for jar in (*jars, *self._jars) if not jar.name.startswith(_PLUGINS)]
+        if self._jvm_options != RELEASE_JVM_OPTIONS:  # the release has no archive
+            self._archive = JavaArchive(java, class_path, self.folder)
         return [
             str(java.executable),
+            *(self._archive.flags() if self._archive else ()),
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={log_settings}",
             "-cp",
-            os.pathsep.join(str(jar) for jar in (*jars, *self._jars) if not jar.name.startswith(_PLUGINS)),
+            os.pathsep.join(map(str, class_path)),
             _MAIN[self._mode],
             *(str(file) for file in files),
         ]
 
     def stop(self, timeout_s: float = 30.0) -> int:
         """SIGTERM, and SIGKILL after the deadline; the exit code. Nothing to do when it is not running."""
-        return self._end(signal.SIGTERM, timeout_s)
+        code = self._end(signal.SIGTERM, timeout_s)
+        if self._archive is not None and code != -signal.SIGKILL:
+            self._archive.keep()
+        return code
 
     def kill(self) -> int:
         """SIGKILL."""
