@@ -305,6 +305,34 @@ def test_sink_offsets_are_those_of_the_consumer_group(cluster, connect, name, br
     assert committed(broker, group, name) == [-1001, -1001]
 
 
+def test_a_sink_is_moved_to_a_time_to_an_end_and_by_a_number_of_records(cluster, connect, name, broker):
+    create_topic(broker.bootstrap, name, partitions=2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 2})
+    for number in range(10):
+        producer.produce(name, f"{number}", partition=0, timestamp=1_700_000_000_000 + 60_000 * number)
+    assert producer.flush(30) == 0
+    config = {"connector.class": "FileStreamSink", "topics.regex": f"{name[:-6]}.*"}
+    cluster.add_connector(name, config, target=TargetState.STOPPED, state=None)
+    group = f"connect-{name}"
+
+    def reset(*target, expect=0):
+        return connect("offsets", "reset", name, *target, "--direct", "--yes", expect=expect)[1]
+
+    reset("--to-time", "2023-11-14T22:17:30Z")  # 4 minutes and 10 s after the first
+    assert committed(broker, group, name) == [5, 0]
+    reset("--shift-by", "-2", "--partition", "0")
+    assert committed(broker, group, name) == [3, 0]
+    reset("--shift-by", "100")
+    assert committed(broker, group, name) == [10, 0]
+    reset("--to-earliest", "--topic", name)
+    assert committed(broker, group, name) == [0, 0]
+    reset("--to-time", "1h")
+    assert committed(broker, group, name) == [10, 0]
+    assert "reads no topic nothing" in reset("--to-latest", "--topic", "nothing", expect=3)
+    connect("offsets", "undo", name, "--direct", "--yes")
+    assert committed(broker, group, name) == [0, 0]
+
+
 def test_a_sink_whose_group_has_members_is_left_alone(cluster, connect, name, broker):
     create_topic(broker.bootstrap, name)
     config = {"connector.class": "FileStreamSink", "topics": name}

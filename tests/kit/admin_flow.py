@@ -230,5 +230,10 @@ def sink_from_create_to_delete(operator: Operator, bootstrap: str, topic: str, f
     assert operator.offsets(name) == []
     connect("connectors", "resume", name)
     comes("one", "two", "three", "four")
+    operator.await_offset(name, partition, {"kafka_offset": 4})
+    connect("offsets", "move", name, "--shift-by", "-1", "--bootstrap-servers", bootstrap, "--yes")
+    comes("four")
+    moved = json.loads(connect("offsets", "history", name, "-o", "json"))[-1]
+    assert moved["offsets"] == [{"partition": partition, "old": {"kafka_offset": 4}, "new": {"kafka_offset": 3}}]
     connect("connectors", "delete", name, "--yes")
     connect("offsets", "show", name, expect=3)

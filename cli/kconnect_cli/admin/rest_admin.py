@@ -70,7 +70,7 @@ class RestAdmin:
         def request() -> str:
             return f"{name}: {client.alter_connector_offsets(name, offsets)}"
 
-        return RestChange(request, (*notes, f"Alter offsets of {name}", _table(old, offsets)), needs_consent=True)
+        return RestChange(request, (*notes, f"Alter offsets of {name}", offset_table(old, offsets)), needs_consent=True)
 
     def reset_offsets(self, name: str) -> RestChange:
         client = self._connect()
@@ -80,7 +80,7 @@ class RestAdmin:
         def request() -> str:
             return f"{name}: {client.reset_connector_offsets(name)}"
 
-        return RestChange(request, (f"Reset offsets of {name}", _table(old, none)), needs_consent=True)
+        return RestChange(request, (f"Reset offsets of {name}", offset_table(old, none)), needs_consent=True)
 
     def _unchecked(self, client: ConnectClient, name: str, wanted: Sequence[ConnectorOffset]) -> list[str]:
         """Why a sink's offsets were not looked up in its topics. Errors: BadRequestError where nothing can be read."""
@@ -109,7 +109,7 @@ def _request(name: str, done: str, act: Callable[[], None], *, needs_consent: bo
     return RestChange(request, needs_consent=needs_consent)
 
 
-def _table(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> str:
+def offset_table(old: Sequence[ConnectorOffset], new: Sequence[ConnectorOffset]) -> str:
     """Old and new value of every partition that is named, for people."""
     before = {json_cell(offset.partition): json_cell(offset.offset) for offset in old}
     rows = [

@@ -35,11 +35,8 @@ class DirectOptions:
         """Sets `session.direct`. Errors: UsageProblem for options of a cluster that nobody would read."""
         if self.direct:
             session.direct = direct_client(session, cluster_of(session))
-        elif cluster_of(session).is_on_line:
-            raise UsageProblem(
-                "Options that name the cluster's topics are only valid with --direct",
-                hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
-            )
+        else:
+            refuse_cluster_without_direct(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +60,15 @@ def direct_client(session: CliSession, cluster: ClusterOptions) -> DirectClient:
     if session.given_url is not None:
         raise UsageProblem("--url names a worker, but --direct does not use one", hint="Give one of them.")
     return DirectClient(cluster.access())
+
+
+def refuse_cluster_without_direct(session: CliSession) -> None:
+    """Errors: UsageProblem for options of a cluster whose topics the command does not use."""
+    if session.direct is None and cluster_of(session).is_on_line:
+        raise UsageProblem(
+            "Options that name the cluster's topics are only valid with --direct",
+            hint="Add --direct to work on the topics; without it the command asks a worker, see --url.",
+        )
 
 
 def refuse_without_direct(session: CliSession, *, dry_run: bool = False, force: bool = False) -> None:

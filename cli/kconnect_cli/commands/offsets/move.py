@@ -1,207 +1,113 @@
-"""`connect offsets export|import`: source offsets between a standalone file, the topics of a cluster and JSON."""
+"""`connect offsets move|undo|history`: a running connector moved in one go, and changes taken back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.wording import counted
-from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
+from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, make_changes
+from kconnect_cli.admin.offset_changes import offset_changes
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.files.json_files import write_whole_file
-from kconnect_cli.options.cluster import ClusterOptions, cluster_of
-from kconnect_cli.options.direct import direct_client
-from kconnect_cli.screen.output import json_text, plain_table
-from kconnect_cli.session import CliSession, Yes, session_of
+from kconnect_cli.options.cluster import cluster_of
+from kconnect_cli.options.sink_targets import target_of
+from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
+from kconnect_cli.session import Name, Yes, session_of
 
 if TYPE_CHECKING:
-    from kconnect.direct.edit.plan import EditPlan
-    from kconnect.direct.offsets.transfers import Offsets
+    from kconnect.model import ConnectorOffset
 
-
-_Out = Annotated[str, typer.Argument(metavar="FILE", help="JSON file to write; - is stdout.", show_default=False)]
-_In = Annotated[str, typer.Argument(metavar="FILE", help="JSON file to read; - is stdin.", show_default=False)]
-_Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
-_FromFile = Annotated[
-    Path | None,
-    typer.Option("--from-file", metavar="OFFSETS", help="Offsets file of a standalone worker.", show_default=False),
-]
-_ToFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--to-file",
-        metavar="OFFSETS",
-        help="Offsets file of a standalone worker, which must not be running.",
-        show_default=False,
-    ),
-]
-_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
-_Replace = Annotated[
-    bool, typer.Option("--replace", help="Also reset partitions of these connectors that FILE does not have.")
-]
+_FILE_HELP = "The new offsets, JSON as `show -o json` prints it; - reads stdin."
+_File = Annotated[str | None, typer.Option("--file", "-f", metavar="FILE", help=_FILE_HELP, show_default=False)]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
-_Force = Annotated[bool, typer.Option("--force", help="Write even if live workers have the connector.")]
+_Force = Annotated[bool, typer.Option("--force", help="Restore them even if they have changed since.")]
+
+_CHANGES = (
+    Column("TIME", lambda row: row["time"]),
+    Column("ACTION", lambda row: row["action"]),
+    Column("PARTITION", lambda row: row["partition"]),
+    Column("OLD", lambda row: row["old"]),
+    Column("NEW", lambda row: row["new"]),
+)
 
 
-def export(
+def move(
     ctx: typer.Context,
-    file: _Out,
-    names: _Names = None,
-    from_file: _FromFile = None,
-    overwrite: _Overwrite = False,
-) -> None:
-    """Write source offsets to a JSON file: of a standalone worker's file, or of a cluster's topics.
-
-    \b
-    connect offsets export saved.json --from-file connect.offsets
-    connect offsets export saved.json --worker distributed.properties
-    connect offsets export - orders lines --worker distributed.properties
-
-    No worker is needed, and a running one is not affected. The JSON is that of `connect offsets show`, which `alter`
-    and `import` accept. --worker may name a standalone worker's properties too.
-    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect_cli.files.offset_files import offsets_document
-
-    chosen = names or []
-    source = _offsets_file(from_file, cluster, "--from-file")
-    if file != "-" and Path(file).exists() and not overwrite:
-        raise UsageProblem(f"{file} already exists", hint="--overwrite replaces it.")
-    found = _of_cluster(session, cluster, chosen) if source is None else _of_file(session, source, chosen)
-    write_whole_file(file, json_text(offsets_document(found, one=False)) + "\n")
-    count = sum(len(offsets) for offsets in found.values())
-    place = "" if file == "-" else f" {'is' if count == 1 else 'are'} in {file}"
-    session.say(f"{counted(count, 'offset')} of {counted(len(found), 'connector')}{place}.")
-
-
-def import_(
-    ctx: typer.Context,
-    file: _In,
-    names: _Names = None,
-    to_file: _ToFile = None,
-    replace: _Replace = False,
+    name: Name,
+    file: _File = None,
     dry_run: _DryRun = False,
     yes: Yes = False,
-    force: _Force = False,
 ) -> None:
-    """Write source offsets from a JSON file to a standalone worker's file, or to a cluster's topics.
+    """Move a running connector: stop it, change its offsets, verify them, and resume it.
 
     \b
-    connect offsets import saved.json --to-file connect.offsets
-    connect offsets import saved.json --worker distributed.properties
-    connect offsets export - --worker old.properties | connect offsets import - --worker new.properties --yes
+    connect offsets move orders-out --to-time 2h --worker distributed.properties
+    connect offsets move orders-in -f saved.json
 
-    Partitions missing from FILE are left unchanged, unless --replace; a null offset resets one. Connectors need not
-    exist yet. In a live cluster they must be STOPPED, and an offsets file must not be in use.
+    If a step fails, the offsets are restored. At the end the connector is RUNNING, PAUSED or STOPPED, as it was before.
     """  # noqa: D301  # as above
     session = session_of(ctx)
-    cluster = cluster_of(session)
-    from kconnect_cli.files.offset_files import read_offsets
-
-    wanted = read_offsets(file).chosen(names or [])
-    target = _offsets_file(to_file, cluster, "--to-file")
-    if target is None:
-        _to_cluster(session, cluster, wanted, replace=replace, dry_run=dry_run, yes=yes, force=force)
-    else:
-        _to_file(session, target, wanted, replace=replace, dry_run=dry_run, yes=yes)
-
-
-COMMANDS: Mapping[str, Callable[..., None]] = {"export": export, "import": import_}
-
-
-def _offsets_file(given: Path | None, cluster: ClusterOptions, option: str) -> Path | None:
-    """The standalone file that is meant, None for topics. Errors: UsageProblem if both or neither is given."""
-    from kconnect.direct.offsets.transfers import standalone_file
-
-    if given is not None:
-        if cluster.is_on_line:
-            raise UsageProblem(f"{option} names a file, and the other options a cluster", hint="Give one of them.")
-        return given
-    if not cluster.is_given:
+    target = target_of(session)
+    if (target is None) == (file is None):
         raise UsageProblem(
-            "No file or cluster was given for the offsets",
-            hint=f"Give {option} connect.offsets of a standalone worker, or --worker WORKER.properties of a cluster.",
+            "Missing the new offsets" if file is None else "--file cannot be combined with a target",
+            hint="Give --file FILE, or one of --to-time, --to-earliest, --to-latest, --shift-by.",
         )
-    return standalone_file(cluster.access())
+    changes = offset_changes(session)
+    if file is not None:
+        from kconnect_cli.files.offset_files import read_offsets
+
+        given = read_offsets(file).chosen([name])[name]
+
+    def wanted() -> Sequence[ConnectorOffset]:
+        if target is None:
+            return given
+        return changes.offsets_at(cluster_of(session).access(), name, *target)
+
+    def prepare(name: str) -> PreparedChange:
+        from kconnect_cli.admin.offset_move import OffsetMove
+
+        return OffsetMove(session.client, changes, name, wanted, session.say)
+
+    make_changes(session, "Move", [name], WriteOptions(dry_run, yes), prepare)
 
 
-def _of_file(session: CliSession, path: Path, names: list[str]) -> Offsets:
-    from kconnect.direct.offsets.transfers import read_offset_file
-    from kconnect.errors import NotFoundError
+def undo(ctx: typer.Context, name: Name, dry_run: _DryRun = False, yes: Yes = False, force: _Force = False) -> None:
+    """Take back the last change of a stopped connector's offsets that was made from this machine.
 
-    found = read_offset_file(path).offsets(session.say)
-    for name in names:
-        if name not in found:
-            raise NotFoundError(
-                f"{path} has no offsets of {name}", hint=f"It has those of {', '.join(found) or 'nobody'}."
-            )
-    return {name: found[name] for name in names} if names else found
-
-
-def _of_cluster(session: CliSession, cluster: ClusterOptions, names: list[str]) -> Offsets:
-    from kconnect.direct.offsets.transfers import read_cluster
-
-    session.direct = direct_client(session, cluster)
-    return read_cluster(session.direct, names, session.say)
+    Refused if they are no longer as that change left them. A second undo restores what the first one took back.
+    """
+    session = session_of(ctx)
+    changes = offset_changes(session, force=force)
+    make_changes(
+        session,
+        "Restore offsets of",
+        [name],
+        WriteOptions(dry_run, yes, force),
+        lambda name: changes.undo(name, force=force),
+    )
 
 
-def _to_file(session: CliSession, path: Path, wanted: Offsets, *, replace: bool, dry_run: bool, yes: bool) -> None:
-    from kconnect.direct.offsets.transfers import OffsetFileNow, refuse_if_used
-
-    refuse_if_used(path)
-    now = OffsetFileNow(path)
-    changes = now.changes(wanted, replaced=replace)
-    rows = [(_text(key), _text(now.value(key)), _text(value)) for key, value in changes.items()]
-    if rows:
-        session.say(plain_table(("KEY", "OLD", "NEW"), rows).rstrip("\n"))
-    if dry_run or not changes:
-        session.say("Dry run: nothing was changed." if dry_run else f"{path} has these offsets already.")
+def history(ctx: typer.Context, name: Name) -> None:
+    """Show how a connector's offsets were changed from this machine, the oldest change first."""
+    session = session_of(ctx)
+    entries = offset_changes(session).history.entries(name)
+    if session.output in (Format.JSON, Format.YAML):
+        write_object([entry.to_json() for entry in entries], session.output)
         return
-    session.confirm(f"Write {counted(len(changes), 'offset')} to {path}?", yes=yes)
-    now.write(changes)
-    session.say(f"{counted(len(changes), 'offset')} {'was' if len(changes) == 1 else 'were'} written to {path}.")
-
-
-def _to_cluster(
-    session: CliSession,
-    cluster: ClusterOptions,
-    wanted: Offsets,
-    *,
-    replace: bool,
-    dry_run: bool,
-    yes: bool,
-    force: bool,
-) -> None:
-    from kconnect.direct.offsets.transfers import TopicImport
-
-    client = session.direct = direct_client(session, cluster)
-    found = TopicImport.plan(client, wanted, replaced=replace)
-    if dry_run:
-        _say_plans(session, found.plans)
-        say_dry_run(session, lambda: found.check(client, force=force).warnings)
-        return
-    checked = found.check(client, force=force)
-    _say_plans(session, found.plans)
-    say_warnings(session, checked.warnings)
-    if not found.plans:
-        session.say("The topics have these offsets already.")
-        return
-    session.confirm(f"Import offsets of {', '.join(wanted)} to {client.place}?", yes=yes)
-    for applied in found.apply(client, force=force):
-        for line in written_lines(applied):
-            session.say(line)
-    session.say(f"Offsets of {', '.join(wanted)} were imported.")
-
-
-def _say_plans(session: CliSession, plans: Sequence[EditPlan]) -> None:
-    for plan in plans:
-        for line in plan_lines(plan):
-            session.say(line)
-
-
-def _text(data: bytes | None) -> str:
-    return "-" if data is None else data.decode(errors="backslashreplace")
+    rows: list[Row] = [
+        {
+            "time": f"{datetime.fromtimestamp(entry.time_ms / 1000, UTC):%Y-%m-%d %H:%M:%SZ}",
+            "action": entry.action,
+            "partition": json_cell(moved.partition),
+            "old": json_cell(moved.old),
+            "new": json_cell(moved.new),
+        }
+        for entry in entries
+        for moved in entry.moved
+    ]
+    write_rows(rows, _CHANGES, session.output, name="time")
+    if not entries:
+        session.say(f"No change of {name}'s offsets is known on this machine.")

@@ -1,23 +1,28 @@
-"""`connect offsets`: show, alter, reset, over REST or with --direct; export and import are in move.py."""
+"""`connect offsets`: show, alter, reset, over REST or with --direct, and the group with the commands of the room."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kconnect_cli.admin.connector_admin import WriteOptions, connector_admin, make_changes
-from kconnect_cli.commands.offsets import move
+from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, make_changes
+from kconnect_cli.admin.offset_changes import offset_changes
+from kconnect_cli.commands.offsets import move, transfer
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterArguments, cluster_of
 from kconnect_cli.options.command_group import command_group
-from kconnect_cli.options.direct import DIRECT, DirectOrChecked, Force, refuse_without_direct
+from kconnect_cli.options.direct import (
+    DIRECT,
+    DirectOrChecked,
+    Force,
+    refuse_cluster_without_direct,
+    refuse_without_direct,
+)
 from kconnect_cli.options.selection import SelectionOptions, selected
 from kconnect_cli.options.shared import takes
+from kconnect_cli.options.sink_targets import TargetOptions, target_of
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
 from kconnect_cli.session import Yes, session_of
-
-if TYPE_CHECKING:
-    pass
 
 app = command_group("Show, alter, reset offsets of connectors; move them between files and topics.")
 
@@ -87,19 +92,40 @@ def alter(
 
     new = read_offsets(file).chosen(names or [])
     brokers = cluster.access() if session.direct is None and cluster.is_given and not force else None
-    admin, options = connector_admin(session, force=force, brokers=brokers), WriteOptions(dry_run, yes, force)
-    make_changes(session, "Alter offsets of", list(new), options, lambda name: admin.alter_offsets(name, new[name]))
+    changes, options = offset_changes(session, force=force, brokers=brokers), WriteOptions(dry_run, yes, force)
+    make_changes(session, "Alter offsets of", list(new), options, lambda name: changes.alter(name, new[name]))
 
 
-@app.command(cls=takes(SelectionOptions, *DIRECT))
+@app.command(cls=takes(SelectionOptions, TargetOptions, DirectOrChecked, ClusterArguments))
 def reset(ctx: typer.Context, dry_run: _DryRun = False, yes: Yes = False, force: Force = False) -> None:
-    """Forget all offsets of stopped connectors: they start from the beginning."""
+    """Forget all offsets of stopped connectors: they start from the beginning. Or move stopped sinks elsewhere.
+
+    \b
+    connect offsets reset orders-out
+    connect offsets reset orders-out --to-time 2h --worker distributed.properties
+    connect offsets reset orders-out --shift-by -1000 --topic orders --partition 0 --bootstrap-servers kafka:9092
+
+    A target is looked up at the brokers: name them by a worker's file, --bootstrap-servers or the context.
+    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     session = session_of(ctx)
     names, _ = selected(session)
     refuse_without_direct(session, force=force)
-    admin, options = connector_admin(session, force=force), WriteOptions(dry_run, yes, force)
-    make_changes(session, "Reset offsets of", list(dict.fromkeys(names)), options, admin.reset_offsets)
+    target = target_of(session)
+    changes, options = offset_changes(session, force=force), WriteOptions(dry_run, yes, force)
+    if target is None:
+        refuse_cluster_without_direct(session)
+        make_changes(session, "Reset offsets of", list(dict.fromkeys(names)), options, changes.reset)
+        return
+    access = cluster_of(session).access()
+
+    def moved(name: str) -> PreparedChange:
+        return changes.alter(name, changes.offsets_at(access, name, *target), "reset")
+
+    make_changes(session, "Change offsets of", list(dict.fromkeys(names)), options, moved)
 
 
-for _name, _command in move.COMMANDS.items():
+for _name, _command in transfer.COMMANDS.items():
     app.command(_name, cls=ON_CLUSTER)(_command)
+app.command(cls=takes(TargetOptions, ClusterArguments))(move.move)
+for _command in (move.undo, move.history):
+    app.command(cls=takes(DirectOrChecked, ClusterArguments))(_command)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from kconnect.config.client_config import admin_config, admin_settings
 from kconnect.herder.offsets.log_ranges import LogRanges
-from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
 from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class _KafkaGroups:
+class KafkaGroups:
     """Implements `GroupOffsets`; each call may take `timeout_s`."""
 
     def __init__(self, admin: KafkaAdmin, settings: Mapping[str, str], timeout_s: float, timeout_setting: str) -> None:
@@ -52,16 +51,24 @@ class _KafkaGroups:
         end = self._admin.log_offsets(there, "end", self._timeout_s)
         return LogRanges(counts, {at: (begin[at], end[at]) for at in there})
 
+    def topics(self) -> dict[str, int]:
+        """All topics of the cluster, each with its number of partitions."""
+        return self._admin.topic_names(self._timeout_s)
+
+    def offsets_at_time(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        """The first record at or after a time, -1 where there is none."""
+        return self._admin.log_offsets(partitions, time_ms, self._timeout_s)
+
 
 def kafka_group_offsets(
     worker_props: Mapping[str, str], timeout_s: float, *, timeout_setting: str
-) -> GroupOffsetsFactory:
+) -> Callable[[Mapping[str, str]], AbstractContextManager[KafkaGroups]]:
     """Opens a client for each command, with the connector's `admin.override.` settings.
 
     Each of its calls may take `timeout_s`; error messages name its setting, `timeout_setting`.
     """
 
-    def opened(connector_config: Mapping[str, str]) -> AbstractContextManager[_KafkaGroups]:
+    def opened(connector_config: Mapping[str, str]) -> AbstractContextManager[KafkaGroups]:
         return _open(worker_props, connector_config, timeout_s, timeout_setting)
 
     return opened
@@ -70,7 +77,7 @@ def kafka_group_offsets(
 @contextmanager
 def _open(
     worker_props: Mapping[str, str], connector_config: Mapping[str, str], timeout_s: float, timeout_setting: str
-) -> Iterator[_KafkaGroups]:
+) -> Iterator[KafkaGroups]:
     from kconnect.kafka.admin import KafkaAdmin  # here: it loads when a sink's offsets are first requested
 
     name = f"connector-worker-adminclient-{connector_config.get('name', '')}"
@@ -79,4 +86,4 @@ def _open(
         log.warning("%s", warning)
     javas = admin_settings(worker_props, connector_config, client_id=name)
     with KafkaAdmin(settings, name, timeout_setting=timeout_setting) as admin:
-        yield _KafkaGroups(admin, javas, timeout_s, timeout_setting)
+        yield KafkaGroups(admin, javas, timeout_s, timeout_setting)

@@ -1,0 +1,106 @@
+"""Changes of offsets that can be taken back: each is prepared by a ConnectorAdmin and kept in the OffsetHistory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.model import ConnectorOffset
+from kconnect_cli.admin.connector_admin import connector_admin
+from kconnect_cli.admin.offset_history import KeptChange, OffsetEntry, OffsetHistory, moved_offsets
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
+    from kconnect.direct.offsets.sink_targets import Chosen, SinkTarget
+    from kconnect_cli.admin.connector_admin import ConnectorAdmin, PreparedChange
+    from kconnect_cli.session import CliSession
+
+
+class OffsetChanges:
+    """Prepares changes of offsets, of a worker or of the topics. Errors: as ConnectorAdmin."""
+
+    def __init__(self, session: CliSession, admin: ConnectorAdmin) -> None:
+        self._session = session
+        self._admin = admin
+
+    @cached_property
+    def cluster_id(self) -> str:
+        """The Kafka cluster that the connectors belong to."""
+        direct = self._session.direct
+        if direct is not None:
+            return direct.reader.admin.cluster_id(direct.access.timeout_s)
+        return str(self._session.client.server_info().get("kafka_cluster_id") or "")
+
+    @cached_property
+    def history(self) -> OffsetHistory:
+        return OffsetHistory(self.cluster_id)
+
+    def alter(self, name: str, offsets: Sequence[ConnectorOffset], action: str = "alter") -> KeptChange:
+        old = self._session.reader.connector_offsets(name)
+        return self._kept(self._admin.alter_offsets(name, offsets), name, action, old, offsets)
+
+    def reset(self, name: str) -> KeptChange:
+        old = self._session.reader.connector_offsets(name)
+        none = [ConnectorOffset(item.partition, None) for item in old]
+        return self._kept(self._admin.reset_offsets(name), name, "reset", old, none)
+
+    def undo(self, name: str, *, force: bool) -> KeptChange:
+        """The last change from this machine, taken back.
+
+        Errors: NotFoundError without one; ConflictError if the offsets are no longer as it left them, unless `force`.
+        """
+        entry = self.last(name)
+        now = self._session.reader.connector_offsets(name)
+        if not force and (differences := entry.differences(now)):
+            raise ConflictError(
+                f"The offsets of {name} have changed since: {'; '.join(differences)}",
+                hint="Its tasks ran, or somebody else changed them. --force restores the old ones all the same.",
+            )
+        return self._kept(self._admin.alter_offsets(name, entry.undone), name, "undo", now, entry.undone)
+
+    def last(self, name: str) -> OffsetEntry:
+        """Errors: NotFoundError without a change."""
+        entries = self.history.entries(name)
+        if not entries:
+            raise NotFoundError(
+                f"No change of {name}'s offsets is known on this machine",
+                hint="`connect offsets history NAME` lists what `alter`, `reset`, `move` and `undo` changed from here.",
+            )
+        return entries[-1]
+
+    def offsets_at(self, access: ClusterAccess, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
+        """Where a sink's partitions are at a target, looked up at the brokers.
+
+        Errors: BadRequestError for a source, and for the brokers of another cluster; NotFoundError; ConnectError.
+        """
+        from kconnect.direct.offsets.sink_targets import sink_offsets_at
+
+        info = self._session.reader.connector(name)
+        if self._session.direct is None:
+            from kconnect.kafka.admin import cluster_id
+
+            found = cluster_id(access.clients().admin, access.timeout_s)
+            if self.cluster_id and found != self.cluster_id:
+                raise BadRequestError(
+                    f"{access.bootstrap_servers} is another Kafka cluster ({found}) than the worker's "
+                    f"({self.cluster_id})",
+                    hint="Give the brokers of the worker: --worker FILE or --bootstrap-servers.",
+                )
+        return sink_offsets_at(access, info, target, chosen)
+
+    def _kept(
+        self,
+        change: PreparedChange,
+        name: str,
+        action: str,
+        old: Sequence[ConnectorOffset],
+        new: Sequence[ConnectorOffset],
+    ) -> KeptChange:
+        return KeptChange(change, self.history, name, action, self._session.url, moved_offsets(old, new))
+
+
+def offset_changes(session: CliSession, *, force: bool = False, brokers: ClusterAccess | None = None) -> OffsetChanges:
+    """What changes offsets in this call. `brokers`: as of `RestAdmin`."""
+    return OffsetChanges(session, connector_admin(session, force=force, brokers=brokers))
