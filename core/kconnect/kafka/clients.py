@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from kconnect.config.client_names import ADMIN_NAMES, CONSUMER_NAMES, PRODUCER_NAMES, with_java_names
 from kconnect.config.kerberos import OTHER_MECHANISMS, missing_mechanism
 from kconnect.errors import ConnectError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka.auth_errors import is_refusal, refusal_error
@@ -58,20 +59,31 @@ _AWAY_FACILITIES = frozenset({"FAIL", "ERROR"})
 
 def producer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Producer:
     """A producer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The producer cannot be built"):
+    with _building("producer", PRODUCER_NAMES):
         return Producer({**PRODUCER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def consumer_client(config: Mapping[str, Any], log: ClientLog, **callbacks: Any) -> Consumer:
     """A consumer: our defaults under the caller's settings. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The consumer cannot be built"):
+    with _building("consumer", CONSUMER_NAMES):
         return Consumer({**CONSUMER_DEFAULTS, **config, **log.settings(config), **callbacks})
 
 
 def admin_client(config: Mapping[str, Any], log: ClientLog) -> AdminClient:
     """An admin client. Errors: ConnectError when librdkafka refuses a setting."""
-    with kafka_errors("The admin client cannot be built"):
+    with _building("admin client", ADMIN_NAMES):
         return AdminClient({**config, **log.settings(config)})
+
+
+@contextmanager
+def _building(client: str, names: Mapping[str, str]) -> Iterator[None]:
+    """Convert a refusal; settings in it have Java's `names`, not librdkafka's."""
+    try:
+        yield
+    except KafkaException as error:
+        refusal: KafkaError = error.args[0]
+        named = KafkaError(refusal.code(), with_java_names(refusal.str(), names))
+        raise connect_error(f"The {client} cannot be built", named) from error
 
 
 @cache

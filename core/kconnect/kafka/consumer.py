@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import ClientLog, connect_error, consumer_client, kafka_errors
+from kconnect.kafka.unanswered_commits import CommitDone, UnansweredCommits
 from kconnect.model import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -135,7 +136,7 @@ class RecordConsumer:
         """Partitions revoked during the current fetch: records it already returned of them belong to another member
         now."""
         self._raised: BaseException | None = None
-        self._pending_commit: Callable[[ConnectError | None], None] | None = None
+        self._unanswered = UnansweredCommits()
 
     @property
     def assignment(self) -> set[TopicPartition]:
@@ -230,7 +231,6 @@ class RecordConsumer:
         while not answers:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                self._pending_commit = None
                 self._is_cut_off = True
                 why = f": {self._log.last_error}" if self._log.last_error else ""
                 raise TimedOutError(
@@ -251,11 +251,11 @@ class RecordConsumer:
                     f"The offset of {partition.topic}-{partition.partition} cannot be committed", partition.error
                 )
 
-    def commit_async(self, offsets: Mapping[TopicPartition, int], done: Callable[[ConnectError | None], None]) -> None:
+    def commit_async(self, offsets: Mapping[TopicPartition, int], done: CommitDone) -> None:
         """Commit in the background; `done` is called inside a later fetch(), with the error if there was one."""
-        self._pending_commit = done
         with kafka_errors("Offsets cannot be committed"):
             self._client.commit(offsets=_client_partitions(offsets), asynchronous=True)
+        self._unanswered.sent(offsets, done)
 
     def close(self) -> None:
         """Leave the group; `revoked` of the listener is called for the partitions still assigned. Idempotent.
@@ -309,10 +309,11 @@ class RecordConsumer:
         self._gone |= set(partitions)
 
     def _on_commit(self, error: KafkaError | None, offsets: list[ClientPartition]) -> None:
-        done, self._pending_commit = self._pending_commit, None
-        failed = error or next((partition.error for partition in offsets or () if partition.error is not None), None)
-        if done is not None:
-            done(None if failed is None else connect_error("Offsets cannot be committed", failed))
+        failed = error or next((partition.error for partition in offsets if partition.error is not None), None)
+        self._unanswered.answered(
+            {TopicPartition(at.topic, at.partition): at.offset for at in offsets},
+            None if failed is None else connect_error("Offsets cannot be committed", failed),
+        )
 
     def _raise_from_listener(self) -> None:
         raised, self._raised = self._raised, None
