@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import ipaddress
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +65,24 @@ class Authority:
         path.write_bytes(self.pem)
         return path
 
+    def p12_file(self, path: Path, passphrase: str) -> Path:
+        """A PKCS12 trust store."""
+        lock = serialization.BestAvailableEncryption(passphrase.encode())
+        others = [self.identity.certificate]
+        path.write_bytes(pkcs12.serialize_key_and_certificates(b"x", None, None, others, lock))
+        return path
+
+    def jks_file(self, path: Path, passphrase: str) -> Path:
+        """A JKS trust store. Source: sun.security.provider.JavaKeyStore."""
+        der = self.identity.certificate.public_bytes(serialization.Encoding.DER)
+        entry = (
+            struct.pack(">I", 2) + _utf("ca") + struct.pack(">Q", 0) + _utf("X.509") + struct.pack(">I", len(der)) + der
+        )
+        body = struct.pack(">III", 0xFEEDFEED, 2, 1) + entry
+        salted = passphrase.encode("utf-16-be") + b"Mighty Aphrodite" + body
+        path.write_bytes(body + hashlib.sha1(salted, usedforsecurity=False).digest())
+        return path
+
     def sign(self, name: str, *, valid_days: float = 1) -> Identity:
         """A new key with its certificate; negative days make one that has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -85,6 +105,10 @@ def _signed(name, key, issuer, issuer_key, *, is_authority=False, valid_days) ->
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _utf(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
 
 
 def _name(text: str) -> x509.Name:

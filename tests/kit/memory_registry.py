@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from kconnect.schema_registry.registry_http import RegistryRefusal
+
+T = TypeVar("T")
 
 
 class MemoryRegistry:
@@ -29,7 +32,11 @@ class MemoryRegistry:
             versions.append(found)
         return found
 
-    def ask(self, method: str, path: str, body: Any, purpose: str) -> Any:
+    def ask(self, method: str, path: str, body: Any, purpose: str, read: Callable[[Any], T]) -> T:
+        return read(self.answer(method, path, body, purpose))
+
+    def answer(self, method: str, path: str, body: Any, purpose: str = "something") -> Any:
+        """The JSON for a request, as an object."""
         self.asked.append((method, path))
         if self.problem is not None:
             raise self.problem

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from kconnect.api import DataError
-from kconnect.schema_registry.registry_http import RegistryRefusal, RegistryTransport
+from kconnect.schema_registry.registry_http import RegistryRefusal, RegistryTransport, UnexpectedAnswerError
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -22,6 +22,19 @@ class RegisteredSchema:
     id: int
     text: str
     references: tuple[str, ...] = ()
+
+
+_Version = tuple[str, int]
+"""A subject, and the number of a version of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A schema as the registry tells of it."""
+
+    text: str
+    kind: str
+    references: tuple[_Version, ...]
 
 
 class BoundedCache(OrderedDict[_Key, _Value]):
@@ -76,7 +89,7 @@ class RegistryClient:
     def _schema(self, schema_id: int) -> RegisteredSchema:
         purpose = f"the schema with id {schema_id}"
         try:
-            answer = self._transport.ask("GET", f"/schemas/ids/{schema_id}", None, purpose)
+            found = self._transport.ask("GET", f"/schemas/ids/{schema_id}", None, purpose, _schema_in)
         except RegistryRefusal as error:
             if error.status != 404:
                 raise
@@ -84,24 +97,23 @@ class RegistryClient:
                 f"{error}",
                 hint="Was this record written with another registry? Then schema.registry.url must be that one's.",
             ) from error
-        return self._read(schema_id, answer, purpose)
+        return self._registered_schema(schema_id, found)
 
     def _registered(self, subject: str, text: str, *, normalize: bool) -> int:
         purpose = f"a place for a schema under subject {subject}"
         path = f"/subjects/{_quoted(subject)}/versions{'?normalize=true' if normalize else ''}"
         try:
-            answer = self._transport.ask("POST", path, self._body(text), purpose)
+            return self._transport.ask("POST", path, self._body(text), purpose, _id_in)
         except RegistryRefusal as error:
             if error.status != 409:
                 raise
             raise self._incompatible(subject, error) from error
-        return _whole_number(answer, "id", purpose)
 
     def _looked_up(self, subject: str, text: str, *, normalize: bool) -> int:
         purpose = f"the id of a schema under subject {subject}"
         path = f"/subjects/{_quoted(subject)}{'?normalize=true' if normalize else ''}"
         try:
-            answer = self._transport.ask("POST", path, self._body(text), purpose)
+            return self._transport.ask("POST", path, self._body(text), purpose, _id_in)
         except RegistryRefusal as error:
             if error.status != 404:
                 raise
@@ -110,62 +122,55 @@ class RegistryClient:
                 hint="Register it first, or let the converter do it with auto.register.schemas=true, or take the newest"
                 " with use.latest.version=true.",
             ) from error
-        return _whole_number(answer, "id", purpose)
 
     def _newest(self, subject: str) -> RegisteredSchema:
         purpose = f"the newest schema of subject {subject}"
-        answer = self._transport.ask("GET", f"/subjects/{_quoted(subject)}/versions/latest", None, purpose)
-        return self._read(_whole_number(answer, "id", purpose), answer, purpose)
+        path = f"/subjects/{_quoted(subject)}/versions/latest"
+        schema_id, found = self._transport.ask(
+            "GET", path, None, purpose, lambda said: (_id_in(said), _schema_in(said))
+        )
+        return self._registered_schema(schema_id, found)
 
     def _version(self, subject: str, schema: RegisteredSchema) -> int | None:
         purpose = f"the version of the schema with id {schema.id} under subject {subject}"
         path = f"/schemas/ids/{schema.id}/versions"
         try:
-            answer = self._transport.ask("GET", path, None, purpose)
+            versions = self._transport.ask("GET", path, None, purpose, _versions_in)
         except RegistryRefusal as error:
             if error.status in (403, 404, 405):
                 return None  # a name for the schema is all that is lost
             raise
-        if not isinstance(answer, list):
-            raise DataError(f"The schema registry was asked for {purpose} and did not answer with a list.")
-        versions = [
-            entry.get("version") for entry in answer if isinstance(entry, dict) and entry.get("subject") == subject
-        ]
-        return max((version for version in versions if isinstance(version, int)), default=None)
+        return max((version for of, version in versions if of == subject), default=None)
 
-    def _read(self, schema_id: int, answer: Any, purpose: str) -> RegisteredSchema:
-        text = answer.get("schema") if isinstance(answer, dict) else None
-        if not isinstance(text, str):
-            raise DataError(f"The schema registry was asked for {purpose}, and its answer has no schema.")
-        kind = answer.get("schemaType") or "AVRO"
-        if kind != self._type:
+    def _registered_schema(self, schema_id: int, found: _Answered) -> RegisteredSchema:
+        if found.kind != self._type:
             raise DataError(
-                f"The schema with id {schema_id} is of type {kind}, not {self._type}.",
-                hint=f"This record was written by another converter: a {kind} one has to read it.",
+                f"The schema with id {schema_id} is of type {found.kind}, not {self._type}.",
+                hint=f"This record was written by another converter: a {found.kind} one has to read it.",
             )
-        texts: dict[tuple[str, int], str] = {}
-        self._collect(answer.get("references") or [], texts, ())
-        return RegisteredSchema(schema_id, text, tuple(texts.values()))
+        texts: dict[_Version, str] = {}
+        self._collect(found.references, texts, ())
+        return RegisteredSchema(schema_id, found.text, tuple(texts.values()))
 
-    def _collect(self, references: Any, texts: dict[tuple[str, int], str], above: tuple[tuple[str, int], ...]) -> None:
+    def _collect(self, references: Sequence[_Version], texts: dict[_Version, str], above: tuple[_Version, ...]) -> None:
         """The texts that a schema refers to, those that they need before them."""
-        for reference in references:
-            subject, version = str(reference["subject"]), int(reference["version"])
-            key = (subject, version)
+        for key in references:
+            subject, version = key
             if key in texts:
                 continue
             if key in above:
                 raise DataError(f"The schema of subject {subject}, version {version}, refers to itself.")
             purpose = f"version {version} of subject {subject}, to which a schema refers"
-            answer = self._transport.ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}", None, purpose)
-            self._collect(answer.get("references") or [], texts, (*above, key))
-            texts[key] = str(answer["schema"])
+            path = f"/subjects/{_quoted(subject)}/versions/{version}"
+            found = self._transport.ask("GET", path, None, purpose, _schema_in)
+            self._collect(found.references, texts, (*above, key))
+            texts[key] = found.text
 
     def _incompatible(self, subject: str, error: RegistryRefusal) -> DataError:
         rule = self._rule(subject)
         return DataError(
-            f"The schema is not compatible with those of subject {subject}, whose compatibility rule is {rule}: "
-            f"{error.said or error}",
+            f"The schema is not compatible with those of subject {subject}, whose compatibility rule is {rule}."
+            f" {error}",
             hint="Change the data so that it fits, or the rule: PUT /config/SUBJECT of the registry, such as"
             ' {"compatibility": "NONE"}.',
         )
@@ -173,12 +178,11 @@ class RegistryClient:
     def _rule(self, subject: str) -> str:
         for path in (f"/config/{_quoted(subject)}", "/config"):
             try:
-                answer = self._transport.ask("GET", path, None, f"the compatibility rule of subject {subject}")
-            except DataError:
+                rule = self._transport.ask("GET", path, None, f"the compatibility rule of subject {subject}", _rule_in)
+            except RegistryRefusal:
                 continue  # no rule of its own: the registry's
-            found = answer.get("compatibilityLevel") if isinstance(answer, dict) else None
-            if found:
-                return str(found)
+            if rule is not None:
+                return rule
         return "unknown"
 
     def _body(self, text: str) -> dict[str, str]:
@@ -189,8 +193,40 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _whole_number(answer: Any, key: str, purpose: str) -> int:
+# What is in an answer. Errors of all: UnexpectedAnswerError.
+
+
+def _schema_in(answer: Any) -> _Answered:
+    return _Answered(
+        _field(answer, "schema", str),
+        _field(answer, "schemaType", str | None) or "AVRO",
+        tuple(map(_version_in, _field(answer, "references", list | None) or ())),
+    )
+
+
+def _id_in(answer: Any) -> int:
+    found: int = _field(answer, "id", int)
+    return found
+
+
+def _versions_in(answer: Any) -> list[_Version]:
+    if not isinstance(answer, list):
+        raise UnexpectedAnswerError("no list of versions")
+    return list(map(_version_in, answer))
+
+
+def _version_in(answer: Any) -> _Version:
+    return _field(answer, "subject", str), _field(answer, "version", int)
+
+
+def _rule_in(answer: Any) -> str | None:
+    """None where a subject has other settings, and no rule."""
+    rule: str | None = _field(answer, "compatibilityLevel", str | None)
+    return rule
+
+
+def _field(answer: Any, key: str, type_: Any) -> Any:  # a type or a union of them
     found = answer.get(key) if isinstance(answer, dict) else None
-    if not isinstance(found, int):
-        raise DataError(f"The schema registry was asked for {purpose}, and its answer has no {key}.")
+    if not isinstance(found, type_):
+        raise UnexpectedAnswerError(f"an answer without {key}")
     return found

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import socket
+import ssl
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kconnect.api import DataError, RetriableError
 from kconnect.schema_registry.registry_settings import RegistrySettings
 
-if TYPE_CHECKING:
-    import ssl
+T = TypeVar("T")
 
 _JSON: Final = "application/vnd.schemaregistry.v1+json"
 _MOST_BYTES: Final = 64 * 1024 * 1024
@@ -29,13 +32,17 @@ class RegistryRefusal(DataError):
         self.said = said
 
 
+class UnexpectedAnswerError(ValueError):
+    """JSON that is no answer to what was asked, as of a gateway. Its text says what it is: "an answer without id"."""
+
+
 class RegistryTransport(Protocol):
     """Carries one request; RegistryHttp is one, tests have another."""
 
-    def ask(self, method: str, path: str, body: Any, purpose: str) -> Any:
-        """The answer's JSON. `purpose` says in messages what was asked for: "the schema with id 7".
+    def ask(self, method: str, path: str, body: Any, purpose: str, read: Callable[[Any], T]) -> T:
+        """What `read` makes of the answer's JSON. `purpose` is what was asked for: "the schema with id 7".
 
-        Errors: RegistryRefusal (4xx); RetriableError (no answer, 5xx, no JSON).
+        Errors: RegistryRefusal (4xx); RetriableError (no answer, 5xx, no JSON, `read` raises UnexpectedAnswerError).
         """
         ...
 
@@ -44,17 +51,18 @@ class RegistryHttp:
     """The network. A new connection for each request: answers are cached, so there are few. Threads: one at a time."""
 
     def __init__(self, settings: RegistrySettings) -> None:
+        """Errors: ConfigError for key and trust stores that cannot be used."""
         self._settings = settings
-        self._tls: ssl.SSLContext | None = None
+        self._tls = settings.context() if any(url.startswith("https:") for url in settings.urls) else None
         self._first = 0  # the address that answered last
 
-    def ask(self, method: str, path: str, body: Any, purpose: str) -> Any:
+    def ask(self, method: str, path: str, body: Any, purpose: str, read: Callable[[Any], T]) -> T:
         problem: RetriableError | None = None
         count = len(self._settings.urls)
         for step in range(count):
             index = (self._first + step) % count
             try:
-                found = self._ask_one(index, method, path, body, purpose)
+                found = self._ask_one(index, method, path, body, purpose, read)
             except RetriableError as error:
                 problem = error
             else:
@@ -63,13 +71,15 @@ class RegistryHttp:
         assert problem is not None
         raise problem
 
-    def _ask_one(self, index: int, method: str, path: str, body: Any, purpose: str) -> Any:
+    def _ask_one(self, index: int, method: str, path: str, body: Any, purpose: str, read: Callable[[Any], T]) -> T:
         url = self._settings.urls[index]
         where = f"{method} {url}{path}"
         try:
             status, content = self._exchange(index, method, path, body)
         except TimeoutError as error:
             raise _retriable(url, where, purpose, "it does not answer in time") from error
+        except ssl.SSLError as error:
+            raise _retriable(url, where, purpose, f"TLS failed: {_why(error)}", hint=_TLS_HINT) from error
         except (OSError, HTTPException, UnicodeError) as error:
             raise _retriable(url, where, purpose, _why(error)) from error
         if status >= 500 or status in (408, 429):
@@ -78,14 +88,17 @@ class RegistryHttp:
             raise _retriable(url, where, purpose, f"it answered {status}, which leads elsewhere")
         try:
             answer = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if status in (401, 403):
                 raise _refused(url, where, purpose, status, {}) from error
             said = f"it answered {status} with something that is not JSON{_excerpt(content)}"
             raise _retriable(url, where, purpose, said) from error
         if status >= 400:
             raise _refused(url, where, purpose, status, answer if isinstance(answer, dict) else {})
-        return answer
+        try:
+            return read(answer)
+        except UnexpectedAnswerError as error:
+            raise _retriable(url, where, purpose, f"it answered {status} with {error}{_excerpt(content)}") from error
 
     def _exchange(self, index: int, method: str, path: str, body: Any) -> tuple[int, bytes]:
         parts = urlsplit(self._settings.urls[index])
@@ -102,8 +115,10 @@ class RegistryHttp:
             deadline = time.monotonic() + self._settings.read_timeout_s
             connection.sock.settimeout(self._settings.read_timeout_s)
             connection.request(method, parts.path + path, data, headers)
-            response = connection.getresponse()
-            return response.status, _whole(response, connection, deadline)
+            response = HTTPResponse(connection.sock, method=method)
+            response.fp = io.BufferedReader(_Punctual(connection.sock, deadline))
+            response.begin()
+            return response.status, _whole(response)
         finally:
             connection.close()
 
@@ -111,21 +126,31 @@ class RegistryHttp:
         timeout_s = self._settings.connect_timeout_s
         if scheme == "http":
             return HTTPConnection(host, port or 80, timeout=timeout_s)
-        if self._tls is None:
-            self._tls = self._settings.context()
         return HTTPSConnection(host, port or 443, timeout=timeout_s, context=self._tls)
 
 
-def _whole(response: HTTPResponse, connection: HTTPConnection, deadline: float) -> bytes:
-    """The body; a registry that sends a byte now and then is late too."""
+class _Punctual(io.RawIOBase):
+    """What a socket receives until the deadline; a registry that sends a byte now and then is late too."""
+
+    def __init__(self, peer: socket.socket, deadline: float) -> None:
+        self._peer = peer
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._peer.settimeout(left_s)
+        return self._peer.recv_into(buffer)
+
+
+def _whole(response: HTTPResponse) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while True:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        if connection.sock is not None:
-            connection.sock.settimeout(left_s)
         piece = response.read1(_PIECE)
         if not piece:
             if response.length:
@@ -137,12 +162,18 @@ def _whole(response: HTTPResponse, connection: HTTPConnection, deadline: float) 
         pieces.append(piece)
 
 
-def _retriable(url: str, where: str, purpose: str, why: str) -> RetriableError:
-    return RetriableError(
-        f"The schema registry at {url} was asked for {purpose} ({where}): {why}",
-        hint="Is schema.registry.url right, with its path, and does the registry run? errors.retry.timeout says how"
-        " long a task continues to ask.",
-    )
+_HINT: Final = (
+    "Is schema.registry.url right, with its path, and does the registry run? errors.retry.timeout says how long a task"
+    " continues to ask."
+)
+_TLS_HINT: Final = (
+    "Does schema.registry.ssl.truststore.location trust the registry's certificate, is it of this host, and does the"
+    " registry want one of ours (schema.registry.ssl.keystore.location)?"
+)
+
+
+def _retriable(url: str, where: str, purpose: str, why: str, *, hint: str = _HINT) -> RetriableError:
+    return RetriableError(f"The schema registry at {url} was asked for {purpose} ({where}): {why}", hint=hint)
 
 
 def _refused(url: str, where: str, purpose: str, status: int, answer: dict[str, Any]) -> RegistryRefusal:

@@ -172,7 +172,8 @@ def test_a_schema_that_does_not_fit_names_subject_and_rule(registry: MemoryRegis
     registry.closed.add("t-value")
 
     with pytest.raises(
-        DataError, match="subject t-value, whose compatibility rule is BACKWARD: field x has no default"
+        DataError,
+        match=r"subject t-value, whose compatibility rule is BACKWARD\. asked for .* 409 field x has no default",
     ):
         converter(registry).from_connect_data("t", ORDER, order(1))
 

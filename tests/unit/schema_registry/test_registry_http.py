@@ -6,13 +6,14 @@ import base64
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from kconnect.api import ConfigDef, ConfigError, RetriableError
+from kconnect.schema_registry.registry_client import RegistryClient
 from kconnect.schema_registry.registry_http import RegistryHttp, RegistryRefusal
 from kconnect.schema_registry.registry_settings import RegistrySettings, define_registry, registry_settings
 from kit.ports import free_port
@@ -54,8 +55,12 @@ def server(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, list
 
 def ask(url: str, **more: str) -> Any:
     return RegistryHttp(settings(schema_registry_url=url, **more)).ask(
-        "GET", "/schemas/ids/7", None, "the schema with id 7"
+        "GET", "/schemas/ids/7", None, "the schema with id 7", _as_it_is
     )
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer
 
 
 def test_an_answer_is_json_and_the_path_of_the_url_stays() -> None:
@@ -73,6 +78,8 @@ def test_an_answer_is_json_and_the_path_of_the_url_stays() -> None:
         (200, b"<html>Log in</html>", "something that is not JSON: <html>Log in</html>"),
         (404, b"<html>proxy</html>", "something that is not JSON"),
         (302, b"", "leads elsewhere"),
+        (200, b"", "something that is not JSON"),
+        (200, b"[" * 100_000, "something that is not JSON"),
     ],
 )
 def test_a_sick_registry_is_retriable_and_says_url_and_what_was_asked_for(status: int, body: bytes, says: str) -> None:
@@ -80,6 +87,19 @@ def test_a_sick_registry_is_retriable_and_says_url_and_what_was_asked_for(status
         with pytest.raises(RetriableError, match=says) as caught:
             ask(url)
         assert f"The schema registry at {url} was asked for the schema with id 7" in str(caught.value)
+        assert "schema.registry.url" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("body", [b'{"status": "UP"}', b"[]", b'{"schema": 7}', b'{"schema": "x", "references": [{}]}'])
+def test_json_that_is_no_answer_is_retriable_and_the_next_url_is_asked(body: bytes) -> None:
+    with server(200, body) as (gateway, _), server(200, b'{"schema": "\\"int\\""}') as (url, seen):
+        client = RegistryClient(RegistryHttp(settings(schema_registry_url=gateway)))
+        with pytest.raises(RetriableError, match="it answered 200 with an answer without ") as caught:
+            client.schema(7)
+        assert f"The schema registry at {gateway} was asked for the schema with id 7" in str(caught.value)
+        both = RegistryClient(RegistryHttp(settings(schema_registry_url=f"{gateway},{url}")))
+        assert both.schema(7).text == '"int"'
+        assert len(seen) == 1
 
 
 def test_a_refusal_has_the_registrys_words() -> None:
@@ -107,6 +127,43 @@ def test_a_silent_registry_is_given_up_at_the_deadline() -> None:
         ask(f"http://127.0.0.1:{silent.getsockname()[1]}", http_read_timeout_ms="200")
 
 
+def test_a_registry_that_hangs_up_is_retriable() -> None:
+    def hang_up(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=hang_up, args=(listener,))
+        thread.start()
+        with pytest.raises(RetriableError, match="closed connection without response"):
+            ask(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        thread.join(10)
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
+def test_an_answer_that_trickles_is_given_up_at_the_deadline_of_the_whole(head: bytes) -> None:
+    is_over = threading.Event()
+
+    def trickle(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer, suppress(OSError):  # the client hangs up
+            peer.recv(65536)
+            peer.sendall(head)
+            while not is_over.wait(0.02):
+                peer.sendall(b"1")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=trickle, args=(listener,))
+        thread.start()
+        try:
+            with pytest.raises(RetriableError, match="does not answer in time"):
+                ask(f"http://127.0.0.1:{listener.getsockname()[1]}", http_read_timeout_ms="200")
+        finally:
+            is_over.set()
+            thread.join(10)
+
+
 def test_an_answer_that_breaks_off_is_retriable() -> None:
     def cut(listener: socket.socket) -> None:
         peer, _ = listener.accept()
@@ -125,7 +182,7 @@ def test_an_answer_that_breaks_off_is_retriable() -> None:
 def test_the_next_url_is_asked_and_stays_the_first() -> None:
     with server(200, b"{}") as (url, seen):
         http = RegistryHttp(settings(schema_registry_url=f"http://127.0.0.1:{free_port()}, {url}"))
-        assert [http.ask("GET", "/x", None, "x") for _ in range(2)] == [{}, {}]
+        assert [http.ask("GET", "/x", None, "x", _as_it_is) for _ in range(2)] == [{}, {}]
         assert len(seen) == 2
 
 
