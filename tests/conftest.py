@@ -25,6 +25,7 @@ from kit.brokers import PatientBroker, PatientRegistry
 from kit.leaks import Snapshot
 from kit.pace import pace
 from kit.ports import free_port
+from kit.postgres import postgres
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
@@ -80,6 +81,13 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevRegistry]:
     """The schema registry all tests share: `.url`. Subjects are named after the test's topic."""
     with PatientRegistry(free_port(), tmp_path_factory.mktemp("registry") / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The PostgreSQL server all tests share. Tables are named after the test's topic."""
+    with postgres(tmp_path_factory.mktemp("pg")) as uri:
+        yield uri
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
-"""Avro from a source to a sink through real Kafka, with a real registry that goes away and comes back."""
+"""Avro from a source to a sink and into a table, through real Kafka, with a real registry that goes away."""
 
 from __future__ import annotations
 
+import datetime
 import io
-import itertools
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 from urllib.request import Request, urlopen
 
 import fastavro
+import psycopg
 import pytest
 from confluent_kafka import Producer
 
@@ -19,10 +19,10 @@ from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kconnect.model import Condition
 from kconnect.schema_registry.avro_converter import AvroConverter
-from kit.brokers import PatientRegistry
 from kit.pipeline_host import SINK, SOURCE, Behaviour, PipelineHost
 from kit.ports import free_port
-from kit.topics import consume_values, create_topic, topic_for
+from kit.relay import Relay
+from kit.topics import consume, consume_values, create_topic, end_offset, topic_for
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300)]
@@ -33,12 +33,6 @@ AVRO = "io.confluent.connect.avro.AvroConverter"
 @pytest.fixture(autouse=True)
 def _fresh_behaviour() -> None:
     Behaviour.reset()
-
-
-@pytest.fixture
-def own_registry(tmp_path: Path) -> Iterator[DevRegistry]:
-    with PatientRegistry(free_port(), tmp_path / "own-registry") as running:
-        yield running
 
 
 def schema_of(version: int) -> Schema:
@@ -59,47 +53,122 @@ def avro(url: str) -> dict[str, str]:
     }
 
 
-def produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
+def produce(bootstrap: str, topic: str, values: Sequence[bytes | None]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce(topic, value)
     assert producer.flush(30) == 0
 
 
-def test_a_registry_that_goes_away_holds_source_and_sink_up_and_nothing_is_lost(
-    request: pytest.FixtureRequest, broker: DevBroker, own_registry: DevRegistry
-) -> None:
-    topic = topic_for(request)
-    create_topic(broker.bootstrap, topic)
-    numbers, version, arrived = itertools.count(), [0], []
+class Orders:
+    """Orders that a source sends as long as it is polled: nested, with the time and the amount as text."""
 
-    def poll(task: Any) -> list[SourceRecord]:
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.sent = 0
+        self.schema = self.schema_of(with_note=False)
+
+    def schema_of(self, *, with_note: bool) -> Schema:
+        customer = SchemaBuilder.struct().name("com.example.Customer").field("name", Schema.STRING_SCHEMA)
+        builder = SchemaBuilder.struct().name("com.example.Order").field("id", Schema.INT64_SCHEMA)
+        builder.field("placed", Schema.STRING_SCHEMA).field("amount", Schema.STRING_SCHEMA)
+        builder.field("customer", customer.field("city", Schema.OPTIONAL_STRING_SCHEMA).build())
+        if with_note:
+            builder.field("note", Schema.OPTIONAL_STRING_SCHEMA)
+        return builder.build()
+
+    def order(self, schema: Schema, number: int, amount: str) -> Struct:
+        customer = schema.field("customer").schema
+        return Struct(
+            schema,
+            {
+                "id": number,
+                "placed": f"2026-01-02T03:04:05.{number % 1000:03}Z",
+                "amount": amount,
+                "customer": Struct(customer, {"name": f"c{number}"}),
+            },
+        )
+
+    def row(self, number: int) -> tuple[Any, ...]:
+        """What has to be in the table."""
+        at = datetime.datetime(2026, 1, 2, 3, 4, 5, number % 1000 * 1000, datetime.UTC)
+        return number, at, number + 0.25, f"c{number}", None, None
+
+    def poll(self, task: Any) -> list[SourceRecord]:
         task.context.wait(0.02)
-        number, schema = next(numbers), schema_of(version[0])
-        return [
-            SourceRecord({"s": 1}, {"at": number}, topic, value_schema=schema, value=Struct(schema, {"id": number}))
-        ]
+        number, schema = self.sent, self.schema
+        self.sent += 1
+        value = self.order(schema, number, f"{number}.25")
+        return [SourceRecord({"s": 1}, {"at": number}, self.topic, value_schema=schema, value=value)]
 
-    Behaviour.poll = poll
-    Behaviour.put = lambda task, records: arrived.extend(record.value["id"] for record in records)
-    with PipelineHost(broker.bootstrap) as host:
-        sink = host.start_sink("avro-sink", SINK, topics=topic, **avro(own_registry.url))
-        source = host.start_source("avro-source", SOURCE, **avro(own_registry.url))
-        eventually(lambda: len(arrived) > 20, 60, "records arrive")
 
-        own_registry.kill()
-        version[0] = 1  # a schema that nobody knows yet
-        told = host.await_condition(source, Condition.RETRYING, 60)
-        assert own_registry.url in str(told)
-        held = len(arrived)
-        own_registry.start()
+INTO_A_TABLE = {
+    "connection_driver": "psycopg",
+    "transforms": "flat,at,amount",
+    "transforms_flat_type": "org.apache.kafka.connect.transforms.Flatten$Value",
+    "transforms_flat_delimiter": "_",
+    "transforms_at_type": "org.apache.kafka.connect.transforms.TimestampConverter$Value",
+    "transforms_at_field": "placed",
+    "transforms_at_format": "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'",
+    "transforms_at_target_type": "Timestamp",
+    "transforms_amount_type": "org.apache.kafka.connect.transforms.Cast$Value",
+    "transforms_amount_spec": "amount:float64",
+}
 
-        eventually(lambda: len(arrived) > held + 20, 60, "records arrive again")
-        host.stop(source)
-        last = next(numbers) - 1
-        eventually(lambda: arrived[-1] >= last - 1, 30, "the rest arrives")
-        host.stop(sink)
-    assert sorted(set(arrived)) == list(range(max(arrived) + 1))
+
+def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_poison_apart(
+    request: pytest.FixtureRequest, broker: DevBroker, registry: DevRegistry, postgres_uri: str
+) -> None:
+    """The registry stops answering while the source has a schema, and the sink an id, that it has to be asked for."""
+    topic, letters = topic_for(request), topic_for(request, "-dlq")
+    create_topic(broker.bootstrap, topic)
+    orders, other_writer = Orders(topic), AvroConverter()
+    Behaviour.poll = orders.poll
+    other_writer.configure({"schema.registry.url": registry.url}, False)
+    with psycopg.connect(postgres_uri, autocommit=True) as tables:
+        # No key: a record that came twice would be two rows
+        columns = "id bigint, placed timestamptz, amount float8, customer_name text, customer_city text, note text"
+        tables.execute(f'CREATE TABLE "{topic}" ({columns})')
+
+        def count() -> int:
+            return int(tables.execute(f'SELECT count(*) FROM "{topic}"').fetchall()[0][0])
+
+        with Relay(registry.port) as way, PipelineHost(broker.bootstrap) as host:
+            url = registry.url.replace(str(registry.port), str(way.port))
+            answers = {**avro(url), "value_converter_http_read_timeout_ms": "400"}
+            tolerant = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": letters}
+            dlq = {**tolerant, "errors_deadletterqueue_topic_replication_factor": "1"}
+            table = {**INTO_A_TABLE, "connection_url": postgres_uri, **dlq}
+            sink = host.start_sink("orders-table", "SqlSink", topics=topic, **answers, **table)
+            source = host.start_source("orders", SOURCE, **answers)
+            eventually(lambda: count() > 20, 60, "rows arrive")
+
+            way.cut()
+            not_a_number = other_writer.from_connect_data(topic, orders.schema, orders.order(orders.schema, -1, "many"))
+            noted = orders.schema_of(with_note=True)
+            unknown_id = other_writer.from_connect_data(topic, noted, orders.order(noted, -2, "-1.75"))
+            produce(broker.bootstrap, topic, [b"\x01 not Avro", not_a_number, unknown_id])
+            orders.schema = noted
+            for spec in (source, sink):
+                told = host.await_condition(spec, Condition.RETRYING, 60)
+                assert url in str(told)
+            held = count()
+            way.mend()
+
+            eventually(lambda: count() > held + 20, 60, "rows arrive again")
+            host.stop(source)
+            in_topic = end_offset(broker.bootstrap, topic)
+            eventually(lambda: count() >= in_topic - 2, 30, "the rest arrives")
+            host.stop(sink)
+        found = tables.execute(f'SELECT * FROM "{topic}" ORDER BY id').fetchall()
+    assert found == [orders.row(number) for number in (-2, *range(len(found) - 1))]
+    assert len(found) == in_topic - 2, "all but the poison"
+    causes = [
+        dict(letter.headers() or [])["__connect.errors.exception.message"]
+        for letter in consume(broker.bootstrap, letters, 2)
+    ]
+    assert [b"magic byte" in causes[0], b"many" in causes[1]] == [True, True], causes
+    assert end_offset(broker.bootstrap, letters) == 2
 
 
 def test_what_the_converter_writes_an_independent_reader_reads_and_the_other_way_round(

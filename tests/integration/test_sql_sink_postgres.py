@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,12 @@ from kconnect.api import RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, SinkHarness
 from kit.pace import ended
-from kit.postgres import postgres
 from kit.waiting import eventually
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with postgres(tmp_path_factory.mktemp("pg")) as uri:
-        yield uri
+@pytest.fixture
+def server(postgres_uri: str) -> str:
+    return postgres_uri
 
 
 def sink_into(server: str, topic: str, clock: ManualClock | None = None, **more: str) -> SinkHarness:
