@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +12,7 @@ from kconnect.client import ConnectClient
 from kconnect.config.properties import read_properties
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.client import DirectClient
-from kconnect.errors import NotFoundError
+from kconnect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState
 from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader
 from kconnect_cli.admin.rest_admin import RestAdmin
@@ -35,6 +35,10 @@ class World:
     access: ClusterAccess
     create: Callable[[str], None]
     """Makes a running source with one committed offset."""
+    config: Mapping[str, str]
+    """What a source may be created with."""
+    takes_offsets: bool
+    """Whether a connector can be created with its offsets; Java's workers do not know them."""
 
     def target_state(self, name: str) -> TargetState | None:
         """As the config topic has it, whoever wrote it."""
@@ -62,7 +66,8 @@ def over_rest(broker, folder):
             cluster.create(name, cluster.source())
             eventually(lambda: client.connector_offsets(name), WITHIN_S, f"{name} has committed")
 
-        yield World(RestAdmin(lambda: client), client, ClusterAccess(read_properties(cluster.file)), create)
+        access = ClusterAccess(read_properties(cluster.file))
+        yield World(RestAdmin(lambda: client), client, access, create, cluster.source(), takes_offsets=False)
 
 
 def on_topics(broker, folder):
@@ -75,7 +80,7 @@ def on_topics(broker, folder):
             cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
             client.forget()
 
-        yield World(DirectAdmin(client), client, cluster.access, create)
+        yield World(DirectAdmin(client), client, cluster.access, create, source, takes_offsets=True)
         client.close()
 
 
@@ -99,6 +104,38 @@ def test_a_reader_tells_of_connectors(world, name):
     assert name in world.reader.connector_statuses()
     with pytest.raises(NotFoundError):
         world.reader.connector("no-such")
+
+
+def test_what_is_created_has_the_config_and_the_state_it_was_given(world):
+    name = f"new-{uuid.uuid4().hex[:6]}"
+    config = {**world.config, "name": name}
+    change = world.admin.create(name, config, TargetState.STOPPED)
+    change.check()
+    assert world.target_state(name) is None
+    assert change.make()[-1] == f"created {name}"
+    assert world.target_state(name) is TargetState.STOPPED
+    assert world.reader.connector(name).config == config
+    assert world.offsets(name) == []
+    with pytest.raises(AlreadyExistsError, match=f"Connector {name} already exists"):
+        world.admin.create(name, config).make()
+    assert world.target_state(name) is TargetState.STOPPED
+
+
+def test_first_offsets_are_there_with_the_connector_or_there_is_none(world):
+    name = f"new-{uuid.uuid4().hex[:6]}"
+    config, partition = {**world.config, "name": name}, {"filename": world.config["file"]}
+    first = [ConnectorOffset(partition, {"position": 3})]
+    if not world.takes_offsets:
+        with pytest.raises(ConnectError):
+            world.admin.create(name, config, TargetState.STOPPED, first).make()
+        assert world.target_state(name) is None
+        return
+    wrong = [ConnectorOffset(partition, {"position": -1})]
+    with pytest.raises(ConnectError, match="non-negative"):
+        world.admin.create(name, config, TargetState.STOPPED, wrong).make()
+    assert world.target_state(name) is None
+    world.admin.create(name, config, TargetState.STOPPED, first).make()
+    assert world.offsets(name) == first
 
 
 def test_what_is_prepared_is_not_written(world, name):
@@ -145,7 +182,7 @@ def test_offsets_of_a_stopped_connector_are_altered_and_reset(world, name):
     assert world.offsets(name) == [altered]
 
     world.admin.alter_offsets(name, [ConnectorOffset(found.partition, None)]).make()
-    assert world.offsets(name) == []
+    eventually(lambda: world.offsets(name) == [], WITHIN_S, "Java, which shows null for a moment, has forgotten it")
 
 
 def test_reset_forgets_all_offsets(world, name):

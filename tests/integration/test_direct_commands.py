@@ -222,6 +222,80 @@ def test_offsets_that_can_not_be_are_refused_and_nothing_is_written(cluster, con
     assert len(records_of(cluster, InternalTopic.OFFSET, name)) == 1
 
 
+def test_a_connector_is_created_with_the_offsets_its_tasks_start_at(cluster, connect, name, tmp_path):
+    cluster.commit_offsets(name, [({"filename": "/former"}, {"position": 1}), ({"filename": "/in"}, {"position": 7})])
+    file = tmp_path / "source.json"
+    file.write_text(json.dumps({"name": name, "config": SOURCE, "initial_state": "PAUSED"}))
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text(json.dumps({"offsets": [{"partition": {"filename": "/in"}, "offset": {"position": 3}}]}))
+    create = ("connectors", "create", str(file), "--offsets", str(offsets), "--direct")
+
+    since = end_of_configs(cluster)
+    _, err = connect(*create, "--dry-run")
+    assert "geheim" not in err
+    assert end_of_configs(cluster) == since
+
+    _, err = connect(*create, "--yes")
+    offsets_topic, configs = (cluster.access.topic(which) for which in (InternalTopic.OFFSET, InternalTopic.CONFIG))
+    assert err.rindex(f"{offsets_topic}-") < err.index(f"{configs}-0@"), "offsets come before what makes it run"
+    assert [key for key, _ in records_of(cluster, InternalTopic.CONFIG, name)] == [
+        f"target-state-{name}",
+        f"connector-{name}",
+    ]
+    assert snapshot(cluster).raw_config(name) == {**SOURCE, "name": name}
+    assert json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0]) == json.loads(offsets.read_text())
+
+    written = records_of(cluster, InternalTopic.OFFSET, name)
+    assert f"Connector {name} already exists" in connect(*create, "--yes", "--force", expect=4)[1]
+    assert records_of(cluster, InternalTopic.OFFSET, name) == written
+
+
+@pytest.mark.parametrize(
+    ("config", "offsets", "told"),
+    [
+        (SOURCE, [], "need to be provided"),
+        (SOURCE, [{"partition": {"filename": "/in"}, "offset": {"position": -1}}], "non-negative"),
+        (SOURCE, [{"partition": {"filename": "/in"}, "offset": {"position": [1]}}], "primitive types"),
+        (SOURCE | {"tasks.max": "many"}, None, "tasks.max"),
+        (
+            {"connector.class": "FileStreamSink", "topics": "t"},
+            [{"partition": {"f": 1}, "offset": {"p": 1}}],
+            "kafka_topic",
+        ),
+    ],
+)
+def test_what_a_worker_would_refuse_creates_no_connector(cluster, connect, name, tmp_path, config, offsets, told):
+    file = tmp_path / "connector.json"
+    file.write_text(json.dumps({"name": name, "config": config}))
+    first = [] if offsets is None else ["--offsets", "-"]
+    body = json.dumps({"offsets": offsets})
+    assert told in connect("connectors", "create", str(file), "--direct", "--yes", *first, stdin=body, expect=1)[1]
+    assert not snapshot(cluster).contains(name)
+    assert records_of(cluster, InternalTopic.OFFSET, name) == []
+
+
+def test_first_offsets_of_a_sink_replace_those_of_a_former_one(cluster, connect, name, broker, tmp_path):
+    create_topic(broker.bootstrap, name, partitions=2)
+    former = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"connect-{name}"})
+    former.commit(offsets=[TopicPartition(name, 0, 0), TopicPartition(name, 1, 0)], asynchronous=False)
+    former.close()
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(name, b"x", partition=0)
+    assert producer.flush(20) == 0
+    file = tmp_path / "sink.json"
+    config = {"connector.class": "org.example.ElsewhereSinkConnector", "topics": name}
+    file.write_text(json.dumps({"name": name, "config": config}))
+    first = {"partition": {"kafka_topic": name, "kafka_partition": "0"}, "offset": {"kafka_offset": 1}}
+    create = ("connectors", "create", str(file), "--offsets", "-", "--direct", "--yes")
+    beyond = {**first, "offset": {"kafka_offset": 5}}
+    assert "beyond its end" in connect(*create, stdin=json.dumps({"offsets": [beyond]}), expect=1)[1]
+    assert not snapshot(cluster).contains(name)
+    _, err = connect(*create, stdin=json.dumps({"offsets": [first]}))
+    assert "org.example.ElsewhereSinkConnector is not installed here" in err
+    assert committed(broker, f"connect-{name}", name) == [1, -1001]
+    assert snapshot(cluster).contains(name)
+
+
 def test_a_plugin_that_is_installed_here_is_asked_before_anything_is_written(cluster, connect, name):
     cluster.add_connector(name, SOURCE, target=TargetState.STOPPED, state=None)
     cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
@@ -439,6 +513,16 @@ def test_with_exactly_once_a_topic_of_its_own_is_reset_too(exactly_once, connect
     _, err = connect("offsets", "reset", name, "--direct", "--yes")
     assert err.count('["' + name) >= 4, "shown and written in both topics"
     assert json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0]) == {"offsets": []}
+
+
+def test_with_exactly_once_a_connector_is_created_in_transactions(exactly_once, connect, name, monkeypatch, tmp_path):
+    monkeypatch.setenv("KCONNECT_WORKER", str(exactly_once.worker_file))
+    exactly_once.commit_offsets(name, [({"filename": "/former"}, {"position": 1})])
+    (tmp_path / "source.json").write_text(json.dumps({"name": name, "config": SOURCE}))
+    body = json.dumps({"offsets": [{"partition": {"filename": "/in"}, "offset": {"position": 3}}]})
+    connect("connectors", "create", str(tmp_path / "source.json"), "--offsets", "-", "--direct", "--yes", stdin=body)
+    assert snapshot(exactly_once).contains(name)
+    assert json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0]) == json.loads(body)
 
 
 def test_a_file_that_a_running_worker_uses_is_not_written(connect, tmp_path):

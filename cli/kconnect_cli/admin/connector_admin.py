@@ -13,7 +13,7 @@ from kconnect_cli.admin.reports import each_or_nothing, say_dry_run, say_warning
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess
-    from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+    from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState
     from kconnect_cli.session import CliSession
 
 
@@ -29,6 +29,7 @@ class ConnectorReader(Protocol):
     def connector_statuses(self) -> Mapping[str, ConnectorStatus]: ...
     def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
     def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]: ...
 
 
 class PreparedChange(Protocol):
@@ -57,6 +58,15 @@ class ConnectorAdmin(Protocol):
 
     Errors: NotFoundError, BadRequestError, ConnectError.
     """
+
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target_state: TargetState | None = None,
+        offsets: Sequence[ConnectorOffset] | None = None,
+    ) -> PreparedChange:
+        """`offsets`: where its tasks start. Errors: AlreadyExistsError."""
 
     def pause(self, name: str) -> PreparedChange: ...
     def resume(self, name: str) -> PreparedChange: ...
@@ -97,8 +107,10 @@ def make_changes(
     names: Sequence[str],
     options: WriteOptions,
     prepare: Callable[[str], PreparedChange],
+    *,
+    exist: bool = True,
 ) -> None:
-    """Prepare all changes, show them, ask, and make them; one connector after the other.
+    """Prepare all changes, show them, ask, and make them; one connector after the other. `exist` is False for new ones.
 
     Nothing is written if one of them may not be changed; a dry run shows the plans anyway, and says so.
     """
@@ -112,7 +124,7 @@ def make_changes(
         if not options.dry_run:
             warnings.extend(changes[name].check())
 
-    each_or_nothing(session, names, look)
+    each_or_nothing(session, names, look, connectors=exist)
     for change in changes.values():
         for line in change.description():
             session.say(line)
@@ -131,4 +143,4 @@ def make_changes(
         for line in changes[name].make():
             session.say(line)
 
-    session.each(pending, make)
+    session.each(pending, make, connectors=exist)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect.java_messages import is_failed_start
-from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
 
 
 @contextmanager
-def cause_of_failed_start(session: CliSession, name: str) -> Iterator[None]:
+def cause_of_failed_start(client: ConnectClient, name: str) -> Iterator[None]:
     """Around a request that starts a connector: if it fails to start, the error says why, and that it exists now."""
     try:
         yield
     except ConnectError as err:
         if not is_failed_start(str(err)):
             raise
-        trace = session.client.connector_status(name).connector.trace
+        trace = client.connector_status(name).connector.trace
         from kconnect_cli.screen.status_rows import root_cause
 
         cause = root_cause(trace) or "the worker does not say why"

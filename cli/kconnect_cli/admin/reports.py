@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from kconnect.direct.read.secret_masks import SecretMasks
 
 
-def each_or_nothing(session: CliSession, names: Sequence[str], action: Callable[[str], None]) -> None:
+def each_or_nothing(
+    session: CliSession, names: Sequence[str], action: Callable[[str], None], *, connectors: bool = True
+) -> None:
     """As `session.each`, for checks before anything is written."""
     try:
-        session.each(names, action)
+        session.each(names, action, connectors=connectors)
     except typer.Exit:
         session.say("Nothing was changed.")
         raise

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kconnect.direct.edit.apply import apply_plan, check_plan
-from kconnect.direct.offsets.changes import OffsetChange, plan_offsets
+from kconnect.direct.offsets.changes import PlanSequence, plan_offsets
+from kconnect.direct.offsets.creation import plan_creation
 from kconnect.wording import counted
 from kconnect_cli.admin.reports import plan_lines, written_lines
 
 if TYPE_CHECKING:
     from kconnect.direct.client import DirectClient
     from kconnect.direct.edit.plan import EditPlan
-    from kconnect.model import ConnectorOffset
+    from kconnect.model import ConnectorOffset, TargetState
 
 _DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped", "delete": "deleted"}
 
@@ -48,14 +49,16 @@ class ConnectorChange:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsChange:
-    """Offsets to be written: a plan for each place where the connector's are kept."""
+class PlannedChange:
+    """Plans one after the other: for each place where offsets are kept, and at last a new connector's config."""
 
     client: DirectClient
     name: str
     done: str
-    change: OffsetChange
+    """The sentence that says that it is done."""
+    change: PlanSequence
     force: bool
+    unchecked: str | None = None
     needs_consent: bool = True
 
     @property
@@ -63,7 +66,7 @@ class OffsetsChange:
         return self.change.is_empty
 
     def description(self) -> Sequence[str]:
-        lines = [line for plan in self.change.plans for line in plan_lines(plan)]
+        lines = [line for plan in self.change.plans for line in plan_lines(plan, self.client.masks)]
         if self.is_empty:
             lines.append(f"{self.name}: nothing changes.")
         if zombies := self.change.zombies:
@@ -71,13 +74,14 @@ class OffsetsChange:
         return lines
 
     def check(self) -> Sequence[str]:
-        return self.change.check(self.client, force=self.force).warnings
+        warnings = self.change.check(self.client, force=self.force).warnings
+        return warnings if self.unchecked is None else (f"{self.unchecked}.", *warnings)
 
     def make(self) -> Sequence[str]:
         written = self.change.apply(self.client, force=self.force)
         return [
             *(line for applied in written for line in written_lines(applied)),
-            f"{self.name}: offsets were {self.done}.",
+            self.done,
         ]
 
 
@@ -87,6 +91,16 @@ class DirectAdmin:
     def __init__(self, client: DirectClient, *, force: bool = False) -> None:
         self._client = client
         self._force = force
+
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target_state: TargetState | None = None,
+        offsets: Sequence[ConnectorOffset] | None = None,
+    ) -> PlannedChange:
+        found = plan_creation(self._client, name, config, target_state, offsets, force=self._force)
+        return PlannedChange(self._client, name, f"created {name}", found.change, self._force, found.unchecked)
 
     def pause(self, name: str) -> ConnectorChange:
         return self._change("pause", name)
@@ -100,15 +114,15 @@ class DirectAdmin:
     def delete(self, name: str) -> ConnectorChange:
         return self._change("delete", name)
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> OffsetsChange:
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> PlannedChange:
         return self._offsets(name, offsets, "altered")
 
-    def reset_offsets(self, name: str) -> OffsetsChange:
+    def reset_offsets(self, name: str) -> PlannedChange:
         return self._offsets(name, None, "reset")
 
     def _change(self, verb: str, name: str) -> ConnectorChange:
         return ConnectorChange(self._client, name, verb, self._client.plan(verb, name), self._force)
 
-    def _offsets(self, name: str, wanted: Sequence[ConnectorOffset] | None, done: str) -> OffsetsChange:
+    def _offsets(self, name: str, wanted: Sequence[ConnectorOffset] | None, done: str) -> PlannedChange:
         change = plan_offsets(self._client, name, wanted, force=self._force)
-        return OffsetsChange(self._client, name, done, change, self._force)
+        return PlannedChange(self._client, name, f"{name}: offsets were {done}.", change, self._force)

@@ -115,7 +115,7 @@ def _patch(
     if dry_run:
         say_changes(session, [change])
         raise typer.Exit(FAILED)
-    with cause_of_failed_start(session, name):
+    with cause_of_failed_start(session.client, name):
         session.on_connector(name, lambda name: session.client.patch_config(name, patch))
     session.say(f"updated {name}: {', '.join(change.keys)}")
 
@@ -127,7 +127,7 @@ def _replace(session: CliSession, change: Change) -> None:
         return
     if dict(session.client.connector_config(change.name)) != dict(change.old or {}):
         raise ConflictError(f"{change.name} was changed by someone else in the meantime", hint="Edit it again.")
-    with cause_of_failed_start(session, change.name):
+    with cause_of_failed_start(session.client, change.name):
         session.client.put_connector_config(change.name, change.new or {})
     session.say(f"updated {change.name}: {', '.join(change.keys)}")
 

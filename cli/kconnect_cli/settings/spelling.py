@@ -23,7 +23,8 @@ def check_settings(
 ) -> None:
     """Warn of each misspelt setting of these connectors, by name; `only` those settings, where it is given.
 
-    The worker, ours or Java's, says which settings it knows; the write itself reports what it refuses.
+    The worker, ours or Java's, says which settings it knows, with --direct the plugin that is installed here; the write
+    itself reports what it refuses.
     Errors: ConfigError with `strict`, and then whatever validation raises; UnreachableError.
     """
     problems: list[ConfigProblem] = []
@@ -61,7 +62,7 @@ def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -
     if not plugin:
         return {}
     try:
-        answer = session.client.validate(plugin, config)
+        answer = session.reader.validate(plugin, config)
     except ConnectError as err:
         if strict or isinstance(err, UnreachableError):
             raise

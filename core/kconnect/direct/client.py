@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from kconnect.api import Connector
+from kconnect.config.variables import Variables
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan, with_task_statuses_removed
 from kconnect.direct.edit.plan import EditPlan
@@ -24,6 +26,10 @@ from kconnect.direct.read.reader import ClusterReader, ConfigView, StatusView
 from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
+from kconnect.storage.snapshot import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from kconnect.herder.validation.connector_checks import ConnectorValidator
 
 log = logging.getLogger(__name__)
 
@@ -122,14 +128,46 @@ class DirectClient:
 
     def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
         """Names and types of a connector class's settings. Errors: NotFoundError when it is not installed here."""
-        found = self.connector_class(plugin)
-        if found is None:
-            raise NotFoundError(f"{plugin} is not installed here")
+        found = self._installed_class(plugin)
         return [{"name": key.name, "type": key.type.name} for key in found().config().sorted_keys()]
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """What a worker with this cluster's settings would answer, as `ConnectClient.validate`.
+
+        Errors: NotFoundError when the plugin is not installed here; those of the validation.
+        """
+        self._installed_class(plugin)
+        with self._validator() as checks:
+            return checks.validate({**config, "connector.class": plugin}).to_json()
+
+    def raise_if_invalid(self, config: Mapping[str, str]) -> None:
+        """Refuse a config as a worker would. Errors: BadRequestError, also when the plugin is not installed here."""
+        from kconnect.herder.validation.connector_checks import raise_for_errors
+
+        with self._validator() as checks:
+            raise_for_errors(config, checks.validate(config))
+
+    @contextmanager
+    def _validator(self) -> Iterator[ConnectorValidator]:
+        variables = Variables.of_worker(self.access.worker)
+        try:
+            yield self._installed.validator(self.access.worker, variables)
+        finally:
+            variables.close()
 
     def connector_class(self, name: str) -> type[Connector] | None:
         """A connector class, where it is installed here: one we ship, or a Python one."""
         return self._installed.connector_class(name)
+
+    def as_configured(self, name: str, config: Mapping[str, str]) -> ConnectorInfo:
+        """What a connector that does not exist would be with this config."""
+        return connector_info(name, ClusterSnapshot(configs={name: config}), self._installed.connector_type)
+
+    def _installed_class(self, plugin: str) -> type[Connector]:
+        found = self.connector_class(plugin)
+        if found is None:
+            raise NotFoundError(f"{plugin} is not installed here")
+        return found
 
     @property
     def masks(self) -> SecretMasks:

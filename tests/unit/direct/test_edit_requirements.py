@@ -11,6 +11,7 @@ from kconnect.direct.edit.plan import (
     NoLiveGroup,
     NoLiveOwner,
     NoRunningTask,
+    NotCreated,
     Stopped,
     other_group_refusals,
     refusals,
@@ -55,6 +56,13 @@ def test_a_live_owner_is_named_with_what_it_runs():
 def test_while_a_rebalance_runs_any_worker_may_own_it():
     (found,) = refusals([NoLiveOwner("c")], group(worker("http://h1:8083/"), state="PreparingRebalance"))
     assert "A rebalance runs" in found.sentence
+
+
+def test_a_connector_is_not_created_twice_not_even_with_force():
+    there = config_view(records_of([encode_connector("a", {})])).snapshot
+    (found,) = refusals([NotCreated("a"), NotCreated("b")], group(), there)
+    assert found.sentence == "Connector a already exists"
+    assert found.is_final
 
 
 def running(*subjects, on):

@@ -9,6 +9,7 @@ import typer
 
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
+from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.selection import checked_prefixes
 from kconnect_cli.screen.output import Format, write_object
@@ -108,16 +109,13 @@ def _one(session: CliSession, change: Change) -> None:
     client = session.client
     if change.old is None and change.new is not None:
         state = change.file.initial_state if change.file else None
-        # REST has RUNNING for the model's STARTED
-        wished = None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))
-        with cause_of_failed_start(session, change.name):
-            client.create_connector(change.name, change.new, initial_state=wished)
-        session.say(f"created {change.name}")
+        for line in RestAdmin(lambda: client).create(change.name, change.new, state).make():
+            session.say(line)
     elif change.new is None:
         client.delete_connector(change.name)
         session.say(f"deleted {change.name}")
     elif change.action == "update":
-        with cause_of_failed_start(session, change.name):
+        with cause_of_failed_start(client, change.name):
             client.put_connector_config(change.name, change.new)
         session.say(f"updated {change.name}: {', '.join(change.keys)}")
     else:

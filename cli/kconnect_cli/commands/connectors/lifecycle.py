@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,6 @@ from kconnect_cli.admin.connector_admin import (
     connector_admin,
     make_changes,
 )
-from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import start_told, tell_unassigned
 from kconnect_cli.commands.connectors.apply import apply
@@ -94,7 +94,7 @@ def show(
     say_who_lives(session, names)
 
 
-@app.command(cls=takes())
+@app.command(cls=takes(*DIRECT))
 def create(
     ctx: typer.Context,
     files: Annotated[
@@ -112,11 +112,15 @@ def create(
         ),
     ] = None,
     strict: Strict = False,
+    dry_run: DryRun = False,
+    yes: _YesDirect = False,
+    force: Force = False,
 ) -> None:
     """Create connectors from files. Warns of settings that look misspelt.
 
     With --offsets the tasks start there, and offsets that a deleted connector of the same name left are removed. When
-    the worker refuses the offsets it creates no connector. Java's workers up to 4.3 do not know them and refuse them.
+    the offsets are refused there is no connector. Java's workers up to 4.3 do not know them and refuse them; --direct
+    writes them for such a cluster too. It asks no worker: settings are checked if the plugin is installed here.
     """
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_file
@@ -125,17 +129,24 @@ def create(
     chosen = [*(files or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors create FILE, or - for stdin.")
+    refuse_without_direct(session, dry_run=dry_run, force=force)
     connectors = [read_connector_file(path) for path in chosen]
+    if twice := next((name for name, count in Counter(file.name for file in connectors).items() if count > 1), None):
+        raise UsageProblem(f"Two of the files are named {twice}", hint="Each connector needs a name of its own.")
     configs = [unmasked(file.name, file.config, None, str(file.path)) for file in connectors]
     check_settings(
         session, {file.name: config for file, config in zip(connectors, configs, strict=True)}, strict=strict
     )
-    first = read_offsets(offsets).chosen([file.name for file in connectors]) if offsets is not None else {}
-    for file, config in zip(connectors, configs, strict=True):
-        state = _initial_state_text(file.initial_state)
-        with cause_of_failed_start(session, file.name):
-            info = session.client.create_connector(file.name, config, initial_state=state, offsets=first.get(file.name))
-        session.say(f"created {info.name}")
+    names = [file.name for file in connectors]
+    first = read_offsets(offsets).chosen(names) if offsets is not None else {}
+    states = {file.name: file.initial_state for file in connectors}
+    settings = dict(zip(names, configs, strict=True))
+    admin = connector_admin(session, force=force)
+
+    def creation(name: str) -> PreparedChange:
+        return admin.create(name, settings[name], states[name], first.get(name))
+
+    make_changes(session, "Create", names, WriteOptions(dry_run, yes, force), creation, exist=False)
 
 
 @app.command(cls=takes(SelectionOptions, *DIRECT))
@@ -289,8 +300,3 @@ def _page(connector: Row) -> str:
         if trace:
             lines += [f"trace of {what}", *(f"  {line}" for line in trace.rstrip().splitlines())]
     return "\n".join(lines) + "\n"
-
-
-def _initial_state_text(state: object) -> str | None:
-    """As REST spells it: RUNNING for the model's STARTED."""
-    return None if state is None else {"STARTED": "RUNNING"}.get(str(state), str(state))

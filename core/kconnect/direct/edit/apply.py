@@ -21,6 +21,7 @@ from kconnect.direct.edit.plan import (
     GroupEdit,
     NoLiveGroup,
     NoRunningTask,
+    NotCreated,
     Refusal,
     Requirement,
     Stopped,
@@ -90,7 +91,7 @@ def check_plan(access: ClusterAccess, reader: ClusterReader, plan: EditPlan, *, 
     if not needs:
         return Checked()
     live = live_group(access) if access.has_group else None
-    snapshot = reader.configs().snapshot if any(isinstance(need, Stopped) for need in needs) else None
+    snapshot = reader.configs().snapshot if any(isinstance(need, Stopped | NotCreated) for need in needs) else None
     statuses = reader.statuses().statuses if any(isinstance(need, NoRunningTask) for need in needs) else None
     found = refusals(needs, live, snapshot, statuses)
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Plans for a whole connector: its target state, its deletion, and restoring an earlier version. Pure."""
+"""Plans for a whole connector: its creation, target state, deletion, and restoring an earlier version. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kconnect.direct.access import InternalTopic
-from kconnect.direct.edit.plan import Edit, EditPlan, NoLiveOwner
+from kconnect.direct.edit.plan import Edit, EditPlan, NoLiveOwner, NoRunningTask, NotCreated, Requirement
 from kconnect.direct.read.reader import ConfigView, StatusView
 from kconnect.direct.read.record_json import connector_of
-from kconnect.errors import NotFoundError, did_you_mean
+from kconnect.errors import AlreadyExistsError, NotFoundError, did_you_mean
 from kconnect.model import TargetState, TaskId
 from kconnect.storage.config_topic import (
     Malformed,
@@ -49,6 +49,25 @@ def connector_state(view: ConfigView, connector: str) -> ConfiguredConnector | N
         [task for task in tasks if task is not None],
         snapshot.task_count_record(connector),
     )
+
+
+def creation_requirements(connector: str) -> tuple[Requirement, ...]:
+    """What must hold when a connector is created: neither it nor a task of a former one of its name is there."""
+    return NotCreated(connector), NoLiveOwner(connector), NoRunningTask(connector)
+
+
+def creation_plan(
+    view: ConfigView, connector: str, config: StringMap, target_state: TargetState | None = None
+) -> EditPlan:
+    """Create a connector; the leader will write its tasks. Errors: AlreadyExistsError.
+
+    Source: KafkaConfigBackingStore#putConnectorConfig: the target state first, if there is one.
+    """
+    if view.snapshot.contains(connector):
+        raise AlreadyExistsError(f"Connector {connector} already exists")
+    written = [] if target_state is None else [encode_target_state(connector, target_state)]
+    written.append(encode_connector(connector, config))
+    return EditPlan(f"Create {connector}", (_step(view, written),), creation_requirements(connector))
 
 
 def target_state_plan(view: ConfigView, connector: str, state: TargetState) -> EditPlan:

@@ -82,13 +82,20 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCreated:
+    """There is no connector of this name."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoRunningTask:
     """No task of the connector is RUNNING on a live worker; the last status of a dead worker does not count."""
 
     connector: str
 
 
-Requirement = NoLiveOwner | NoLiveGroup | Stopped | NoRunningTask
+Requirement = NoLiveOwner | NoLiveGroup | Stopped | NotCreated | NoRunningTask
 """What must hold when a plan is written. `--force` overrides the first two only."""
 
 
@@ -148,7 +155,7 @@ def refusals(
 ) -> list[Refusal]:
     """Reasons to refuse a plan. `live` None: group.id is not known, so live workers cannot be detected.
 
-    `snapshot` is needed for Stopped, `statuses` for NoRunningTask.
+    `snapshot` is needed for Stopped and NotCreated, `statuses` for NoRunningTask.
     """
     found: list[Refusal] = []
     for need in dict.fromkeys(requirements):
@@ -157,6 +164,9 @@ def refusals(
                 state = (snapshot or ClusterSnapshot()).target_state(connector)
                 if state is not TargetState.STOPPED:
                     found.append(_not_stopped(connector, state))
+            case NotCreated(connector):
+                if (snapshot or ClusterSnapshot()).contains(connector):
+                    found.append(Refusal(f"Connector {connector} already exists", _CHANGE_IT, is_final=True))
             case _ if live is None:
                 if _UNKNOWN_GROUP not in found:
                     found.append(_UNKNOWN_GROUP)
@@ -193,6 +203,7 @@ def other_group_refusals(requirements: Iterable[Requirement], live: LiveGroup, o
     ]
 
 
+_CHANGE_IT = "Delete it first, or change it: connect offsets alter, connect topics config put."
 _UNKNOWN_GROUP = Refusal(
     "The workers' group is not known, so live workers cannot be detected",
     "Give --group-id (group.id of the workers), or --force if none is running.",

@@ -27,8 +27,8 @@ _HOOK_TIMEOUT_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
-    """Everything to do for one connector, in order.
+class PlanSequence:
+    """Plans for one connector, in order: of its offsets, and for a new one of its config at last.
 
     `hook` asks the connector's plugin, which may refuse, or change positions that it keeps elsewhere; None when it is
     not installed here. `zombies`: producers of how many tasks are fenced before anything is written.
@@ -78,7 +78,7 @@ class OffsetChange:
 
 def plan_offsets(
     client: DirectClient, name: str, wanted: Sequence[ConnectorOffset] | None, *, force: bool = False
-) -> OffsetChange:
+) -> PlanSequence:
     """Set these offsets (None: reset that partition), or with `wanted` None forget all of them.
 
     Errors: NotFoundError, BadRequestError, ConflictError as the plans; ConnectError of the reading.
@@ -95,17 +95,19 @@ def plan_offsets(
         plans = source_plans(client.access, now, wanted, force=force)
     if wanted is None:
         wanted = [ConnectorOffset(item.partition, None) for item in now.listed()]
-    hook = _hook(client, info, wanted)
+    hook = plugin_hook(client, info, wanted)
     fencing = None
     if plans and client.access.is_exactly_once and not isinstance(now, GroupNow):
         fencing = fencing_plan(name, client.configs.snapshot, client.configs.latest.get)
     if fencing is None:
-        return OffsetChange(name, tuple(plans), hook=hook)
-    return OffsetChange(name, (fencing[0], *plans), fencing[1], hook)
+        return PlanSequence(name, tuple(plans), hook=hook)
+    return PlanSequence(name, (fencing[0], *plans), fencing[1], hook)
 
 
-def _hook(client: DirectClient, info: ConnectorInfo, wanted: Sequence[ConnectorOffset]) -> Callable[[], None] | None:
-    """`alter_offsets` of the plugin, as `OffsetsAdmin` calls it."""
+def plugin_hook(
+    client: DirectClient, info: ConnectorInfo, wanted: Sequence[ConnectorOffset]
+) -> Callable[[], None] | None:
+    """`alter_offsets` of the plugin, as `OffsetsAdmin` calls it; None when the plugin is not installed here."""
     plugin: Any = client.connector_class(info.config.get("connector.class") or "")
     if plugin is None:
         return None

@@ -5,7 +5,7 @@ Source: Worker#connectorOffsets, Worker#modifyConnectorOffsets, DistributedHerde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.edit.plan import Edit, EditPlan, GroupEdit, NoLiveOwner, NoRunningTask, Stopped, without_unchanged
@@ -98,6 +98,16 @@ def reset_plans(access: ClusterAccess, now: OffsetsNow, connector: str, *, force
         return source_plans(access, now, none, force=force, verb="Reset")
     gone = GroupEdit(now.group, dict.fromkeys(now.offsets), now.offsets, is_deleted=True, config=now.config)
     return _group_plans(now, connector, gone, "Reset")
+
+
+def resets_of_others(now: OffsetsNow, offsets: Iterable[ConnectorOffset]) -> list[ConnectorOffset]:
+    """Resets of the partitions that are not among these, however their numbers are spelled. Errors: BadRequestError."""
+
+    def place(item: ConnectorOffset) -> object:
+        return list(parse_sink_offsets([item])) if isinstance(now, GroupNow) else dict(item.partition)
+
+    kept = [place(item) for item in offsets]
+    return [ConnectorOffset(item.partition, None) for item in now.listed() if place(item) not in kept]
 
 
 def fencing_plan(

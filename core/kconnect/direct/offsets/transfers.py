@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from kconnect.direct.client import DirectClient
 from kconnect.direct.edit.apply import Applied, Checked, apply_plan, check_plan
 from kconnect.direct.edit.plan import EditPlan, NoLiveOwner, NoRunningTask, Requirement, Stopped
 from kconnect.direct.group.live_group import live_group
-from kconnect.direct.offsets.plans import source_plans
+from kconnect.direct.offsets.plans import resets_of_others, source_plans
 from kconnect.direct.read.connector_offsets import SourceNow, read_offsets_now
 from kconnect.errors import BadRequestError, ConflictError, ConnectError, NotFoundError
 from kconnect.model import ConnectorOffset, ConnectorType, TargetState, offsets_from_json, offsets_to_json
@@ -146,7 +146,7 @@ class TopicImport:
         plans: list[EditPlan] = []
         for name, offsets in wanted.items():
             now = _now(client, name)
-            all_ = [*offsets, *_others(now, offsets)] if replaced else offsets
+            all_ = [*offsets, *resets_of_others(now, offsets)] if replaced else offsets
             needs = import_requirements(name, client.configs.snapshot, is_live=is_live)
             made = source_plans(client.access, now, all_, force=True, verb="Import")
             plans += [replace(plan, requirements=needs) for plan in made]
@@ -178,12 +178,6 @@ def _now(client: DirectClient, name: str) -> SourceNow:
     if not isinstance(now, SourceNow):
         raise _is_sink(name)
     return now
-
-
-def _others(now: SourceNow, offsets: Iterable[ConnectorOffset]) -> list[ConnectorOffset]:
-    """Resets of the partitions that are not among these."""
-    kept = [dict(item.partition) for item in offsets]
-    return [ConnectorOffset(item.partition, None) for item in now.listed() if dict(item.partition) not in kept]
 
 
 def _is_sink(name: str) -> BadRequestError:

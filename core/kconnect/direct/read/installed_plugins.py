@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.direct.access import ClusterAccess
@@ -12,6 +13,10 @@ from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConfigError
 from kconnect.model import ConnectorType
 from kconnect.plugins import PluginRegistry
+
+if TYPE_CHECKING:
+    from kconnect.config.variables import Variables
+    from kconnect.herder.validation.connector_checks import ConnectorValidator
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +49,12 @@ class InstalledConnectors:
     def password_keys(self, config: Mapping[str, str]) -> Collection[str]:
         """Settings of a config that are of type PASSWORD, as far as the plugins it names are here."""
         return self._registry.password_keys(config)
+
+    def validator(self, worker: Mapping[str, str], variables: Variables) -> ConnectorValidator:
+        """Checks configs as a worker with these settings and plugins does."""
+        from kconnect.herder.validation.connector_checks import ConnectorValidator  # here: few commands check configs
+
+        return ConnectorValidator(self._registry, worker, variables)
 
     @cached_property
     def _registry(self) -> PluginRegistry:

@@ -62,6 +62,25 @@ def _installed_has_kerberos() -> bool:
     return has_kerberos()
 
 
+def raise_for_errors(props: Mapping[str, str | None], infos: ConfigInfos) -> None:
+    """Errors: InvalidConnectorError with Java's message, if the validation of `props` found any."""
+    if infos.error_count == 0:
+        return
+    lines = "\n".join(infos.errors)
+    problems = tuple(
+        ConfigProblem(config.value.name, props.get(config.value.name), message)
+        for config in infos.configs
+        if config.value
+        for message in config.value.error_messages
+    )
+    raise InvalidConnectorError(
+        f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n{lines}\n"
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`",
+        problems,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorValidator:
     """Validates connector configs against the plugins and settings of one worker.
@@ -150,24 +169,10 @@ class ConnectorValidator:
         return merged(name, parts)
 
     def raise_if_invalid(self, props: Mapping[str, str | None]) -> None:
-        """Refuse a config that has errors. Errors: InvalidConnectorError with Java's message, BadRequestError."""
+        """Refuse a config that has errors, and warn of unknown settings. Errors: as `validate`, `raise_for_errors`."""
         infos = self.validate(props)
-        if infos.error_count == 0:
-            self._warn_of_unknown_keys(props, infos)
-            return
-        lines = "\n".join(infos.errors)
-        problems = tuple(
-            ConfigProblem(config.value.name, props.get(config.value.name), message)
-            for config in infos.configs
-            if config.value
-            for message in config.value.error_messages
-        )
-        raise InvalidConnectorError(
-            f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n{lines}\n"
-            "You can also find the above list of errors at the endpoint "
-            "`/connector-plugins/{connectorType}/config/validate`",
-            problems,
-        )
+        raise_for_errors(props, infos)
+        self._warn_of_unknown_keys(props, infos)
 
     def _warn_of_unknown_keys(self, props: Mapping[str, str | None], infos: ConfigInfos) -> None:
         """Warn once about each setting that neither Connect nor the connector lists: most are misspelt.
