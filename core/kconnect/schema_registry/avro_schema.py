@@ -194,7 +194,10 @@ def _render_field(entry: AvroField, space: str, written: dict[str, AvroType]) ->
 
 
 def _is_same(one: AvroType, other: AvroType) -> bool:
-    return avro_text(one) == avro_text(other)
+    try:
+        return avro_text(one) == avro_text(other)
+    except RecursionError:
+        return False  # one has the other within it
 
 
 def takes_default(avro: AvroType, default: Any) -> bool:

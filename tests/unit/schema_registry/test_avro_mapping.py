@@ -251,3 +251,12 @@ def test_a_value_that_does_not_fit_is_a_data_error(schema: Schema, value: object
 def test_text_that_is_no_schema_is_a_data_error(text: str) -> None:
     with pytest.raises(DataError):
         parse_avro(text)
+
+
+def test_structs_of_one_name_within_each_other_are_refused() -> None:
+    """One has the other in it, so that to compare them does not end by itself."""
+    inner = SchemaBuilder.struct().name("N").field("a", Schema.INT8_SCHEMA).build()
+    middle = SchemaBuilder.struct().name("N").field("list", SchemaBuilder.array(inner).build()).build()
+
+    with pytest.raises(DataError, match="Two different Connect schemas would both be the Avro type N"):
+        text_of(SchemaBuilder.struct().name("N").field("n", middle).build())
