@@ -25,6 +25,9 @@ from kconnect.schema_registry.wire import head_of, id_in
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kconnect.schema_registry.columns_from_avro import ColumnReader
+    from kconnect.schema_registry.columns_to_avro import ColumnWriter
+
 _ANYTHING_TEXT: Final = avro_text(ANYTHING)
 
 _STRATEGY: Final = "How subjects are named: TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy."
@@ -80,6 +83,7 @@ class _Reading:
     schema: Schema | None
     codec: AvroCodec
     read: Reader
+    avro: AvroType
 
 
 class AvroConverter(Converter):
@@ -117,6 +121,8 @@ class AvroConverter(Converter):
         self._normalizes: bool = config["normalize.schemas"]
         self._writings: BoundedCache[tuple[str, Schema | None], _Writing] = BoundedCache(most)
         self._readings: BoundedCache[tuple[str, int], _Reading] = BoundedCache(most)
+        self._column_writers: BoundedCache[tuple[str, Schema], ColumnWriter] = BoundedCache(most)
+        self._column_readers: BoundedCache[tuple[str, int], ColumnReader] = BoundedCache(most)
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers | None = None
@@ -148,13 +154,46 @@ class AvroConverter(Converter):
     def from_connect_batch(
         self, topic: str, schema: Schema | None, column: pa.Array
     ) -> pa.BinaryArray | NotImplementedType:
-        """Columnar for structs of primitives, text, bytes, dates and times, nullable or not, nested or not."""
-        from kconnect.schema_registry.avro_columns import avro_column
+        """Columnar for all but schemaless data, and what columns_to_avro.py leaves to records."""
+        import pyarrow as pa
+
+        from kconnect.schema_registry.column_rules import NotInColumns
 
         if schema is None:
             return NotImplemented
+        if schema.is_optional and column.null_count == len(column):
+            return pa.nulls(len(column), pa.binary())  # tombstones, for which no schema is asked for
         writing = self._writings.found((topic, schema), lambda: self._writing(topic, schema))
-        return avro_column(schema, writing.avro, column, writing.head, self._options)
+        try:
+            writer = self._column_writers.found(
+                (topic, schema), lambda: _column_writer(schema, writing.avro, self._options)
+            )
+            return writer.write(column, writing.head)
+        except NotInColumns:
+            return NotImplemented
+
+    def to_connect_batch(
+        self, topic: str, column: pa.BinaryArray
+    ) -> tuple[Schema | None, pa.Array] | Any:  # Any: mypy takes NotImplemented for it
+        """Columnar where all rows have one schema, or all are null, but for what columns_from_avro.py cannot read."""
+        from kconnect.schema_registry.column_rules import NotInColumns
+        from kconnect.schema_registry.columns_from_avro import head_of_all
+
+        if column.null_count == len(column):
+            return None, column
+        head = head_of_all(column)
+        if head is None:
+            return NotImplemented
+        schema_id = id_in(head)
+        reading = self._readings.found((topic, schema_id), lambda: self._reading(topic, schema_id))
+        schema = reading.schema
+        if schema is None:
+            return NotImplemented
+        try:
+            reader = self._column_readers.found((topic, schema_id), lambda: _column_reader(schema, reading.avro))
+            return schema, reader.read(column)
+        except NotInColumns:
+            return NotImplemented
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -188,10 +227,22 @@ class AvroConverter(Converter):
         avro = _parsed(registered)
         codec = AvroCodec(avro)
         if avro_text(avro) == _ANYTHING_TEXT:
-            return _Reading(None, codec, schemaless_value)
+            return _Reading(None, codec, schemaless_value, avro)
         version = self._registry.version_of(self._subjects.subject(topic, avro), registered)
         schema = connect_of(avro, version, self._options)
-        return _Reading(schema, codec, reader_of(schema, avro))
+        return _Reading(schema, codec, reader_of(schema, avro), avro)
+
+
+def _column_writer(schema: Schema, avro: AvroType, options: AvroOptions) -> ColumnWriter:
+    from kconnect.schema_registry.columns_to_avro import ColumnWriter
+
+    return ColumnWriter(schema, avro, options)
+
+
+def _column_reader(schema: Schema, avro: AvroType) -> ColumnReader:
+    from kconnect.schema_registry.columns_from_avro import ColumnReader
+
+    return ColumnReader(schema, avro)
 
 
 def _parsed(schema: RegisteredSchema) -> AvroType:

@@ -63,7 +63,7 @@ class _Writers:
         return required
 
     def _nullable(self, schema: Schema, avro: AvroType) -> Writer:
-        index = self._branch_of(schema, avro)
+        index = branch_of(schema, avro, self._options)
         write, key = self._plain(schema, avro.branches[index]), branch_key(index)
         takes_null = schema.is_optional and any(branch.kind == "null" for branch in avro.branches)
 
@@ -76,28 +76,12 @@ class _Writers:
 
         return nullable
 
-    def _branch_of(self, schema: Schema, avro: AvroType) -> int:
-        """The branch of the schema's own name; else the first of the nearest kind."""
-        name = None if schema.name is None else self._options.scrub_full_name(schema.name)
-        kinds = _KINDS[schema.type]
-        for index, branch in enumerate(avro.branches):
-            if branch.kind in kinds and name is not None and name in (branch.name, branch.props.get("connect.name")):
-                return index
-        for kind in kinds:
-            for index, branch in enumerate(avro.branches):
-                if branch.kind == kind:
-                    return index
-        raise DataError(f"{schema} fits no branch of the Avro union [{', '.join(map(_said, avro.branches))}]")
-
     def _union(self, schema: Schema, avro: AvroType) -> Writer:
-        members = [branch for branch in avro.branches if branch.kind != "null"]
-        writers: list[tuple[int, str, Writer]] = []
-        for position, field in enumerate(schema.fields):
-            if len(members) == len(schema.fields) and members[position].kind in _KINDS[field.schema.type]:
-                index = avro.branches.index(members[position])
-            else:
-                index = self._branch_of(field.schema, avro)
-            writers.append((position, branch_key(index), self._plain(field.schema, avro.branches[index])))
+        indexes = union_branches(schema, avro, self._options)
+        writers = [
+            (position, branch_key(index), self._plain(schema.fields[position].schema, avro.branches[index]))
+            for position, index in enumerate(indexes)
+        ]
 
         def union(value: Any) -> Any:
             if value is None:
@@ -164,7 +148,7 @@ class _Writers:
         for entry in avro.fields:
             field = names.get(entry.name)
             if field is None:
-                constants[entry.name] = _constant(entry)
+                constants[entry.name] = constant_datum(entry)
                 continue
             try:
                 parts.append((entry.name, field.name, self.of(field.schema, entry.type)))
@@ -192,12 +176,41 @@ class _Writers:
         return struct
 
 
+def branch_of(schema: Schema, avro: AvroType, options: AvroOptions) -> int:
+    """The branch of a union that takes a schema: that of its own name, else the first of the nearest kind.
+
+    Errors: DataError if there is none.
+    """
+    name = None if schema.name is None else options.scrub_full_name(schema.name)
+    kinds = _KINDS[schema.type]
+    for index, branch in enumerate(avro.branches):
+        if branch.kind in kinds and name is not None and name in (branch.name, branch.props.get("connect.name")):
+            return index
+    for kind in kinds:
+        for index, branch in enumerate(avro.branches):
+            if branch.kind == kind:
+                return index
+    raise DataError(f"{schema} fits no branch of the Avro union [{', '.join(map(_said, avro.branches))}]")
+
+
+def union_branches(schema: Schema, avro: AvroType, options: AvroOptions) -> list[int]:
+    """The branch of each field of a struct that stands for a union. Errors: DataError for a field without one."""
+    members = [branch for branch in avro.branches if branch.kind != "null"]
+    found = []
+    for position, field in enumerate(schema.fields):
+        if len(members) == len(schema.fields) and members[position].kind in _KINDS[field.schema.type]:
+            found.append(avro.branches.index(members[position]))
+        else:
+            found.append(branch_of(field.schema, avro, options))
+    return found
+
+
 def _is_required_form(found: Schema, wanted: Schema) -> bool:
     """A struct may carry its schema as optional where the field's is required, or the other way round."""
     return found.fields == wanted.fields and found.name == wanted.name
 
 
-def _constant(entry: AvroField) -> Any:
+def constant_datum(entry: AvroField) -> Any:
     """The datum of a field that the Connect schema does not have: its default."""
     if entry.default is NO_DEFAULT:
         raise DataError(f"The Avro schema has a field {entry.name} without default, which the record does not have")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from kconnect.api import DataError
 
 _HEAD = struct.Struct(">bI")
+HEAD_SIZE: Final = _HEAD.size
 
 
 def head_of(schema_id: int) -> bytes:
