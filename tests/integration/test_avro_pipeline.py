@@ -104,6 +104,9 @@ class Orders:
 
 INTO_A_TABLE = {
     "connection_driver": "psycopg",
+    "errors_tolerance": "all",
+    "errors_deadletterqueue_topic_replication_factor": "1",
+    "errors_deadletterqueue_context_headers_enable": "true",
     "transforms": "flat,at,amount",
     "transforms_flat_type": "org.apache.kafka.connect.transforms.Flatten$Value",
     "transforms_flat_delimiter": "_",
@@ -136,9 +139,7 @@ def test_a_pipeline_into_a_table_outlasts_its_registry_with_each_row_once_and_po
         with Relay(registry.port) as way, PipelineHost(broker.bootstrap) as host:
             url = registry.url.replace(str(registry.port), str(way.port))
             answers = {**avro(url), "value_converter_http_read_timeout_ms": "400"}
-            tolerant = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": letters}
-            dlq = {**tolerant, "errors_deadletterqueue_topic_replication_factor": "1"}
-            table = {**INTO_A_TABLE, "connection_url": postgres_uri, **dlq}
+            table = {**INTO_A_TABLE, "connection_url": postgres_uri, "errors_deadletterqueue_topic_name": letters}
             sink = host.start_sink("orders-table", "SqlSink", topics=topic, **answers, **table)
             source = host.start_source("orders", SOURCE, **answers)
             eventually(lambda: count() > 20, 60, "rows arrive")
