@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
-from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery
+from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure
 from kconnect.kafka.producer import EndedUnits
 from kconnect.pipeline.conversion import KafkaBatch
 
@@ -23,7 +23,7 @@ class Sent:
     to: str
     key: bytes | None
     payload: bytes | None
-    delivery: Delivery | RecordDelivery
+    delivery: AnyDelivery
     at: int
     failure: KafkaError | None = None
 
@@ -76,7 +76,7 @@ class MemoryProducer:
         for record in self.sent[:count]:
             entry = (record.to, record.key, record.payload)
             (self.open if self.is_transactional else self.log).append(entry)
-            if isinstance(record.delivery, RecordDelivery):
+            if not isinstance(record.delivery, Delivery):
                 record.delivery(None, record)  # type: ignore[arg-type]  # stands for a Message
         del self.sent[:count]
 
@@ -119,7 +119,7 @@ class MemoryProducer:
         value: bytes | None,
         timestamp: int | None,
         headers: Any,
-        delivery: Delivery | RecordDelivery,
+        delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
         return self._send(topic, key, value, delivery, give_up)
@@ -178,7 +178,7 @@ class MemoryProducer:
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        delivery: Delivery | RecordDelivery,
+        delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
         assert not self.is_closed

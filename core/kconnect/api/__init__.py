@@ -57,6 +57,13 @@ if TYPE_CHECKING:
     from kconnect.api.config_provider import ConfigData, ConfigProvider
     from kconnect.api.configdef import ConfigDef
     from kconnect.api.connector_utils import ConnectorUtils
+    from kconnect.api.interceptor import (
+        ConsumerInterceptor,
+        ConsumerRecord,
+        OffsetAndMetadata,
+        ProducerInterceptor,
+        ProducerRecord,
+    )
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
     from kconnect.api.projection import SchemaProjector
 
@@ -76,6 +83,8 @@ __all__ = [
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
     "ConnectorUtils",
+    "ConsumerInterceptor",
+    "ConsumerRecord",
     "Converter",
     "DataError",
     "Date",
@@ -87,9 +96,12 @@ __all__ = [
     "HeaderConverter",
     "Headers",
     "NotFoundError",
+    "OffsetAndMetadata",
     "OffsetStorageReader",
     "Password",
     "Predicate",
+    "ProducerInterceptor",
+    "ProducerRecord",
     "RecordBatch",
     "RecordMetadata",
     "RetriableError",
@@ -130,9 +142,14 @@ _LAZY = {
     "ConfigProvider": "config_provider",
     "ConfigValue": "config_key",
     "ConnectorUtils": "connector_utils",
+    "ConsumerInterceptor": "interceptor",
+    "ConsumerRecord": "interceptor",
     "Date": "logical",
     "Decimal": "logical",
+    "OffsetAndMetadata": "interceptor",
     "Password": "config_parse",
+    "ProducerInterceptor": "interceptor",
+    "ProducerRecord": "interceptor",
     "SchemaProjector": "projection",
     "Time": "logical",
     "Timestamp": "logical",

@@ -31,7 +31,19 @@ class InternalClients:
     admin: Mapping[str, Any] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class InterceptorSettings:
+    """The classes that `interceptor.classes` names for one client, in order; `configs` may contain secrets."""
+
+    names: Sequence[str]
+    key: str
+    """The setting with its prefix, as it was given."""
+    configs: Mapping[str, str] = field(repr=False)
+    """All settings of the client, in Java's names."""
+
+
 _PASSTHROUGH: Final = "librdkafka."
+_INTERCEPTORS: Final = "interceptor.classes"
 _FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
 _SERIALIZERS: Final = frozenset({"key.serializer", "value.serializer"})
 _PARTITIONERS: Final = {
@@ -59,16 +71,8 @@ def producer_config(
     Errors: ConfigError with Java's message for an invalid number.
     Source: Worker.baseProducerConfigs (Kafka 4.3).
     """
-    defaults = {
-        "bootstrap.servers": worker.get("bootstrap.servers", ""),
-        "client.id": client_id,
-        "acks": "all",
-        "enable.idempotence": "false",
-        "max.in.flight.requests.per.connection": "1",
-        "delivery.timeout.ms": "2147483647",
-    }
     given = _layers(worker, "producer.", connector, "producer.override.")
-    settings, warnings = _translate(defaults, given, PRODUCER, ignored=_SERIALIZERS)
+    settings, warnings = _translate(_producer_defaults(worker, client_id), given, PRODUCER, ignored=_SERIALIZERS)
     effective = {key: value for key, (value, _) in given.items()}
     settings["partitioner"] = _partitioner(effective, warnings)
     level = effective.get(f"compression.{effective.get('compression.type', 'none').strip().lower()}.level")
@@ -85,13 +89,8 @@ def consumer_config(
     Errors: ConfigError with Java's message for an invalid number.
     Source: Worker.baseConsumerConfigs (Kafka 4.3).
     """
-    defaults = {
-        "bootstrap.servers": worker.get("bootstrap.servers", ""),
-        "client.id": client_id,
-        "group.id": group_id,
-        "auto.offset.reset": "earliest",
-    }
     given = _layers(worker, "consumer.", connector, "consumer.override.")
+    defaults = _consumer_defaults(worker, client_id, group_id)
     settings, warnings = _translate(defaults, given, CONSUMER, ignored=_FIXED)
     settings["enable.auto.commit"] = "false"
     if str(settings["auto.offset.reset"]).lower() == "none":
@@ -103,6 +102,22 @@ def consumer_config(
         settings["message.max.bytes"] = min(1_000_000, settings["fetch.max.bytes"])
     max_poll_records(worker, connector)  # an invalid one is reported here, with the other settings
     return settings, warnings + _forgotten_security(worker, "consumer.", given)
+
+
+def producer_interceptors(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str
+) -> InterceptorSettings:
+    """The interceptors of a producer that `producer_config` describes."""
+    given = _layers(worker, "producer.", connector, "producer.override.")
+    return _interceptors(_producer_defaults(worker, client_id), given)
+
+
+def consumer_interceptors(
+    worker: Mapping[str, str], connector: Mapping[str, str], *, client_id: str, group_id: str
+) -> InterceptorSettings:
+    """The interceptors of a consumer that `consumer_config` describes."""
+    given = _layers(worker, "consumer.", connector, "consumer.override.")
+    return _interceptors(_consumer_defaults(worker, client_id, group_id), given)
 
 
 def admin_config(
@@ -188,6 +203,32 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
                 policy,
                 "String must be one of: All, Allowlist, None, Principal",
             )
+
+
+def _producer_defaults(worker: Mapping[str, str], client_id: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "acks": "all",
+        "enable.idempotence": "false",
+        "max.in.flight.requests.per.connection": "1",
+        "delivery.timeout.ms": "2147483647",
+    }
+
+
+def _consumer_defaults(worker: Mapping[str, str], client_id: str, group_id: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": worker.get("bootstrap.servers", ""),
+        "client.id": client_id,
+        "group.id": group_id,
+        "auto.offset.reset": "earliest",
+    }
+
+
+def _interceptors(defaults: Mapping[str, str], given: Mapping[str, tuple[str, str]]) -> InterceptorSettings:
+    names, key = given.get(_INTERCEPTORS, ("", _INTERCEPTORS))
+    configs = {**defaults, **{name: value for name, (value, _) in given.items()}}
+    return InterceptorSettings(parse_type(key, names, ConfigDef.Type.LIST), key, configs)
 
 
 def _layers(

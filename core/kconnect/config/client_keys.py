@@ -92,6 +92,7 @@ HANDLED_ELSEWHERE: Final = frozenset(
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.zstd.level",
+        "interceptor.classes",
         "max.block.ms",
         "max.poll.records",
         "partition.assignment.strategy",

@@ -10,12 +10,21 @@ from kconnect.kafka.consumer import Behind, ConsumedRun, RebalanceListener, Reco
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.kafka.log import CompactedLog, LogSpec
-from kconnect.kafka.producer import Delivery, DeliveryFailure, RecordDelivery, RecordProducer, WrittenRecord
+from kconnect.kafka.producer import (
+    AnyDelivery,
+    Delivery,
+    DeliveryFailure,
+    RecordDelivery,
+    RecordProducer,
+    ReportedDelivery,
+    WrittenRecord,
+)
 from kconnect.kafka.scan import ScanSpec, scan
 from kconnect.kafka.topic_pattern import topic_pattern
 from kconnect.kafka.transactional_producer import TransactionalProducer, TransactionExpiredError, fence_producers
 
 __all__ = [
+    "AnyDelivery",
     "Behind",
     "ClientUsage",
     "CompactedLog",
@@ -30,6 +39,7 @@ __all__ = [
     "RecordConsumer",
     "RecordDelivery",
     "RecordProducer",
+    "ReportedDelivery",
     "ScanSpec",
     "TopicInfo",
     "TransactionExpiredError",

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 # How long one wait for room in the queue lasts before the stop is checked again.
 _ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
+_NO_OFFSET = -1
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 # How long the reports of purged messages may take; they arrive at once unless the machine stalls.
 _PURGE_WAIT_S = 1.0
@@ -134,10 +135,7 @@ class Delivery:
         if error.code() == KafkaError._DESTROY:
             # librdkafka's error for a record whose partition left the metadata during its retry.
             error = KafkaError(KafkaError._UNKNOWN_PARTITION)
-        where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
-        failure = DeliveryFailure(
-            topic, partition, error.name(), connect_error(f"A record could not be written to {where}", error)
-        )
+        failure = DeliveryFailure(topic, partition, error.name(), _write_error(error, topic, partition))
         if not self._on_failure(failure):
             self._failed = True
 
@@ -147,6 +145,11 @@ class Delivery:
 
     def __del__(self) -> None:
         self._ended.note(self.size, self._on_end, self._sealed and not self._failed)
+
+
+def _write_error(error: KafkaError, topic: str, partition: int | None) -> ConnectError:
+    where = f"topic {topic!r}" + ("" if partition is None or partition < 0 else f", partition {partition}")
+    return connect_error(f"A record could not be written to {where}", error)
 
 
 class RecordDelivery:
@@ -160,15 +163,55 @@ class RecordDelivery:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.unit(error, message)
-            self._on_written(None)
+            self.fail(error, message.topic() or "", message.partition())
+        else:
+            self._on_written(_written(message))
+
+    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+        """The record was refused for good."""
+        self.unit.fail(error, topic, partition)
+        self._on_written(None)
+
+
+class ReportedDelivery:
+    """Another callback of one record, and a report of the record's end. Needs a producer with `report_each`.
+
+    `on_end` gets where the record was written (nowhere: partition and offset -1), and why it was not. It is called
+    after the other callback, must be quick and must not raise.
+    """
+
+    __slots__ = ("_delivery", "_on_end")
+
+    def __init__(self, delivery: AnyDelivery, on_end: Callable[[WrittenRecord, ConnectError | None], None]) -> None:
+        self._delivery = delivery
+        self._on_end = on_end
+
+    @property
+    def unit(self) -> Delivery:
+        return self._delivery if isinstance(self._delivery, Delivery) else self._delivery.unit
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.fail(error, message.topic() or "", message.partition())
             return
-        kind, timestamp = message.timestamp()
-        self._on_written(
-            WrittenRecord(
-                message.topic() or "", message.partition() or 0, message.offset() or 0, timestamp if kind else None
-            )
-        )
+        self._delivery(None, message)
+        self._on_end(_written(message), None)
+
+    def fail(self, error: KafkaError, topic: str, partition: int | None) -> None:
+        """The record was refused for good."""
+        self._delivery.fail(error, topic, partition)
+        number = _NO_PARTITION if partition is None else partition
+        self._on_end(WrittenRecord(topic, number, _NO_OFFSET, None), _write_error(error, topic, partition))
+
+
+def _written(message: Message) -> WrittenRecord:
+    kind, timestamp = message.timestamp()
+    return WrittenRecord(
+        message.topic() or "", message.partition() or 0, message.offset() or 0, timestamp if kind else None
+    )
+
+
+AnyDelivery = Delivery | RecordDelivery | ReportedDelivery
 
 
 class RecordProducer:
@@ -251,7 +294,7 @@ class RecordProducer:
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None,
-        delivery: Delivery | RecordDelivery,
+        delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
         """Hand over one record of any shape; waits for room. Returns False if `give_up` ended the wait."""
@@ -267,7 +310,7 @@ class RecordProducer:
                     return False
                 self.serve(_ROOM_WAIT_S)
             except KafkaException as error:
-                unit.fail(error.args[0], topic, partition)
+                delivery.fail(error.args[0], topic, partition)
                 return True
             else:
                 self._take(unit, size)

@@ -6,8 +6,15 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from kconnect.api import SinkTask, SourceTask
-from kconnect.config.client_config import admin_config, consumer_config, max_poll_records, producer_config
+from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceTask
+from kconnect.config.client_config import (
+    admin_config,
+    consumer_config,
+    consumer_interceptors,
+    max_poll_records,
+    producer_config,
+    producer_interceptors,
+)
 from kconnect.config.connector_config import (
     ConnectorConfig,
     SinkConnectorConfig,
@@ -25,6 +32,9 @@ from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.health import TaskHealth
 from kconnect.pipeline.inflight import InFlight
+from kconnect.pipeline.intercepted_consumer import InterceptedConsumer
+from kconnect.pipeline.intercepted_producer import InterceptedProducer
+from kconnect.pipeline.interceptors import Interceptors, make_interceptors
 from kconnect.pipeline.offset_updates import OffsetUpdates
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task, worker_value
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -33,6 +43,7 @@ from kconnect.pipeline.resting_producer import RestingProducer, TopicProducer
 from kconnect.pipeline.sending import SourceTopics
 from kconnect.pipeline.sink import SinkLoop, SinkParts
 from kconnect.pipeline.sink_commits import CommitTimes
+from kconnect.pipeline.sink_consumer import SinkConsumer
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
@@ -67,9 +78,11 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     control.count_with(partial(_count_errors, tolerance, control.health, None))
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
-    transactions = transactions_of(control, config, report_each=wants_each_record(type(task)))
+    interceptors = _producer_interceptors(control, ports, _producer_id(control))
+    report_each = wants_each_record(type(task)) or bool(interceptors)
+    transactions = transactions_of(control, config, report_each=report_each)
     requests = None if transactions is None else transactions.requests
-    producer: TopicProducer = _plain_producer(control, task) if transactions is None else transactions.producer
+    producer: TopicProducer = _plain_producer(control, report_each) if transactions is None else transactions.producer
     topics: SourceTopics = _topic_creation(control) or _missing_topics(control, producer)
     guarantee: DeliveryGuarantee
     if transactions is None:
@@ -85,7 +98,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
         transforms=transforms,
         converters=converters,
-        producer=producer,
+        producer=InterceptedProducer(producer, interceptors) if interceptors else producer,
         topics=topics,
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
@@ -109,14 +122,21 @@ def _at_least_once(
     )
 
 
-def _plain_producer(control: TaskControl, task: SourceTask) -> RestingProducer:
+def _plain_producer(control: TaskControl, report_each: bool) -> RestingProducer:
     spec = control.spec
-    client_id = f"connector-producer-{spec.id.connector}-{spec.id.task}"
-    settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
+    settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=_producer_id(control))
     warn(warnings)
-    name, report_each = str(spec.id), wants_each_record(type(task))
-    note = partial(note_usage, control.counters)
+    name, note = str(spec.id), partial(note_usage, control.counters)
     return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note))
+
+
+def _producer_id(control: TaskControl) -> str:
+    return f"connector-producer-{control.spec.id.connector}-{control.spec.id.task}"
+
+
+def _producer_interceptors(control: TaskControl, ports: TaskPorts, client_id: str) -> Interceptors[ProducerInterceptor]:
+    settings = producer_interceptors(control.spec.worker_config, control.spec.connector_config, client_id=client_id)
+    return make_interceptors(ProducerInterceptor, settings, ports.plugins, control.in_stage)  # type: ignore[type-abstract]  # looks for a subclass
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
@@ -150,16 +170,9 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     config = SinkConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
-    settings, warnings = consumer_config(
-        spec.worker_config,
-        spec.connector_config,
-        client_id=f"connector-consumer-{spec.id.connector}-{spec.id.task}",
-        group_id=f"connect-{spec.id.connector}",
-    )
-    warn(warnings)
     transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
-    consumer = RecordConsumer(settings, str(spec.id), note_usage=partial(note_usage, control.counters))
+    consumer = _consumer(control, ports)
     raw_records = RawRecords(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
     dead_letters = _dead_letters(control, config, ports, raw_records)
     tolerance.report_to(
@@ -192,6 +205,20 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             clock=ports.clock,
         ),
     )
+
+
+def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
+    spec = control.spec
+    ids = {
+        "client_id": f"connector-consumer-{spec.id.connector}-{spec.id.task}",
+        "group_id": f"connect-{spec.id.connector}",
+    }
+    settings, warnings = consumer_config(spec.worker_config, spec.connector_config, **ids)
+    warn(warnings)
+    wanted = consumer_interceptors(spec.worker_config, spec.connector_config, **ids)
+    interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage)  # type: ignore[type-abstract]  # looks for a subclass
+    consumer = RecordConsumer(settings, str(spec.id), note_usage=partial(note_usage, control.counters))
+    return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
 
 
 def _count_errors(
@@ -242,13 +269,14 @@ def _dead_letters(
     if not config.dlq_topic_name:
         return None
     spec = control.spec
-    producer_settings, warnings = producer_config(
-        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-producer-{spec.id}"
-    )
+    client_id = f"connector-dlq-producer-{spec.id}"
+    producer_settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=client_id)
     admin_settings, more = admin_config(
         spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
     )
     warn([*warnings, *more])
+    interceptors = _producer_interceptors(control, ports, client_id)
+    producer = RecordProducer(producer_settings, f"the dead letters of {spec.id}", report_each=bool(interceptors))
     return DeadLetterQueue(
         DeadLetterSettings(
             topic=config.dlq_topic_name.strip(),
@@ -256,7 +284,7 @@ def _dead_letters(
             context_headers=config.dlq_context_headers_enable,
         ),
         control,
-        RecordProducer(producer_settings, f"the dead letters of {spec.id}"),
+        InterceptedProducer(producer, interceptors) if interceptors else producer,
         lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
         raw_records,
         ports.plugins.java_name,

@@ -17,7 +17,7 @@ from kconnect.errors import (
     TimedOutError,
     UnreachableError,
 )
-from kconnect.kafka import DeliveryFailure, KafkaAdmin, RecordProducer, TopicInfo
+from kconnect.kafka import DeliveryFailure, KafkaAdmin, TopicInfo
 from kconnect.logs import set_log_context
 from kconnect.model import TaskId
 from kconnect.pipeline.error_texts import class_name, exception_name, exception_trace
@@ -28,6 +28,7 @@ from kconnect.redaction import redact
 if TYPE_CHECKING:
     from kconnect.pipeline.conversion import FetchedRecord, KafkaHeaders
     from kconnect.pipeline.ports import TaskControl
+    from kconnect.pipeline.sending import UnitProducer
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class DeadLetterQueue:
         self,
         settings: DeadLetterSettings,
         control: TaskControl,
-        producer: RecordProducer,
+        producer: UnitProducer,
         open_admin: Callable[[], KafkaAdmin],
         raw_records: RawRecords,
         java_name: Callable[[type], str],

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from kconnect.errors import ConnectError
-from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery
+from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure
 from kconnect.pipeline.conversion import KafkaBatch, KafkaHeaders
 from kconnect.pipeline.sending import UnitProducer
 
@@ -113,7 +113,7 @@ class RestingProducer:
         value: bytes | None,
         timestamp: int | None,
         headers: KafkaHeaders | None,
-        delivery: Delivery | RecordDelivery,
+        delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool:
         if self._is_abandoned:

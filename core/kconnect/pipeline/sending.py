@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from kconnect.api import SourceRecord
-from kconnect.kafka import Delivery, DeliveryFailure, RecordDelivery
+from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure, RecordDelivery
 from kconnect.pipeline.conversion import KafkaBatch, KafkaHeaders, KafkaRecord
 from kconnect.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.pipeline.inflight import SourcePosition
@@ -41,7 +41,7 @@ class UnitProducer(Protocol):
         value: bytes | None,
         timestamp: int | None,
         headers: KafkaHeaders | None,
-        delivery: Delivery | RecordDelivery,
+        delivery: AnyDelivery,
         give_up: Callable[[], bool],
     ) -> bool: ...
 
@@ -138,7 +138,7 @@ class UnitSender:
             unit.handed_over()
         return sent
 
-    def _send_record(self, record: KafkaRecord, delivery: Delivery | RecordDelivery) -> bool:
+    def _send_record(self, record: KafkaRecord, delivery: AnyDelivery) -> bool:
         return self._producer.send(
             record.topic,
             record.partition,

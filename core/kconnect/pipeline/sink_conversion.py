@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.api import RecordBatch, SinkRecord, SinkTask
 from kconnect.kafka import ConsumedRun
+from kconnect.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.ports import TaskControl
@@ -80,7 +81,7 @@ def _fetched(run: ConsumedRun) -> FetchedBatch:
         run.keys,
         run.values,
         cast("list[int | None]", _LazyTimes(run)) if kind else None,  # a list in all that Converters do with it
-        _TIMESTAMP_TYPES[kind],
+        TIMESTAMP_TYPES[kind],
         run.headers,
     )
 
@@ -107,6 +108,3 @@ class _LazyTimes:
         import pyarrow as pa
 
         return pa.array(self._run.timestamps, type)
-
-
-_TIMESTAMP_TYPES = (TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kconnect.api import (
     ConfigDef,
@@ -40,6 +40,7 @@ _BASES: dict[PluginType, type] = {
 }
 
 PluginClass: TypeAlias = type
+P = TypeVar("P")
 
 # The name of the list in Java's messages: "available connectors are: ..".
 _PLURALS: dict[type, str] = {
@@ -168,6 +169,17 @@ class PluginRegistry:
     def predicate(self, name: str) -> type[Predicate]:
         """The class a `predicates.X.type` names. Errors: ConfigError."""
         found: type[Predicate] = self._class(name, Predicate)
+        return found
+
+    def python_class(self, name: str, base: type[P]) -> type[P] | None:
+        """A class of a kind that is named in Python only, such as an interceptor: `module:Class` or `module.Class`.
+
+        None if there is no such class, as for the name of a Java class. Errors: ConfigError if it is not a `base`, or
+        if its module cannot be imported.
+        """
+        found = next(_python_class(name.strip()), None)
+        if found is not None and not issubclass(found, base):
+            raise ConfigError(f"{name} is not a {base.__name__}.", hint=f"Extend kconnect.api.{base.__name__}.")
         return found
 
     def any_plugin(self, name: str) -> type[Any]:

@@ -135,11 +135,11 @@ def test_numbers_beyond_librdkafkas_range_are_clamped_and_told() -> None:
 
 
 def test_what_can_not_be_translated_is_named_with_its_prefix() -> None:
-    _, ours = producer(interceptor_classes="x", key_serializer="y", max_block_ms="5")
+    _, ours = producer(metric_reporters="x", key_serializer="y", max_block_ms="5")
     _, theirs = consumer(enable_auto_commit="true")
 
     assert ours == [
-        "producer.interceptor.classes has no effect: librdkafka has no equivalent of interceptor.classes",
+        "producer.metric.reporters has no effect: librdkafka has no equivalent of metric.reporters",
         "producer.key.serializer has no effect: Connect sets key.serializer itself",
     ]
     assert theirs == ["consumer.override.enable.auto.commit has no effect: Connect sets enable.auto.commit itself"]
