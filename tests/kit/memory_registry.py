@@ -62,7 +62,7 @@ class MemoryRegistry:
         if method == "POST" and path.endswith("/versions"):
             if subject in self.closed:
                 raise _refusal(409, 409, "field x has no default", purpose)
-            return {"id": self.add(subject, body["schema"])}
+            return {"id": self.add(subject, **{"text" if key == "schema" else key: body[key] for key in body})}
         versions = self.subjects.get(subject, [])
         if method == "POST":
             for number in versions:

@@ -62,6 +62,11 @@ _CONFLUENT = (
         "kconnect.schema_registry.avro_converter:AvroConverter",
         (PluginType.CONVERTER,),
     ),
+    BuiltinPlugin(
+        "io.confluent.connect.protobuf.ProtobufConverter",
+        "kconnect.schema_registry.protobuf_converter:ProtobufConverter",
+        (PluginType.CONVERTER,),
+    ),
 )
 
 BUILTINS: tuple[BuiltinPlugin, ...] = (

@@ -12,12 +12,17 @@ from kconnect.model import CONNECT_VERSION
 from kconnect.schema_registry.avro_codec import AvroCodec
 from kconnect.schema_registry.avro_names import AvroOptions
 from kconnect.schema_registry.avro_schema import AvroType, avro_text, parse_avro
-from kconnect.schema_registry.registry_client import BoundedCache, RegisteredSchema, RegistryClient
-from kconnect.schema_registry.registry_http import RegistryHttp, RegistryTransport
-from kconnect.schema_registry.registry_settings import define_registry, registry_settings
+from kconnect.schema_registry.registration import (
+    CACHE_SIZE,
+    define_registration,
+    define_rows,
+    latest_misfit,
+    registration_of,
+)
+from kconnect.schema_registry.registry_client import BoundedCache, RegisteredSchema
+from kconnect.schema_registry.registry_http import RegistryTransport
 from kconnect.schema_registry.schema_from_avro import connect_of
 from kconnect.schema_registry.schema_to_avro import ANYTHING, avro_of
-from kconnect.schema_registry.subjects import TOPIC, SubjectNames
 from kconnect.schema_registry.values_from_avro import Reader, reader_of, schemaless_value
 from kconnect.schema_registry.values_to_avro import Writer, writer_of
 from kconnect.schema_registry.wire import head_of, id_in
@@ -30,25 +35,13 @@ if TYPE_CHECKING:
 
 _ANYTHING_TEXT: Final = avro_text(ANYTHING)
 
-_STRATEGY: Final = "How subjects are named: TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy."
 _META: Final = "Write what Avro has no place for (name, version, parameters, default) into the schema."
 _GENERAL: Final = "Map unions and enums in the form that all of Confluent's converters share."
 
 
 def _config() -> ConfigDef:
     kind, medium, low = ConfigDef.Type, ConfigDef.Importance.MEDIUM, ConfigDef.Importance.LOW
-    table = define_registry(ConfigDef())
     rows: tuple[tuple[str, Any, Any, Any, str], ...] = (
-        ("auto.register.schemas", kind.BOOLEAN, True, medium, "Whether new schemas are registered."),
-        ("use.latest.version", kind.BOOLEAN, False, low, "Write with the newest schema of the subject."),
-        (
-            "latest.compatibility.strict", kind.BOOLEAN, True, low,
-            "With use.latest.version: refuse records whose own schema the newest cannot stand for.",
-        ),
-        ("normalize.schemas", kind.BOOLEAN, False, medium, "Whether schemas are compared in normal form."),
-        ("key.subject.name.strategy", kind.STRING, TOPIC, medium, _STRATEGY),
-        ("value.subject.name.strategy", kind.STRING, TOPIC, medium, _STRATEGY),
-        ("schemas.cache.config", kind.INT, 1000, low, "How many schemas to remember."),
         ("enhanced.avro.schema.support", kind.BOOLEAN, False, medium, "Keep enums and packages."),
         ("scrub.invalid.names", kind.BOOLEAN, False, medium, "Replace characters of names that Avro does not allow."),
         ("connect.meta.data", kind.BOOLEAN, True, low, _META),
@@ -58,9 +51,7 @@ def _config() -> ConfigDef:
         ("flatten.singleton.unions", kind.BOOLEAN, True, low, "Take a union of one schema for that schema."),
         ("ignore.default.for.nullables", kind.BOOLEAN, False, low, "Write null in spite of a default."),
     )  # fmt: skip
-    for name, type_, default, importance, doc in rows:
-        table.define(name, type_, default, None, importance, doc)
-    return table
+    return define_rows(define_registration(), rows)
 
 
 CONFIG = _config()
@@ -109,16 +100,10 @@ class AvroConverter(Converter):
             flatten_singleton_unions=config["flatten.singleton.unions"],
             ignore_default_for_nullables=config["ignore.default.for.nullables"],
         )
-        most = config["schemas.cache.config"]
-        transport = self._transport or RegistryHttp(registry_settings(config, configs))
-        self._registry = RegistryClient(transport, cache_size=most)
-        self._subjects = SubjectNames(
-            config["key.subject.name.strategy" if is_key else "value.subject.name.strategy"], is_key=is_key
+        self._registration = registration_of(
+            config, configs, is_key=is_key, schema_type="AVRO", transport=self._transport
         )
-        self._registers: bool = config["auto.register.schemas"]
-        self._uses_latest: bool = config["use.latest.version"]
-        self._is_strict: bool = config["latest.compatibility.strict"]
-        self._normalizes: bool = config["normalize.schemas"]
+        most = config[CACHE_SIZE]
         self._writings: BoundedCache[tuple[str, Schema | None], _Writing] = BoundedCache(most)
         self._readings: BoundedCache[tuple[str, int], _Reading] = BoundedCache(most)
         self._column_writers: BoundedCache[tuple[str, Schema], ColumnWriter] = BoundedCache(most)
@@ -205,30 +190,29 @@ class AvroConverter(Converter):
         own = avro_of(schema, self._options)
         text = _ANYTHING_TEXT if schema is None else avro_text(own)
         AvroCodec(own)  # names that Avro forbids are refused before the registry has them
-        subject = self._subjects.subject(topic, own)
-        if self._registers or not self._uses_latest:
-            schema_id = self._registry.id_of(subject, text, register=self._registers, normalize=self._normalizes)
-            return _Writing(head_of(schema_id), own, AvroCodec(own), writer_of(schema, own, self._options))
-        latest = self._registry.latest(subject)
+        registration = self._registration
+        subject = registration.subjects.subject(topic, own.name)
+        if not registration.takes_latest:
+            head = head_of(registration.id_of(subject, text))
+            return _Writing(head, own, AvroCodec(own), writer_of(schema, own, self._options))
+        latest = registration.registry.latest(subject)
         avro = _parsed(latest)
         try:
             write = writer_of(schema, avro, self._options)
-            if self._is_strict:
+            if registration.is_strict:
                 _require_fields(own, avro)
         except DataError as error:
-            raise DataError(
-                f"The newest schema of subject {subject} (id {latest.id}) does not fit the record: {error}",
-                hint="Register a schema that does, or set latest.compatibility.strict=false to leave fields out.",
-            ) from error
+            raise latest_misfit(subject, latest.id, error) from error
         return _Writing(head_of(latest.id), avro, AvroCodec(avro), write)
 
     def _reading(self, topic: str, schema_id: int) -> _Reading:
-        registered = self._registry.schema(schema_id)
+        registration = self._registration
+        registered = registration.registry.schema(schema_id)
         avro = _parsed(registered)
         codec = AvroCodec(avro)
         if avro_text(avro) == _ANYTHING_TEXT:
             return _Reading(None, codec, schemaless_value, avro)
-        version = self._registry.version_of(self._subjects.subject(topic, avro), registered)
+        version = registration.registry.version_of(registration.subjects.subject(topic, avro.name), registered)
         schema = connect_of(avro, version, self._options)
         return _Reading(schema, codec, reader_of(schema, avro), avro)
 
@@ -246,7 +230,7 @@ def _column_reader(schema: Schema, avro: AvroType) -> ColumnReader:
 
 
 def _parsed(schema: RegisteredSchema) -> AvroType:
-    return parse_avro(schema.text, schema.references)
+    return parse_avro(schema.text, dict.fromkeys(schema.references.values()))
 
 
 def _require_fields(own: AvroType, newest: AvroType) -> None:

@@ -57,10 +57,10 @@ class AvroOptions:
     cache_size: int = 1000
 
     def scrub_name(self, name: str) -> str:
-        return _scrubbed(name) if self.scrub else name
+        return scrubbed(name) if self.scrub else name
 
     def scrub_full_name(self, name: str) -> str:
-        return ".".join(_scrubbed(part) for part in name.split(".")) if self.scrub else name
+        return ".".join(scrubbed(part) for part in name.split(".")) if self.scrub else name
 
     def member_name(self, schema: Schema, index: int) -> str:
         """The field of a union's struct that a member has, by its Connect schema."""
@@ -91,7 +91,7 @@ def is_fixed(schema: Schema) -> bool:
     return schema.type is Type.BYTES and schema.name is not None and FIXED_SIZE in (schema.parameters or ())
 
 
-def _scrubbed(name: str) -> str:
+def scrubbed(name: str) -> str:
     """Source: AvroData.doScrubName, whose URLEncoder writes a space as + and leaves `*` as it is."""
     if not name or (set(name) <= _PLAIN and not name[0].isdigit()):
         return name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -17,15 +17,17 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as the registry has it; `references` are texts of those it names, in order of need."""
+    """A schema as the registry has it; `references` are texts by the names it has for them, in order of need."""
 
     id: int
     text: str
-    references: tuple[str, ...] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
 
 
 _Version = tuple[str, int]
 """A subject, and the number of a version of it."""
+_Reference = tuple[str, str, int]
+"""The name that a schema has for another; the subject and version of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class _Answered:
 
     text: str
     kind: str
-    references: tuple[_Version, ...]
+    references: tuple[_Reference, ...]
 
 
 class BoundedCache(OrderedDict[_Key, _Value]):
@@ -148,15 +150,15 @@ class RegistryClient:
                 f"The schema with id {schema_id} is of type {found.kind}, not {self._type}.",
                 hint=f"This record was written by another converter: a {found.kind} one has to read it.",
             )
-        texts: dict[_Version, str] = {}
+        texts: dict[str, str] = {}
         self._collect(found.references, texts, ())
-        return RegisteredSchema(schema_id, found.text, tuple(texts.values()))
+        return RegisteredSchema(schema_id, found.text, texts)
 
-    def _collect(self, references: Sequence[_Version], texts: dict[_Version, str], above: tuple[_Version, ...]) -> None:
+    def _collect(self, references: Sequence[_Reference], texts: dict[str, str], above: tuple[_Version, ...]) -> None:
         """The texts that a schema refers to, those that they need before them."""
-        for key in references:
-            subject, version = key
-            if key in texts:
+        for name, subject, version in references:
+            key = (subject, version)
+            if name in texts:
                 continue
             if key in above:
                 raise DataError(f"The schema of subject {subject}, version {version}, refers to itself.")
@@ -164,7 +166,7 @@ class RegistryClient:
             path = f"/subjects/{_quoted(subject)}/versions/{version}"
             found = self._transport.ask("GET", path, None, purpose, _schema_in)
             self._collect(found.references, texts, (*above, key))
-            texts[key] = found.text
+            texts[name] = found.text
 
     def _incompatible(self, subject: str, error: RegistryRefusal) -> DataError:
         rule = self._rule(subject)
@@ -200,7 +202,7 @@ def _schema_in(answer: Any) -> _Answered:
     return _Answered(
         _field(answer, "schema", str),
         _field(answer, "schemaType", str | None) or "AVRO",
-        tuple(map(_version_in, _field(answer, "references", list | None) or ())),
+        tuple(map(_reference_in, _field(answer, "references", list | None) or ())),
     )
 
 
@@ -217,6 +219,10 @@ def _versions_in(answer: Any) -> list[_Version]:
 
 def _version_in(answer: Any) -> _Version:
     return _field(answer, "subject", str), _field(answer, "version", int)
+
+
+def _reference_in(answer: Any) -> _Reference:
+    return _field(answer, "name", str), *_version_in(answer)
 
 
 def _rule_in(answer: Any) -> str | None:

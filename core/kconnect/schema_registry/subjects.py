@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from kconnect.api import ConfigError, DataError
-from kconnect.schema_registry.avro_schema import AvroType
 
 _PACKAGE: Final = "io.confluent.kafka.serializers.subject."
 TOPIC, RECORD, TOPIC_RECORD = "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
@@ -26,13 +25,13 @@ class SubjectNames:
                 f"expected {TOPIC}, {RECORD} or {TOPIC_RECORD}; classes of Java cannot be loaded",
             )
 
-    def subject(self, topic: str, avro: AvroType) -> str:
-        """Errors: DataError where the strategy needs a record and the schema is none."""
+    def subject(self, topic: str, record: str | None) -> str:
+        """`record` is the name of the schema, if it is a record. Errors: DataError where the strategy needs one."""
         if self._strategy == TOPIC:
             return f"{topic}-{self._what}"
-        if avro.name is None:
+        if record is None:
             raise DataError(
                 f"In configuration {self._setting} = {_PACKAGE}{self._strategy}, the message {self._what} must only be "
                 "a record schema"
             )
-        return avro.name if self._strategy == RECORD else f"{topic}-{avro.name}"
+        return record if self._strategy == RECORD else f"{topic}-{record}"
