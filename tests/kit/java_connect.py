@@ -64,7 +64,7 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
 
 
 class JavaConnect:
-    """One Java Connect worker in a process of its own; `start()` returns when its REST server answers.
+    """One Java Connect worker in a process of its own; `start()` returns when it says that it is healthy.
 
     Everything it writes is below `folder`. Threads: one at a time.
     """
@@ -103,7 +103,7 @@ class JavaConnect:
         return psutil.Process(self._process.pid)
 
     def start(self, timeout_s: float = 60.0, *, ready: bool = True) -> None:
-        """Start; with `ready` wait for the REST server.
+        """Start; with `ready` wait until it is healthy: of a cluster it has read the config topic and joined the group.
 
         Errors: AssertionError with the end of the log when it does not come up.
         """
@@ -119,7 +119,7 @@ class JavaConnect:
         )
         if ready:
             try:
-                eventually(self._answers, timeout_s, "the Java worker answers REST requests", pause_s=0.1)
+                eventually(self._answers, timeout_s, "the Java worker is healthy", pause_s=0.1)
             except BaseException:
                 self.kill()
                 raise
@@ -214,7 +214,8 @@ class JavaConnect:
             text = self.log.read_text("utf-8", errors="replace")[-2000:]
             raise RuntimeError(f"the Java worker ended with {code}:\n{text}")
         try:
-            with urllib.request.urlopen(self.url, timeout=ample_s(2)) as answer:
+            # Before that it lists the connectors of a config topic that it may not have read yet
+            with urllib.request.urlopen(f"{self.url}/health", timeout=ample_s(2)) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
