@@ -17,13 +17,13 @@ from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(240)]
 
-_LINES_A_STEP = 500
+_LINES_A_STEP = 200
 _STEP_S = 0.02
 _LINE_BYTES = 14
 
 
 class Writer:
-    """Appends numbered lines to a file, some 20,000 a second, until it is stopped."""
+    """Appends numbered lines to a file, some 10,000 a second, until it is stopped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

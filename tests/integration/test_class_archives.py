@@ -23,7 +23,7 @@ from kit.ports import free_port
 from kit.waiting import eventually
 
 _MADE_S = 100.0
-_SPARKS = "kconnect.spark.make_archive"
+_SPARKS, _BROKERS = "kconnect.spark.make_archive", "kconnect.devbroker.make_archive"
 
 
 @pytest.fixture
@@ -50,8 +50,17 @@ def _await_made(cache: Path, program: str) -> None:
     eventually(lambda: not _makers(cache), _MADE_S, "the maker ended by itself")
 
 
-def _make(cache: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", _SPARKS, str(cache)], stderr=subprocess.PIPE, text=True)
+def _make(module: str, cache: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", module, str(cache)], stderr=subprocess.PIPE, text=True)
+
+
+def _cache_with_jars(folder: Path) -> Path:
+    """A cache without archives, whose jars are those that all tests share."""
+    DevBroker().find_archive(cache_folder())  # fetches the jars, where no test has
+    cache = folder / "cache"
+    cache.mkdir()
+    (cache / "jars").symlink_to(cache_folder() / "jars")
+    return cache
 
 
 @pytest.mark.spark
@@ -79,20 +88,22 @@ def test_a_worker_that_ends_at_once_leaves_the_next_one_an_archive(tmp_path, cap
     assert sorted(path.name for path in (tmp_path / "jvm").iterdir()) == [".maker", archive.path.name]
 
 
-@pytest.mark.spark
-def test_of_two_makers_one_makes_it(tmp_path):
-    makers = [_make(tmp_path) for _ in range(2)]
+@pytest.mark.broker
+def test_of_two_makers_one_makes_it(tmp_path, monkeypatch):
+    cache = _cache_with_jars(tmp_path)
+    monkeypatch.setenv("KCONNECT_CACHE", str(cache))
+    makers = [_make(_BROKERS, cache) for _ in range(2)]
 
     told = [maker.communicate(timeout=ample_s(_MADE_S))[1] for maker in makers]
 
     assert [maker.returncode for maker in makers] == [0, 0]
-    assert len(_archives(tmp_path, "spark")) == 1
-    assert sum("Spark's class archive was made in" in text for text in told) == 1
+    assert len(_archives(cache, "broker")) == 1
+    assert sum("Kafka's class archive was made in" in text for text in told) == 1
 
 
 @pytest.mark.spark
 def test_a_maker_that_is_killed_leaves_no_jvm(tmp_path):
-    maker = _make(tmp_path)
+    maker = _make(_SPARKS, tmp_path)
     with maker:
         below = eventually(
             lambda: [child for child in psutil.Process(maker.pid).children() if "java" in child.name()],
@@ -112,10 +123,7 @@ def test_a_maker_that_is_killed_leaves_no_jvm(tmp_path):
 @pytest.mark.broker
 @pytest.mark.usefixtures("makers_are_allowed")
 def test_the_first_broker_has_its_archive_made_and_the_next_one_uses_it(tmp_path, monkeypatch):
-    DevBroker().find_archive(cache_folder())  # fetches the jars, where no test has
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "jars").symlink_to(cache_folder() / "jars")
+    cache = _cache_with_jars(tmp_path)
     monkeypatch.setenv("KCONNECT_CACHE", str(cache))
     broker = DevBroker(free_port(), tmp_path / "data")
 
