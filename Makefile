@@ -8,7 +8,8 @@ DEV    := $(VENV)/.installed-dev
 # cache of its own, which goes; `UV_CACHE=keep` is for those who make many a .venv.
 UV_CACHE   ?=
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# A file's tests share fixtures and stay together; longest files first (tests/conftest.py)
+# A file's tests share fixtures and stay together; longest files first (tests/conftest.py). All tests run three side
+# by side: those with real processes wait for them now and then, and leave a core idle.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Workers and slots are many processes: where none may keep compiled modules, each compiles all of them at its start
@@ -67,7 +68,8 @@ unit: $(DEV)  ## unit tests alone: within a minute on two quiet cores
 	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
 test: $(DEV) install  ## all tests, on a real broker, real Spark and real Java Connect
-	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) tests
+	@$(BIN)/python -m kconnect.devbroker.make_archive || true
+	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 3 tests
 
 differential: $(DEV)  ## a million random records, values and texts each, through Java's classes and ours; CASES=, SEED=
 	KCONNECT_RANDOM_CASES=$(or $(CASES),1000000) KCONNECT_RANDOM_SEED=$(or $(SEED),1) $(BIN)/pytest -q -n 2 --timeout 3600 \
