@@ -2,7 +2,8 @@
 
 Writes wait in each worker's queue and get into the topic when the simulation says so, also late, also while the worker
 is frozen; reads lag behind; the group goes on without whoever is frozen, and may begin to count anew. At the end all
-thaw, join, and everything that is on its way arrives.
+thaw, join, and everything that is on its way arrives. Every write, record and read is judged when it happens
+(kit.status_judge), and the statuses of all at the end.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from kconnect.errors import RetriableError
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.status_keeper import StatusKeeper
 from kconnect.model import LogPosition, LogRecord, RunState, TaskId
-from kconnect.storage.status_cache import StatusCache
 from kconnect.storage.status_store import TopicStatusStore
-from kconnect.storage.status_topic import StatusRead, StoredStatus, Subject, decode_record
+from kconnect.storage.status_topic import StoredStatus, Subject
 from kconnect.testing.manual_clock import ManualClock
+from kit.status_judge import StatusJudge, read_status
 
 SUBJECTS: tuple[Subject, ...] = ("c", "d", TaskId("c", 0), TaskId("c", 1), TaskId("d", 0))
 Records = list[tuple[bytes, bytes | None]]
+# A worker believes what contradicts its topic after fifteen looks; two more for what it writes then
+_QUIET_ROUNDS = 17
+# Far more than are needed: workers that never come to an end contradict each other
+MOST_RECORDS = 120 * len(SUBJECTS)
 
 
 class LateLog:
@@ -29,9 +34,11 @@ class LateLog:
     topic = "statuses"
     partition_count = 1
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, worker: Worker, records: Records, judge: StatusJudge) -> None:
         self.records = records
-        self.queue: list[tuple[bytes, bytes | None, Future[LogPosition]]] = []
+        self._worker = worker
+        self._judge = judge
+        self.queue: list[tuple[int, bytes, bytes | None, Future[LogPosition]]] = []
         self.read_to = 0
 
     def start(self, on_record) -> None:
@@ -40,21 +47,24 @@ class LateLog:
 
     def send(self, key: bytes, value: bytes | None) -> Future[LogPosition]:
         done: Future[LogPosition] = Future()
-        self.queue.append((key, value, done))
+        number = self._judge.sent(self._worker, *read_status(key, value))
+        self.queue.append((number, key, value, done))
         return done
 
     def deliver(self, *, fails: bool = False) -> None:
-        key, value, done = self.queue.pop(0)
+        number, key, value, done = self.queue.pop(0)
         if fails:
             done.set_exception(RetriableError("the leader is not known"))
             return
         self.records.append((key, value))
+        self._judge.appended(number, *read_status(key, value))
         done.set_result(LogPosition(self.topic, 0, len(self.records) - 1))
 
     def read(self, count: int = 1) -> None:
         for offset in range(self.read_to, min(self.read_to + count, len(self.records))):
             self.read_to = offset + 1
             self._on_record(LogRecord(self.topic, 0, offset, *self.records[offset], None))
+            self._judge.was_read(self._worker, *read_status(*self.records[offset]))
 
     def read_to_end(self, timeout_s: float) -> None:
         self.read(len(self.records))
@@ -66,9 +76,9 @@ class LateLog:
 class Worker:
     """What a herder does with statuses, step by step."""
 
-    def __init__(self, name: str, records: Records) -> None:
-        self.name = name
-        self.log = LateLog(records)
+    def __init__(self, name: str, records: Records, judge: StatusJudge) -> None:
+        self.name, self.judge = name, judge
+        self.log = LateLog(self, records, judge)
         self.clock = ManualClock()
         self.store = TopicStatusStore(self.log, self.clock, retries_alone=False)
         self.status = ClusterStatus(self.store)
@@ -80,11 +90,13 @@ class Worker:
         self.store.start()
         self.assigned: set[Subject] = set()
         self.running: dict[Subject, int] = {}
+        self.since: dict[Subject, int] = {}  # when it began to run here, as the judge counts
         self.unreported: list[tuple[TaskId, int]] = []
         self.placement: tuple[int, set[Subject]] | None = None
         self.has_to_release = False
         self.is_frozen = self.is_expelled = self.knows_it_is_out = False
-        self._runs = 0
+        self.is_retrying = self.is_releasing = False
+        self.generation = self._runs = 0
 
     def place(self) -> None:
         """Act on the placement: give up, take the generation, start."""
@@ -93,11 +105,12 @@ class Worker:
         (generation, wanted), self.placement = self.placement, None
         self.stop({subject for subject in self.running if subject not in wanted})
         self.assigned, self.is_expelled, self.knows_it_is_out = set(wanted), False, False
+        self.generation = generation
         self.status.take_generation(generation)
         self.has_to_release = True
         for subject in sorted(wanted - self.running.keys(), key=str):
             self._runs += 1
-            self.running[subject] = self._runs
+            self.running[subject], self.since[subject] = self._runs, self.judge.sends
             if isinstance(subject, TaskId):
                 self.status.expect_task(subject, self._runs, None)
                 self.unreported.append((subject, self._runs))
@@ -124,7 +137,17 @@ class Worker:
     def release(self) -> None:
         if self.has_to_release:
             self.has_to_release = False
+            self.is_releasing = True
             self.status.release(1.0)
+            self.is_releasing = False
+
+    def look(self) -> None:
+        """Compare what runs here with the topic, and make the retries that are due."""
+        self.keeper.look()
+        self.is_retrying = True
+        while (wait_s := self.store.retry_due()) is not None:
+            self.clock.advance(wait_s)
+        self.is_retrying = False
 
 
 class Simulation:
@@ -133,9 +156,10 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.records: Records = []
-        self.workers = [Worker(f"w{number}:8083", self.records) for number in range(3)]
         self.generation = 0
         self.owners: dict[Subject, Worker] = {}
+        self.judge = StatusJudge(self.owners)
+        self.workers = [Worker(f"w{number}:8083", self.records, self.judge) for number in range(3)]
         self.story: list[str] = []
 
     def run(self, steps: int = 120) -> None:
@@ -198,9 +222,7 @@ class Simulation:
 
     def _look(self) -> None:
         if awake := self._awake():
-            worker = self._random.choice(awake)
-            worker.keeper.look()
-            self._retry(worker)
+            self._random.choice(awake).look()
 
     def _freeze(self) -> None:
         if len(awake := self._awake()) > 1:
@@ -223,7 +245,7 @@ class Simulation:
             worker.place()
         for worker in self.workers:
             if worker not in live:
-                worker.is_expelled = True
+                worker.is_expelled, worker.placement = True, None
         self.generation += 1
         placed: dict[Worker, set[Subject]] = {worker: set() for worker in live}
         for subject in SUBJECTS:
@@ -249,6 +271,7 @@ class Simulation:
             worker.is_expelled = True
         self.owners.clear()
         self.generation = 0
+        self.judge.group_begins_again()
         self._tell("the group begins to count anew")
         self._rebalance()
 
@@ -265,7 +288,9 @@ class Simulation:
             self._rebalance()
             for worker in self.workers:
                 worker.place()
-        for _ in range(40):
+        quiet, before = 0, -1
+        while quiet < _QUIET_ROUNDS and len(self.records) < MOST_RECORDS:
+            quiet, before = quiet + 1 if len(self.records) == before else 0, len(self.records)
             for worker in self._random.sample(self.workers, len(self.workers)):
                 worker.release()
                 while worker.unreported:
@@ -273,12 +298,7 @@ class Simulation:
                 while worker.log.queue:
                     worker.log.deliver()
                 worker.log.read_to_end(0)
-                worker.keeper.look()
-                self._retry(worker)
-
-    def _retry(self, worker: Worker) -> None:
-        while (wait_s := worker.store.retry_due()) is not None:
-            worker.clock.advance(wait_s)
+                worker.look()
 
     def _awake(self) -> list[Worker]:
         return [worker for worker in self.workers if not worker.is_frozen]
@@ -292,20 +312,15 @@ class Simulation:
     # -- what must hold then ------------------------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        """Statuses that are not those of the workers which run it, for whoever reads them."""
-        found, written = [], {}
-        direct = StatusCache()
-        for key, value in self.records:
-            event = decode_record(key, value)
-            assert isinstance(event, StatusRead)
-            written[event.subject] = event.status
-            direct.apply(event)
+        """What was wrong on the way, and at the end each status that is not of the worker that runs it."""
+        found = [*self.judge.problems]
+        direct = self.judge.reader
         direct.set_owners({subject: owner.name for subject, owner in self.owners.items()})
         for subject, owner in self.owners.items():
             readers: dict[str, StoredStatus | None] = {
                 f"as {worker.name} knows it": worker.store.status(subject) for worker in self.workers
             }
-            readers |= {"as the last record says": written.get(subject), "read directly": direct.status(subject)}
+            readers |= {"as the last record says": direct.last(subject), "read directly": direct.status(subject)}
             for reader, status in readers.items():
                 if status is None or (status.state, status.worker_id) != (RunState.RUNNING, owner.name):
                     found.append(f"{subject} runs on {owner.name}; {reader}: {status}")

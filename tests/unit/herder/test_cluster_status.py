@@ -24,7 +24,7 @@ class Store(TopicStatusStore):
     """Does not reach the topic's end while it `is_late`."""
 
     is_late = False
-    before_put = before_safe_put = None
+    before_put = before_safe_put = before_refresh = None
 
     def put(self, subject, status):
         before, self.before_put = self.before_put, None
@@ -39,6 +39,9 @@ class Store(TopicStatusStore):
         super().put_safe(subject, status)
 
     def refresh(self, timeout_s: float) -> None:
+        before, self.before_refresh = self.before_refresh, None
+        if before is not None:
+            before()
         if self.is_late:
             raise TimedOutError("not read to its end")
         super().refresh(timeout_s)
@@ -107,6 +110,47 @@ def test_what_nobody_took_over_is_unassigned_once_the_worker_is_back(workers):
     _, frozen, other = workers
     stop_all(frozen)
     assert other.status("conn").state is RunState.RUNNING
+    frozen.take_generation(8)
+    frozen.release(WITHIN_S)
+    assert other.status("conn") == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 6)
+
+
+def test_what_others_run_since_the_group_began_to_count_again_is_not_covered(workers):
+    """Generation 6 is of its former life: that the topic has 1 and 2 since says nothing of what is newer."""
+    topic, frozen, other = workers
+    stop_all(frozen)
+    other.put("conn", StoredStatus(RunState.RUNNING, "other:8083", 1))
+    frozen.take_generation(2)
+    before = len(topic.records)
+    frozen.release(WITHIN_S)
+    assert [record.key for record in topic.records[before:]] == [status_key(TASK)]
+
+
+def test_what_was_deleted_meanwhile_is_not_written_again(workers):
+    topic, frozen, other = workers
+    stop_all(frozen)
+    for subject in ("conn", TASK):
+        topic.append(status_key(subject), None)
+    frozen.take_generation(8)
+    frozen.release(WITHIN_S)
+    assert (other.last("conn"), other.last(TASK)) == (None, None)
+
+
+@pytest.mark.parametrize("is_lost_during", [False, True], ids=["before it is read who has it", "meanwhile"])
+def test_what_is_released_when_the_group_is_lost_again_waits_for_the_next_generation(is_lost_during, workers, stores):
+    topic, frozen, other = workers
+    stop_all(frozen)
+    frozen.take_generation(8)
+    if is_lost_during:
+        stores[0].before_refresh = frozen.withhold
+    else:
+        frozen.withhold()
+        stores[0].is_late = True  # the broker may be away, too
+    before = len(topic.records)
+    frozen.release(WITHIN_S)
+    assert len(topic.records) == before
+    stores[0].is_late = False
+    frozen.take_generation(9)
     frozen.release(WITHIN_S)
     assert other.status("conn") == StoredStatus(RunState.UNASSIGNED, "frozen:8083", 6)
 

@@ -172,12 +172,12 @@ class ClusterStatus:
 
     def release(self, timeout_s: float) -> None:
         """Back in the group: write the withheld statuses, unless others have taken over the work; with the old
-        generation.
+        generation. If the group is lost again meanwhile, they wait for the next generation.
 
         Differs: Java writes it at once.
         """
         with self._lock:
-            if not self._withheld:
+            if not self._withheld or not self._may_write():
                 return
         try:
             self._store.refresh(timeout_s)
@@ -187,9 +187,13 @@ class ClusterStatus:
                 self._withheld.clear()
             return
         with self._lock:
+            if not self._may_write():
+                return
             withheld, self._withheld = self._withheld, {}
             for subject, status in withheld.items():
-                known = self._store.status(subject)
+                # Generations of two lives of the group do not compare: of a former one, the last record counts
+                is_former = status.generation > self.generation
+                known = self._store.last(subject) if is_former else self._store.status(subject)
                 if subject not in self._said and known is not None and known.worker_id == self.worker_id:
                     self._store.put_safe(subject, status)
 
@@ -202,7 +206,7 @@ class ClusterStatus:
         with self._lock:
             if not self._store.is_beyond(subject, self.generation):
                 return False
-            if self._is_out or not self.is_in_touch():
+            if not self._may_write():
                 self._behind.clear()
                 return True
             self._behind[subject] += 1
@@ -224,7 +228,7 @@ class ClusterStatus:
             if said is None or (_says_same(last, said) and _says_same(in_force, said)):
                 self._unwritten.discard(subject)
                 return True
-            if self._store.is_writing(subject) or self._is_out or not self.is_in_touch():
+            if self._store.is_writing(subject) or not self._may_write():
                 return False
             now = replace(said, generation=self.generation)
             if subject in self._unwritten:
@@ -234,6 +238,10 @@ class ClusterStatus:
             self._said[subject] = self._words[subject] = now
             self._store.put(subject, now)
         return False
+
+    def _may_write(self) -> bool:
+        """Whether the work is this worker's own for sure; out of its group it may already run elsewhere."""
+        return not self._is_out and self.is_in_touch()
 
     def _may_repeat(self, subject: Subject, said: StoredStatus, last: StoredStatus | None) -> bool:
         """Call with the lock held: logs why, and counts."""
@@ -263,7 +271,7 @@ class ClusterStatus:
                 self._said.pop(subject, None)
             else:
                 self._said[subject] = status
-            if self._is_out or not self.is_in_touch():
+            if not self._may_write():
                 if ends:
                     self._withheld[subject] = status
                 else:
