@@ -30,5 +30,5 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "cluster-list": clusters.cluster_list,
 }
 
-ONLY_OURS = frozenset({"python-source", "two-sources", "cluster-list"})
+ONLY_OURS = frozenset({"python-source", "two-sources", "cluster-list", "sql", "without-sql"})
 """Cases that Java Connect cannot run, or takes ten minutes for."""

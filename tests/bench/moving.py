@@ -70,6 +70,12 @@ FAMILIES: dict[str, tuple[dict[str, str], ...]] = {
         },
     ),
     "timestamp-router": ({"type": _PACKAGE + "TimestampRouter", "topic.format": "${topic}"},),
+    "sql": (
+        _HOIST,
+        {"type": "SqlTransform", "query": "SELECT upper(line) AS line FROM records WHERE length(line) > 10"},
+    ),
+    # What `sql` is compared with: the same without its last step
+    "without-sql": (_HOIST,),
 }
 _QUEUE = {
     "errors.tolerance": "all",

@@ -41,7 +41,7 @@ class BuiltinPlugin:
 _BOTH = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
 _TRANSFORMATION = (PluginType.TRANSFORMATION,)
 
-# Our own connectors, unknown to Java: named in Python, or as HttpJsonSource and SqlSink.
+# Our own plugins, unknown to Java: named in Python, or as HttpJsonSource, SqlSink, SqlTransform ..
 _OURS = (
     BuiltinPlugin(
         "kconnect.builtin.connectors.http_source.HttpJsonSourceConnector",
@@ -52,6 +52,26 @@ _OURS = (
         "kconnect.builtin.connectors.sql_sink.SqlSinkConnector",
         "kconnect.builtin.connectors.sql_sink:SqlSinkConnector",
         (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.sql.sql_transform.SqlTransform",
+        "kconnect.builtin.sql.sql_transform:SqlTransform",
+        (PluginType.TRANSFORMATION,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.sql.sql_predicate.SqlPredicate",
+        "kconnect.builtin.sql.sql_predicate:SqlPredicate",
+        (PluginType.PREDICATE,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.python_function.PythonTransform",
+        "kconnect.builtin.python_function:PythonTransform",
+        (PluginType.TRANSFORMATION,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.python_function.PythonPredicate",
+        "kconnect.builtin.python_function:PythonPredicate",
+        (PluginType.PREDICATE,),
     ),
 )
 

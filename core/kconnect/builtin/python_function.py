@@ -1,0 +1,150 @@
+"""PythonTransform and PythonPredicate: a function of the user's own, named `module:function`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.api import (
+    ConfigDef,
+    ConfigError,
+    ConnectRecord,
+    DataError,
+    Predicate,
+    RecordBatch,
+    Transformation,
+)
+from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+R = TypeVar("R", bound=ConnectRecord)
+
+FUNCTION_CONFIG = "function"
+TAKES_CONFIG = "takes"
+_BATCH = "batch"
+
+
+def _function(name: str) -> Callable[[Any], Any]:
+    """What is named. Errors: ConfigError, also for a module that raises while it is imported."""
+    module_name, _, path = name.strip().partition(":")
+    if not module_name or not path:
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, "Must be module:function")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as err:  # a module of the user's
+        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {err}"
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, problem) from err
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"Module {module_name} has no function {path}")
+    return found  # type: ignore[no-any-return]  # callable() says nothing of arguments
+
+
+def _check(_: str, value: Any) -> None:
+    _function(value)
+
+
+def _config(doc: str) -> ConfigDef:
+    text = ConfigDef.Type.STRING
+    validator = ConfigDef.LambdaValidator.with_(_check, "module:function")
+    table = ConfigDef().define(FUNCTION_CONFIG, text, ConfigDef.NO_DEFAULT, validator, ConfigDef.Importance.HIGH, doc)
+    return table.define(
+        TAKES_CONFIG,
+        text,
+        "record",
+        ConfigDef.ValidString.in_("record", _BATCH),
+        ConfigDef.Importance.MEDIUM,
+        "What the function is called with: each record, or a RecordBatch of many. Schemaless records are no batch.",
+    )
+
+
+TRANSFORM_CONFIG = _config("module:function, which gives the changed record or batch, or None to drop it.")
+PREDICATE_CONFIG = _config("module:function, which says whether it is so: a bool, of a batch also a column of them.")
+
+
+class PythonTransform(Transformation):
+    """Calls a function for each record or batch. Nothing like it is in Java."""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        config = TRANSFORM_CONFIG.parse(configs)
+        self._name: str = config[FUNCTION_CONFIG]
+        self._call = _function(self._name)
+        self.supports_batches = config[TAKES_CONFIG] == _BATCH
+
+    def apply(self, record: R) -> R | None:
+        if not self.supports_batches:
+            made = self._call(record)
+            if made is not None and not isinstance(made, type(record)):
+                raise _wrong(self._name, made, "a record or None")
+            return made
+        batch = self.apply_batch(_batch_of(record, self._name))
+        if batch is NotImplemented:
+            raise _wrong(self._name, batch, "a RecordBatch or None")
+        records = [] if batch is None else batch.to_records()
+        if len(records) > 1:
+            raise DataError(f"{self._name} returned {len(records)} rows for one")
+        return records[0] if records else None  # type: ignore[return-value]  # of the kind that was put in
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it
+        made = self._call(batch)
+        if made is not None and made is not NotImplemented and not isinstance(made, RecordBatch):
+            raise _wrong(self._name, made, "a RecordBatch or None")
+        return made
+
+    def config(self) -> ConfigDef:
+        return TRANSFORM_CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+
+class PythonPredicate(Predicate):
+    """Asks a function about each record or batch. Nothing like it is in Java."""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        config = PREDICATE_CONFIG.parse(configs)
+        self._name: str = config[FUNCTION_CONFIG]
+        self._call = _function(self._name)
+        self._takes_batches = config[TAKES_CONFIG] == _BATCH
+
+    def test(self, record: ConnectRecord) -> bool:
+        if self._takes_batches:
+            found = self.test_batch(_batch_of(record, self._name))
+            return found if isinstance(found, bool) else bool(found[0].as_py())
+        found = self._call(record)
+        if not isinstance(found, bool):
+            raise _wrong(self._name, found, "True or False")
+        return found
+
+    def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | Any:  # Any: mypy takes NotImplemented for it
+        if not self._takes_batches:
+            return NotImplemented
+        import pyarrow as pa
+
+        found = self._call(batch)
+        if isinstance(found, bool):
+            return found
+        if not isinstance(found, pa.BooleanArray) or len(found) != len(batch):
+            raise _wrong(self._name, found, "True, False or a column of them, one for each row")
+        return found.fill_null(False) if found.null_count else found
+
+    def config(self) -> ConfigDef:
+        return PREDICATE_CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+
+def _batch_of(record: ConnectRecord, name: str) -> RecordBatch:
+    batch = RecordBatch.from_records([record])
+    if batch is None:
+        raise DataError(f"{name} takes batches, and a schemaless record cannot be in one: set {TAKES_CONFIG}=record")
+    return batch
+
+
+def _wrong(name: str, given: Any, wanted: str) -> DataError:
+    return DataError(f"{name} returned a {type(given).__qualname__}; it must return {wanted}")

@@ -1,0 +1,207 @@
+"""A query made ready for rows of certain schemas: what is taken over as it is, and what DuckDB evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from kconnect.api import DataError, Schema, SchemaBuilder, Type
+from kconnect.builtin.sql.engine import TABLE, Engine
+from kconnect.builtin.sql.results import for_duckdb, from_duckdb, schema_of_type
+from kconnect.builtin.sql.rows import Rows
+from kconnect.builtin.sql.spark_casts import shown
+from kconnect.builtin.sql.spark_expressions import Path, Translation, path_of
+from kconnect.builtin.sql.spark_query import AllFields, SparkQuery
+from kconnect.builtin.transforms.record_part import SchemaMemory, struct_like
+
+P = TypeVar("P")
+_ROW: Final = "row_number_"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the result: taken from `path`, or made by DuckDB."""
+
+    name: str
+    schema: Schema | None  # None for a field that a schemaless value lacks
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What a query gives for rows: which of them (None for all) and DuckDB's columns, by the field's name."""
+
+    kept: pa.Array | None
+    made: dict[str, pa.Array]
+
+
+class Plans(Generic[P]):
+    """Plans by the schemas of the columns that they read. As many are kept as transformations keep schemas."""
+
+    SIZE: Final = 16
+
+    def __init__(self, make: Callable[[Rows], P], paths: Sequence[Path], *, reads_all: bool) -> None:
+        self._make = make
+        self._paths = paths
+        self._reads_all = reads_all
+        self._plans: dict[Hashable, P] = {}
+
+    def of(self, rows: Rows) -> P:
+        """The plan for these rows. Errors: DataError for a field that there is none of, or of a wrong type."""
+        key: Hashable = tuple(rows.schema(path) for path in self._paths)
+        if self._reads_all:
+            key = (key, tuple((name, rows.schema((name,))) for name in rows.names()))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._make(rows)
+            if len(self._plans) >= self.SIZE:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = plan
+        return plan
+
+
+class SelectPlan:
+    """The plan of a whole query."""
+
+    def __init__(self, query: SparkQuery, engine: Engine, rows: Rows) -> None:
+        self._table = _Table(engine, paths_in(_evaluated(query)), rows)
+        self._has_condition = query.condition is not None
+        self.fields: list[Field] = []
+        selected = [_ROW] if self._has_condition else []
+        for output in query.outputs:
+            if isinstance(output, AllFields):
+                kept = [name for name in rows.names() if name.lower() not in output.left_out]
+                self.fields += [Field(name, rows.schema((name,)), (name,)) for name in kept]
+                continue
+            path = path_of(output.expression)
+            if path is not None:
+                self.fields.append(Field(output.name, rows.schema(path), path))
+                continue
+            sql = self._table.translated(output.expression)
+            self.fields.append(Field(output.name, self._table.schema_of(sql, output.name)))
+            selected.append(f"{sql} AS r{len(self.fields) - 1}")
+        _require_different_names(self.fields)
+        self._schemas = SchemaMemory(self._result_schema)
+        where = ""
+        if query.condition is not None:
+            where = f" WHERE {self._table.condition(query.condition)}"
+        self._sql = f"SELECT {', '.join(selected)} FROM {TABLE}{where}" if selected else ""
+
+    def schema(self, before: Schema) -> Schema:
+        """The schema of the result, the very same object for equal schemas of the value before."""
+        return self._schemas.changed(before)
+
+    def select(self, rows: Rows) -> Selected:
+        """Errors: DataError, of no known row, when one of the rows cannot be evaluated."""
+        if not self._sql:
+            return Selected(None, {})
+        found = self._table.evaluate(self._sql, rows, with_numbers=self._has_condition)
+        kept = found[_ROW].combine_chunks() if self._has_condition else None
+        made = {
+            field.name: from_duckdb(found[f"r{index}"], field.schema)
+            for index, field in enumerate(self.fields)
+            if field.path is None and field.schema is not None
+        }
+        return Selected(None if kept is not None and len(kept) == rows.length else kept, made)
+
+    def _result_schema(self, before: Schema) -> Schema:
+        builder = struct_like(before) if before.type is Type.STRUCT else SchemaBuilder.struct()
+        for field in self.fields:
+            if field.schema is None:
+                raise DataError(f"{field.name} has no schema: the record has none of it")
+            builder.field(field.name, field.schema)
+        return builder.build()
+
+
+class ConditionPlan:
+    """The plan of a condition alone."""
+
+    def __init__(self, condition: exp.Expression, engine: Engine, rows: Rows) -> None:
+        self._table = _Table(engine, paths_in([condition]), rows)
+        self._sql = f"SELECT coalesce({self._table.condition(condition)}, false) AS r FROM {TABLE}"
+
+    def holds(self, rows: Rows) -> pa.BooleanArray:
+        """Whether it is true, for each row: neither false nor unknown. Errors: as `SelectPlan.select`."""
+        return self._table.evaluate(self._sql, rows, with_numbers=False)["r"].combine_chunks()
+
+
+class _Table:
+    """The columns that DuckDB gets, and the translation over them."""
+
+    def __init__(self, engine: Engine, paths: Sequence[Path], rows: Rows) -> None:
+        self._engine = engine
+        self._schemas = {path: rows.schema(path) for path in paths}
+        self._names = {path: f"c{index}" for index, path in enumerate(paths)}
+        self._translation = Translation(self)
+        engine.use(self._arrow(rows, with_numbers=True))
+
+    def translated(self, expression: exp.Expression) -> str:
+        return self._translation.sql(expression)
+
+    def condition(self, expression: exp.Expression) -> str:
+        sql = self.translated(expression)
+        kind = self.type_of(sql)
+        if kind not in ("BOOLEAN", '"NULL"'):
+            raise DataError(f"A condition is true or false; {shown(expression)} is of type {kind}")
+        return sql
+
+    def schema_of(self, sql: str, name: str) -> Schema:
+        """The schema of what DuckDB makes of an expression."""
+        found = self._engine.evaluate(f"SELECT {sql} AS r FROM {TABLE} LIMIT 0").schema.field("r").type
+        try:
+            return schema_of_type(found)
+        except DataError as err:
+            raise DataError(f"{name}: {err}") from err
+
+    def evaluate(self, sql: str, rows: Rows, *, with_numbers: bool) -> pa.Table:
+        self._engine.use(self._arrow(rows, with_numbers=with_numbers))
+        return self._engine.evaluate(sql)
+
+    def sql(self, path: Path) -> str:
+        return "NULL" if self._schemas[path] is None else self._names[path]
+
+    def type_of(self, sql: str) -> str:
+        return self._engine.type_of(sql)
+
+    def _arrow(self, rows: Rows, *, with_numbers: bool) -> pa.Table:
+        columns = {
+            self._names[path]: for_duckdb(rows.column(path, schema))
+            for path, schema in self._schemas.items()
+            if schema is not None
+        }
+        if with_numbers or not columns:
+            columns[_ROW] = pa.arange(0, rows.length)
+        return pa.table(columns)
+
+
+def paths_in(expressions: Iterable[exp.Expression]) -> list[Path]:
+    """Every field that they name, once each."""
+    found: dict[Path, None] = {}
+
+    def look(node: exp.Expression) -> None:
+        path = path_of(node)
+        if path is not None:
+            found[path] = None
+            return
+        for child in node.iter_expressions():
+            look(child)
+
+    for expression in expressions:
+        look(expression)
+    return list(found)
+
+
+def _evaluated(query: SparkQuery) -> list[exp.Expression]:
+    made = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
+    condition = [] if query.condition is None else [query.condition]
+    return [expression for expression in made if path_of(expression) is None] + condition
+
+
+def _require_different_names(fields: Sequence[Any]) -> None:
+    names = [field.name for field in fields]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DataError(f"Two fields of the result are named {twice}")

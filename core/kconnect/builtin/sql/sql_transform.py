@@ -1,0 +1,152 @@
+"""SqlTransform: a query in Spark's dialect makes the fields of each value, and says which records are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation
+from kconnect.api.columns import values_of
+from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
+from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.builtin.sql.plan import Plans, Selected, SelectPlan
+
+R = TypeVar("R", bound=ConnectRecord)
+
+QUERY_CONFIG = "query"
+
+
+def _check(_: str, value: Any) -> None:
+    from kconnect.builtin.sql.spark_query import parse_query  # here: a list of plugins loads this module
+
+    try:
+        parse_query(value)
+    except ConfigError as err:
+        raise ConfigError.invalid(QUERY_CONFIG, value, str(err)) from err
+
+
+CONFIG = ConfigDef().define(
+    QUERY_CONFIG,
+    ConfigDef.Type.STRING,
+    ConfigDef.NO_DEFAULT,
+    ConfigDef.LambdaValidator.with_(_check, "SELECT .. FROM records WHERE .. in Spark's dialect"),
+    ConfigDef.Importance.HIGH,
+    "SELECT .. FROM records WHERE .. in Spark's dialect: the fields of the value, and which records are kept. "
+    "Beside the fields of the value there are _key, _value, _topic, _partition, _timestamp and _headers.",
+)
+
+
+class SqlTransform(Transformation):
+    """Records without value pass as they are. Nothing like it is in Java.
+
+    A field that is named alone keeps its schema; one that is calculated is optional. The struct keeps name, version,
+    doc and parameters.
+    """
+
+    supports_batches = True
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        from kconnect.builtin.sql.engine import Engine
+        from kconnect.builtin.sql.plan import Plans, SelectPlan, paths_in
+        from kconnect.builtin.sql.spark_query import AllFields, parse_query
+
+        query = parse_query(CONFIG.parse(configs)[QUERY_CONFIG])
+        self._engine = Engine()
+        reads_all = any(isinstance(output, AllFields) for output in query.outputs)
+        expressions = [output.expression for output in query.outputs if not isinstance(output, AllFields)]
+        if query.condition is not None:
+            expressions.append(query.condition)
+        self._plans: Plans[SelectPlan] = Plans(
+            lambda rows: SelectPlan(query, self._engine, rows), paths_in(expressions), reads_all=reads_all
+        )
+
+    def apply(self, record: R) -> R | None:
+        if record.value is None:
+            return record
+        rows = RecordRows(record)
+        plan = self._plans.of(rows)
+        selected = plan.select(rows)
+        if selected.kept is not None:
+            return None
+        if record.value_schema is None:
+            return record.new_record(value=_map(plan, rows, selected))
+        schema = plan.schema(record.value_schema)
+        struct = Struct(schema)
+        for field in plan.fields:
+            if field.path is not None:
+                struct.put(field.name, rows.value(field.path))
+            elif field.schema is not None:
+                struct.put(field.name, values_of(field.schema, selected.made[field.name], 1)[0])
+        return record.new_record(value_schema=schema, value=struct)
+
+    def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
+        """By records go batches with null rows, which keep their old schema, and schemaless ones."""
+        column, before = batch.value, batch.value_schema
+        if column is None:
+            return batch
+        if before is None or column.null_count or not have_schemas(batch):
+            return NotImplemented
+        rows = BatchRows(batch)
+        plan = self._plans.of(rows)
+        selected = plan.select(rows)
+        schema = plan.schema(before)
+        if selected.kept is not None:
+            batch = _only(batch, selected.kept)
+            if not len(batch):
+                return None
+        return batch.with_(value_schema=schema, value=_struct_column(plan, rows, selected, schema))
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+def _map(plan: SelectPlan, rows: RecordRows, selected: Selected) -> dict[str, Any]:
+    """A schemaless result: what is taken over stays as it is."""
+    made = {}
+    for field in plan.fields:
+        if field.path is not None:
+            made[field.name] = rows.value(field.path)
+        elif field.schema is not None:
+            made[field.name] = _plain(values_of(field.schema, selected.made[field.name], 1)[0])
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """Structs as maps, as a schemaless value has them."""
+    if isinstance(value, Struct):
+        return {field.name: _plain(value.get(field)) for field in value.schema.fields}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _only(batch: RecordBatch, kept: pa.Array) -> RecordBatch:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return batch.filter(pc.is_in(pa.arange(0, len(batch)), value_set=kept))
+
+
+def _struct_column(plan: SelectPlan, rows: Rows, selected: Selected, schema: Schema) -> pa.StructArray:
+    import pyarrow as pa
+
+    children = []
+    for field in plan.fields:
+        if field.path is None:
+            children.append(selected.made[field.name])
+        elif field.schema is not None:
+            column = rows.column(field.path, field.schema)
+            children.append(column if selected.kept is None else column.take(selected.kept))
+    return pa.StructArray.from_arrays(children, names=[field.name for field in schema.fields])

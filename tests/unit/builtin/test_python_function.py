@@ -1,0 +1,141 @@
+"""PythonTransform and PythonPredicate: functions of the user's own, for records and for batches."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import ConfigError, DataError, Predicate, RecordBatch, Schema, SourceRecord, Transformation
+from kconnect.builtin.python_function import PythonPredicate, PythonTransform
+from kconnect.builtin.transforms.filter import Filter
+from kconnect.pipeline.stages import TransformChain, TransformStep
+
+MODULE = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+def shout(record):
+    return None if record.value == "b" else record.new_record(value=record.value.upper())
+
+def shout_all(batch):
+    kept = batch.filter(pc.not_equal(batch.value, "b"))
+    return kept.with_(value=pc.utf8_upper(kept.value)) if len(kept) else None
+
+def is_a(record):
+    return record.value == "a"
+
+def are_a(batch):
+    return pc.equal(batch.value, "a")
+
+def all_of_t(batch):
+    return batch.topic == "t"
+
+def text(given):
+    return "text"
+
+def not_yet(batch):
+    return NotImplemented
+
+class Made:
+    def same(record):
+        return record
+
+number = 5
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "own_functions.py").write_text(MODULE, "utf-8")
+    (tmp_path / "broken_functions.py").write_text("import nowhere_to_be_found\n", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("own_functions", None)
+
+
+def configured(kind: type[Any], function: str, takes: str = "record") -> Any:
+    made = kind()
+    made.configure({"function": f"own_functions:{function}", "takes": takes})
+    return made
+
+
+def records_of(*values: str) -> list[SourceRecord]:
+    return [SourceRecord({}, {"n": n}, "t", value, value_schema=Schema.STRING_SCHEMA) for n, value in enumerate(values)]
+
+
+def results(steps: list[TransformStep], values: list[SourceRecord], *, as_batch: bool) -> list[tuple[int, Any]]:
+    given = RecordBatch.from_records(values) if as_batch else None
+    made = TransformChain(steps).apply_records(values) if given is None else TransformChain(steps).apply_batch(given)
+    records = made.to_records() if isinstance(made, RecordBatch) else made or []
+    return [(record.source_offset["n"], record.value) for record in records]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("as_batch", [True, False])
+@pytest.mark.parametrize(("function", "takes"), [("shout", "record"), ("shout_all", "batch")])
+def test_a_function_changes_or_drops_each_record(function: str, takes: str, as_batch: bool) -> None:
+    transform: Transformation = configured(PythonTransform, function, takes)
+    assert transform.supports_batches == (takes == "batch")
+    assert results([TransformStep(transform)], records_of("a", "b", "c"), as_batch=as_batch) == [(0, "A"), (2, "C")]
+
+
+@pytest.mark.parametrize("as_batch", [True, False])
+@pytest.mark.parametrize(
+    ("function", "takes", "left"),
+    [("is_a", "record", [(1, "b")]), ("are_a", "batch", [(1, "b")]), ("all_of_t", "batch", [])],
+)
+def test_a_function_says_where_a_transformation_applies(
+    function: str, takes: str, left: list[Any], as_batch: bool
+) -> None:
+    predicate: Predicate = configured(PythonPredicate, function, takes)
+    assert results([TransformStep(Filter(), predicate)], records_of("a", "b"), as_batch=as_batch) == left
+
+
+def test_a_method_can_be_named() -> None:
+    record = records_of("a")[0]
+    assert configured(PythonTransform, "Made.same").apply(record) is record
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("own_functions", "Must be module:function"),
+        (":shout", "Must be module:function"),
+        ("own_functions:whisper", "Module own_functions has no function whisper"),
+        ("own_functions:number", "Module own_functions has no function number"),
+        ("missing_functions:f", "Module missing_functions cannot be imported: ModuleNotFoundError"),
+        ("broken_functions:f", "cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [PythonTransform, PythonPredicate])
+def test_what_is_no_function_is_refused(kind: Any, function: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind().configure({"function": function})
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "takes", "why"),
+    [
+        (PythonTransform, "text", "record", "own_functions:text returned a str; it must return a record or None"),
+        (PythonTransform, "text", "batch", "own_functions:text returned a str; it must return a RecordBatch or None"),
+        (PythonTransform, "not_yet", "batch", "it must return a RecordBatch or None"),
+        (PythonPredicate, "text", "record", "own_functions:text returned a str; it must return True or False"),
+        (PythonPredicate, "text", "batch", "returned a str; it must return True, False or a column of them"),
+    ],
+)
+def test_a_wrong_result_names_the_function(kind: Any, function: str, takes: str, why: str) -> None:
+    made = configured(kind, function, takes)
+    call = made.apply if kind is PythonTransform else made.test
+    with pytest.raises(DataError) as caught:
+        call(records_of("a")[0])
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "function"), [(PythonTransform, "shout_all"), (PythonPredicate, "are_a")])
+def test_a_schemaless_record_is_no_batch(kind: Any, function: str) -> None:
+    made = configured(kind, function, "batch")
+    with pytest.raises(DataError, match="a schemaless record cannot be in one: set takes=record"):
+        (made.apply if kind is PythonTransform else made.test)(SourceRecord({}, {}, "t", {"a": 1}))
