@@ -245,6 +245,8 @@ def test_a_connector_is_created_with_the_offsets_its_tasks_start_at(cluster, con
     assert snapshot(cluster).raw_config(name) == {**SOURCE, "name": name}
     assert json.loads(connect("offsets", "show", name, "--direct", "-o", "json")[0]) == json.loads(offsets.read_text())
 
+    assert f"Two of the files are named {name}" in connect("connectors", "create", *[str(file)] * 2, expect=2)[1]
+    assert "--direct" in connect("connectors", "create", str(file), "--dry-run", expect=2)[1]
     written = records_of(cluster, InternalTopic.OFFSET, name)
     assert f"Connector {name} already exists" in connect(*create, "--yes", "--force", expect=4)[1]
     assert records_of(cluster, InternalTopic.OFFSET, name) == written

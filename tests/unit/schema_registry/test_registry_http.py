@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import ConfigDef, ConfigError, RetriableError
+from kconnect.api import ConfigDef, ConfigError, DataError, RetriableError
 from kconnect.schema_registry.registry_client import RegistryClient
 from kconnect.schema_registry.registry_http import RegistryHttp, RegistryRefusal
 from kconnect.schema_registry.registry_settings import RegistrySettings, define_registry, registry_settings
@@ -31,6 +31,7 @@ def server(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, list
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             seen.append((self.path, dict(self.headers)))
             self.send_response(status)
             for name, value in headers.items():
@@ -38,6 +39,8 @@ def server(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, list
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        do_POST = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
@@ -100,6 +103,18 @@ def test_json_that_is_no_answer_is_retriable_and_the_next_url_is_asked(body: byt
         both = RegistryClient(RegistryHttp(settings(schema_registry_url=f"{gateway},{url}")))
         assert both.schema(7).text == '"int"'
         assert len(seen) == 1
+
+
+def test_a_schema_that_is_refused_names_the_address_also_where_no_rule_is_known() -> None:
+    with server(409, b'{"error_code": 409, "message": "reader type: STRING"}') as (url, _):
+        client = RegistryClient(RegistryHttp(settings(schema_registry_url=url)))
+        with pytest.raises(DataError) as refused:
+            client.id_of("t-value", '"string"', register=True, normalize=False)
+    assert str(refused.value).startswith(
+        "The schema is not compatible with those of subject t-value, whose compatibility rule is unknown. The schema "
+        f"registry at {url} was asked for a place for a schema under subject t-value (POST {url}/subjects/t-value/"
+    )
+    assert str(refused.value).endswith("and refused: 409 reader type: STRING")
 
 
 def test_a_refusal_has_the_registrys_words() -> None:
