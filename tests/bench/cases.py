@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import clusters, commands, moving, starting, waiting
+from bench import avro, clusters, commands, moving, starting, waiting
 from bench.ground import Figures, Ground
 
 __all__ = ["CASES", "ONLY_OURS"]
@@ -17,6 +17,9 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "python-source": moving.python_source,
     "two-sources": moving.two_sources,
     "topic-to-file": moving.topic_to_file,
+    "avro-write": avro.avro_write,
+    "avro-lines": avro.avro_lines,
+    "avro-read": avro.avro_read,
     "dlq-idle": moving.dlq_idle,
     "cold-start": waiting.cold_start,
     "latency": waiting.latency,
@@ -30,5 +33,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "cluster-list": clusters.cluster_list,
 }
 
-ONLY_OURS = frozenset({"python-source", "two-sources", "cluster-list", "sql", "without-sql"})
-"""Cases that Java Connect cannot run, or takes ten minutes for."""
+ONLY_OURS = frozenset(
+    {"python-source", "two-sources", "cluster-list", "sql", "without-sql", "avro-write", "avro-lines", "avro-read"}
+)
+"""Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""

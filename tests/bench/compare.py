@@ -59,6 +59,11 @@ _FIGURES = {
     "rebalance_gap_ms": ("the same while tasks move, ms", "{:,.0f}", False),
     "quiet_gap_ms": ("the same while nobody joins, ms", "{:,.0f}", False),
     "moved_gap_ms": ("longest gap of tasks that move, ms", "{:,.0f}", False),
+    "avro_us": ("CPU us/record, columns", "{:.2f}", False),
+    "serializer_us": ("CPU us/record, confluent-kafka's AvroSerializer or AvroDeserializer", "{:.2f}", False),
+    "json_us": ("CPU us/record, JsonConverter", "{:.2f}", False),
+    "times_serializer": ("columns, times as fast as confluent-kafka", "{:.1f}", True),
+    "times_json": ("columns, times as fast as JsonConverter", "{:.2f}", True),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 
