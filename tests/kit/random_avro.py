@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from kconnect.api import Date, Schema, SchemaBuilder, Struct, Type
+from kconnect.api import Date, Decimal, Schema, SchemaBuilder, Struct, Type
 from kconnect.schema_registry.avro_names import ENUM, FIXED_SIZE, GENERAL_ENUM, GENERAL_UNION, UNION
 from kit.random_data import FIELDS, random_schema, random_value
 
@@ -16,7 +16,7 @@ __all__ = ["random_row_schema", "random_rows"]
 _SYMBOLS = ("RED", "GREEN", "BLUE", "x1")
 _FEW = (0, 0, 1, 2, 3)
 _SIZES = (1, 5, 8, 9, 16)
-_KEYS = (Schema.STRING_SCHEMA, Schema.STRING_SCHEMA, Schema.INT32_SCHEMA, Schema.BYTES_SCHEMA, Date.SCHEMA)
+_KEYS = (Schema.STRING_SCHEMA,) * 3 + (Schema.INT32_SCHEMA, Schema.BYTES_SCHEMA, Date.SCHEMA, Decimal.schema(2))
 
 
 def random_row_schema(random: Random, *, general: bool = False, depth: int = 3) -> Schema:
@@ -100,7 +100,7 @@ def _value(random: Random, schema: Schema) -> Any:
     if schema.type is Type.ARRAY:
         assert schema.value_schema is not None
         is_long = schema.value_schema.type.is_primitive and random.random() < 0.03
-        count = random.randint(9, 40) if is_long else random.choice(_FEW)
+        count = random.randint(9, 20) if is_long else random.choice(_FEW)
         return [_value(random, schema.value_schema) for _ in range(count)]
     if schema.type is Type.MAP:
         assert schema.key_schema is not None
