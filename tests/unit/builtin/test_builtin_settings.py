@@ -90,7 +90,10 @@ def test_every_recorded_table_is_compared_or_said_why_not() -> None:
     assert load("configdefs/missing.json") == {}
 
 
-NAME_FIELDS = {"Cast", "ExtractField", "HeaderFrom", "MaskField", "ReplaceField", "TimestampConverter", "ValueToKey"}
+NAME_FIELDS = {
+    *("Cast", "ExtractField", "HeaderFrom", "InsertField", "MaskField", "ReplaceField", "TimestampConverter"),
+    "ValueToKey",
+}
 # Paths to nested fields are known to every transformation that names fields; in Java to ExtractField alone.
 BEYOND_JAVA = {
     name: {"field.syntax.version"} for name, table in TABLES.items() if "field.syntax.version" in table.config_keys

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kconnect.api import ConfigError, DataError, Schema, SchemaBuilder, SourceRecord, Struct, Transformation
+from kconnect.api import ConfigError, DataError, Field, Schema, SchemaBuilder, SourceRecord, Struct, Transformation
 from kconnect.builtin.transforms.cast import CastValue
 from kconnect.builtin.transforms.header_from import HeaderFromValue
+from kconnect.builtin.transforms.insert_field import InsertFieldValue
 from kconnect.builtin.transforms.mask_field import MaskFieldValue
 from kconnect.builtin.transforms.replace_field import ReplaceFieldValue
 from kconnect.builtin.transforms.timestamp_converter import TimestampConverterValue
@@ -51,6 +52,11 @@ def plain(value: Any) -> Any:
             {"n": {"x": "00.005", "y": "t"}, "a.b": "dot"},
         ),
         (
+            InsertFieldValue,
+            {"topic.field": "n.topic!", "static.field": "`c.d`", "static.value": "v"},
+            {"n": {"x": 5, "y": "t", "topic": "t"}, "a.b": "dot", "c.d": "v"},
+        ),
+        (
             HeaderFromValue,
             {"fields": "n.x", "headers": "h", "operation": "move"},
             {"n": {"y": "t"}, "a.b": "dot"},
@@ -89,5 +95,33 @@ def test_what_is_no_map_has_no_fields(kind: type[Transformation]) -> None:
 
 def test_a_null_on_the_way_stays_null() -> None:
     empty = Struct(ROW, {"a.b": "dot"})
-    for kind, config in ((CastValue, {"spec": "n.x:string"}), (ReplaceFieldValue, {"exclude": "n.x"})):
+    for kind, config in (
+        (CastValue, {"spec": "n.x:string"}),
+        (ReplaceFieldValue, {"exclude": "n.x"}),
+        (InsertFieldValue, {"topic.field": "n.topic!"}),
+    ):
         assert plain(applied(kind, config, empty).value) == {"n": None, "a.b": "dot"}
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("m.topic", "Field m does not exist: nothing can be inserted into it"),
+        ("n.x.topic", "Only Struct objects"),
+    ],
+)
+def test_a_field_is_inserted_into_a_struct_that_is_there(path: str, why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        applied(InsertFieldValue, {"topic.field": path}, STRUCT)
+
+
+def test_a_map_that_lacks_the_way_to_a_field_stays_as_it_is() -> None:
+    assert applied(InsertFieldValue, {"topic.field": "m.topic"}, MAP).value == MAP
+
+
+def test_a_struct_that_was_optional_stays_so_with_its_new_field() -> None:
+    schema = applied(InsertFieldValue, {"topic.field": "n.topic!"}, STRUCT).value_schema
+    inner = None if schema is None else schema.field("n")
+    assert inner is not None
+    assert inner.schema.is_optional
+    assert inner.schema.field("topic") == Field("topic", 2, Schema.STRING_SCHEMA)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kconnect.api import (
     ConfigDef,
@@ -12,20 +12,19 @@ from kconnect.api import (
     ConnectRecord,
     RecordBatch,
     Schema,
-    Struct,
     Timestamp,
     Transformation,
     Type,
 )
+from kconnect.builtin.transforms.field_insertion import FieldInsertion, Insertion
+from kconnect.builtin.transforms.field_path import SYNTAX_VERSION_CONFIG, FieldPath, with_syntax_version
 from kconnect.builtin.transforms.record_part import (
     REPLACE_NULL_CONFIG,
     Part,
     SchemaMemory,
-    kept_child,
     require_map,
     require_sink_record,
     require_struct,
-    struct_like,
     with_replace_null,
 )
 from kconnect.builtin.version import KAFKA_VERSION
@@ -58,7 +57,7 @@ def _config() -> ConfigDef:
         (STATIC_VALUE, "The constant."),
     ):
         table.define(name, text, None, None, medium, doc)
-    return with_replace_null(table)
+    return with_syntax_version(with_replace_null(table))
 
 
 CONFIG = _config()
@@ -73,12 +72,6 @@ KINDS = (
 )
 
 
-class _Insertion(NamedTuple):
-    kind: str
-    name: str
-    schema: Schema
-
-
 class _InsertField(Part, Transformation):
     """Source: o.a.k.connect.transforms.InsertField (Kafka 4.3)."""
 
@@ -91,9 +84,9 @@ class _InsertField(Part, Transformation):
             text: str | None = config[kind]
             if text is not None:
                 name = text[:-1] if text.endswith(("!", "?")) else text
-                self._insertions.append(_Insertion(kind, name, required if text.endswith("!") else optional))
+                path = FieldPath(name, config[SYNTAX_VERSION_CONFIG])
+                self._insertions.append(Insertion(kind, path, required if text.endswith("!") else optional))
         self._static_value: str | None = config[STATIC_VALUE]
-        self._replace_null: bool = config[REPLACE_NULL_CONFIG]
         if not self._insertions:
             raise ConfigError(
                 "No field insertion configured", hint=f"Set one of {', '.join(kind for kind, *_ in KINDS)}."
@@ -102,26 +95,22 @@ class _InsertField(Part, Transformation):
             raise ConfigError.invalid(
                 STATIC_VALUE, None, f"No value specified for static field: {config[STATIC_FIELD]}"
             )
-        self._schemas = SchemaMemory(self._with_insertions)
+        self._insertion = FieldInsertion(self._insertions, replace_null=config[REPLACE_NULL_CONFIG])
+        self._schemas = SchemaMemory(self._insertion.schema)
 
     def apply(self, record: R) -> R:
         value = self._value(record)
         if value is None:
             return record
         if self._schema(record) is None:
-            return self._apply_schemaless(record, value)
+            values = self._values(record, {TOPIC_FIELD, OFFSET_FIELD})
+            return self._replace(record, None, self._insertion.map(require_map(value, PURPOSE), values))
         struct = require_struct(value, PURPOSE)
-        updated = Struct(self._schemas.changed(struct.schema))
-        read = struct.get if self._replace_null else struct.get_without_default
-        for field in struct.schema.fields:
-            updated.put(field.name, read(field))
-        for kind, name, _ in self._insertions:
-            inserted = self._inserted(record, kind)
-            if kind == TIMESTAMP_FIELD and inserted is not None:
-                inserted = EPOCH + datetime.timedelta(milliseconds=inserted)
-            if inserted is not None or kind == TOPIC_FIELD:
-                updated.put(name, inserted)
-        return self._replace(record, updated.schema, updated)
+        updated = self._schemas.changed(struct.schema)
+        values = self._values(record, {TOPIC_FIELD})
+        if values.get(TIMESTAMP_FIELD) is not None:
+            values[TIMESTAMP_FIELD] = EPOCH + datetime.timedelta(milliseconds=values[TIMESTAMP_FIELD])
+        return self._replace(record, updated, self._insertion.struct(struct, updated, values))
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
         """More children for the struct column; the children that are there are not copied.
@@ -133,25 +122,17 @@ class _InsertField(Part, Transformation):
             return batch
         if schema is None or schema.type is not Type.STRUCT or column.null_count:
             return NotImplemented
-        import pyarrow as pa
-
-        children, names = [], []
-        for field, child in zip(schema.fields, column.flatten(), strict=True):
-            kept = kept_child(field.schema, child, self._replace_null)
-            if kept is None:
-                return NotImplemented
-            children.append(kept)
-            names.append(field.name)
-        for kind, name, inserted_schema in self._insertions:
+        columns = {}
+        for kind, _, inserted_schema in self._insertions:
             inserted = self._inserted_column(batch, kind)
             if inserted is None or (inserted.null_count == len(inserted) and kind == TOPIC_FIELD):
                 return NotImplemented
             if inserted.null_count and kind == OFFSET_FIELD and not inserted_schema.is_optional:
                 return NotImplemented
-            children.append(inserted)
-            names.append(name)
+            columns[kind] = inserted
         updated = self._schemas.changed(schema)
-        return self._replace_column(batch, updated, pa.StructArray.from_arrays(children, names=names))
+        made = self._insertion.column(schema, updated, column, columns)
+        return NotImplemented if made is None else self._replace_column(batch, updated, made)
 
     def config(self) -> ConfigDef:
         return CONFIG
@@ -159,13 +140,10 @@ class _InsertField(Part, Transformation):
     def version(self) -> str:
         return KAFKA_VERSION
 
-    def _apply_schemaless(self, record: R, value: Any) -> R:
-        updated = dict(require_map(value, PURPOSE))
-        for kind, name, _ in self._insertions:
-            inserted = self._inserted(record, kind)
-            if inserted is not None or kind in (TOPIC_FIELD, OFFSET_FIELD):
-                updated[name] = inserted
-        return self._replace(record, None, updated)
+    def _values(self, record: ConnectRecord, also_null: Collection[str]) -> dict[str, Any]:
+        """What is inserted, by kind, without the nulls that are not inserted."""
+        found = {kind: self._inserted(record, kind) for kind, _, _ in self._insertions}
+        return {kind: value for kind, value in found.items() if value is not None or kind in also_null}
 
     def _inserted(self, record: ConnectRecord, kind: str) -> Any:
         if kind == TOPIC_FIELD:
@@ -193,14 +171,6 @@ class _InsertField(Part, Transformation):
         if stamp is None or isinstance(stamp, int):
             return _constant(stamp, pa.int64(), len(batch)).cast(millis)
         return stamp.cast(millis)
-
-    def _with_insertions(self, schema: Schema) -> Schema:
-        builder = struct_like(schema)
-        for field in schema.fields:
-            builder.field(field.name, field.schema)
-        for _, name, inserted_schema in self._insertions:
-            builder.field(name, inserted_schema)
-        return builder.build()
 
 
 class InsertFieldKey(_InsertField):
