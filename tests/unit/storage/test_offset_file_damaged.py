@@ -43,7 +43,10 @@ def copies(path: Path) -> list[Path]:
     return sorted(item for item in path.parent.iterdir() if item != path)
 
 
-def test_a_file_cut_off_at_any_byte_is_told_with_that_byte_and_kept_aside(tmp_path: Path) -> None:
+def test_a_file_cut_off_at_any_byte_is_told_with_that_byte_and_kept_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # hundreds of waits for the disk
     whole = dump_map(REAL)
     for size in range(1, len(whole)):
         path = tmp_path / str(size) / "offsets"
