@@ -40,7 +40,7 @@ def start_text(body: dict[str, Any] | None) -> str:
 
 
 @contextmanager
-def start_told(session: CliSession) -> Iterator[None]:
+def reporting_start(session: CliSession) -> Iterator[None]:
     """Inside, a request that waits for a starting worker says so after a second."""
     if session.direct is not None:
         yield
@@ -54,7 +54,7 @@ def start_told(session: CliSession) -> Iterator[None]:
         timer.cancel()
 
 
-def tell_unassigned(session: CliSession, statuses: Iterable[ConnectorStatus]) -> None:
+def report_unassigned(session: CliSession, statuses: Iterable[ConnectorStatus]) -> None:
     """Say why tasks are UNASSIGNED, where their worker is starting."""
     if text := unassigned_text(session, statuses):
         session.say(f"{session.url} is {text}")

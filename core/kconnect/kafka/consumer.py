@@ -295,11 +295,11 @@ class RecordConsumer:
             self._client.assign(given)
         self.pause(listener.to_pause(partitions))
 
-    def _revoke(self, given: list[ClientPartition], told: Callable[[Sequence[TopicPartition]], None]) -> None:
+    def _revoke(self, given: list[ClientPartition], notify: Callable[[Sequence[TopicPartition]], None]) -> None:
         partitions = _ours(given)
         self._in_listener = True
         try:
-            told(partitions)
+            notify(partitions)
         except BaseException as error:  # as in _assign
             self._raised = self._raised or error
         finally:

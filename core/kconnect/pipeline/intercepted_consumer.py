@@ -74,8 +74,8 @@ class InterceptedConsumer:
             self._interceptors.tell("close")
 
     def _committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        told = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
-        self._interceptors.tell("on_commit", told)
+        committed = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+        self._interceptors.tell("on_commit", committed)
 
 
 def _copied(records: Sequence[ConsumerRecord]) -> Sequence[ConsumerRecord]:

@@ -222,8 +222,8 @@ class _RawPathRoute(BaseRoute):
             while not herder.is_open():
                 if loop.time() + _LOOK_EVERY_S > deadline:
                     waits_for = reasons_text(herder.health(), time.time_ns() // 1_000_000)
-                    told = f"Request timed out. The worker is still starting up. {waits_for}".rstrip()
-                    return _json_response(500, error_body(500, told))
+                    message = f"Request timed out. The worker is still starting up. {waits_for}".rstrip()
+                    return _json_response(500, error_body(500, message))
                 await asyncio.sleep(_LOOK_EVERY_S)
         except ConflictError as err:
             status, message = status_and_message(err, call.method, call.raw_path)

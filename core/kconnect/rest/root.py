@@ -37,8 +37,8 @@ def health(call: Call) -> Answer:
         status = 500 if call.herder.outage() is None else 503
         return _health(status, "unhealthy", reasons_text(wrong, _now_ms()), reasons)
     if reasons or not call.herder.is_ready():
-        told = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
-        return _health(503, "starting", told, reasons, answers_requests=_is_open(call))
+        message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
+        return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
     return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
 
 
@@ -51,10 +51,10 @@ def unhealthy(_call: Call) -> Answer:
 def _health(
     status: int, word: str, message: str, reasons: Sequence[Reason] = (), *, answers_requests: bool = True
 ) -> Answer:
-    told: dict[str, Any] = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
+    details: dict[str, Any] = {"reasons": [reason.to_json() for reason in reasons]} if reasons else {}
     if not answers_requests:
-        told["answers_requests"] = False
-    return Answer({"status": word, "message": message, **told}, status)
+        details["answers_requests"] = False
+    return Answer({"status": word, "message": message, **details}, status)
 
 
 def _is_open(call: Call) -> bool:

@@ -320,39 +320,39 @@ _PREFIXES = tuple(prefix for prefix in _READERS if prefix != SESSION_KEY)
 _TOMBSTONE_COUNTS = (CONNECTOR, TARGET_STATE)
 
 
-Written = tuple[bytes, bytes]
+EncodedRecord = tuple[bytes, bytes]
 
 
-def encode_connector(connector: str, config: StringMap) -> Written:
+def encode_connector(connector: str, config: StringMap) -> EncodedRecord:
     """The order of the settings is kept."""
     return _written(CONNECTOR + connector, {"properties": config})
 
 
-def encode_task(task: TaskId, config: StringMap) -> Written:
+def encode_task(task: TaskId, config: StringMap) -> EncodedRecord:
     """The order of the settings is kept; Java's is that of `hash_map_order`."""
     return _written(f"{TASK}{task.connector}-{task.task}", {"properties": config})
 
 
-def encode_commit(connector: str, task_count: int) -> Written:
+def encode_commit(connector: str, task_count: int) -> EncodedRecord:
     return _written(COMMIT + connector, {"tasks": task_count})
 
 
-def encode_target_state(connector: str, state: TargetState) -> Written:
+def encode_target_state(connector: str, state: TargetState) -> EncodedRecord:
     """Workers before 3.5 read only `state` and do not know STOPPED: they see PAUSED."""
     old = TargetState.PAUSED if state is TargetState.STOPPED else state
     return _written(TARGET_STATE + connector, {"state": old, "state.v2": state})
 
 
-def encode_restart(request: RestartRequested) -> Written:
+def encode_restart(request: RestartRequested) -> EncodedRecord:
     value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
     return _written(RESTART + request.connector, value)
 
 
-def encode_task_count(connector: str, task_count: int) -> Written:
+def encode_task_count(connector: str, task_count: int) -> EncodedRecord:
     return _written(TASK_COUNT + connector, {"task-count": task_count})
 
 
-def encode_session_key(session_key: SessionKey) -> Written:
+def encode_session_key(session_key: SessionKey) -> EncodedRecord:
     value = {
         "key": session_key.key,  # Base64 in JSON
         "algorithm": session_key.algorithm,
@@ -361,7 +361,7 @@ def encode_session_key(session_key: SessionKey) -> Written:
     return _written(SESSION_KEY, value)
 
 
-def encode_logger_level(logger: str, level: str) -> Written:
+def encode_logger_level(logger: str, level: str) -> EncodedRecord:
     return _written(LOGGER + logger, {"level": level})
 
 
@@ -373,7 +373,7 @@ def tombstone_of_target_state(connector: str) -> tuple[bytes, None]:
     return _key(TARGET_STATE + connector), None
 
 
-def _written(key: str, value: Mapping[str, Any]) -> Written:
+def _written(key: str, value: Mapping[str, Any]) -> EncodedRecord:
     return _key(key), jackson_text(value).encode()
 
 

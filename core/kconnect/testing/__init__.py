@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kconnect.testing.errant_records import ErrantRecord
     from kconnect.testing.manual_clock import ManualClock
-    from kconnect.testing.memory_log import LogRecord, MemoryLog
+    from kconnect.testing.memory_log import MemoryLog, MemoryRecord
     from kconnect.testing.sink_harness import SinkHarness
     from kconnect.testing.source_harness import SourceHarness
     from kconnect.testing.thread_launcher import ThreadLauncher
 
 __all__ = [
     "ErrantRecord",
-    "LogRecord",
     "ManualClock",
     "MemoryLog",
+    "MemoryRecord",
     "SinkHarness",
     "SourceHarness",
     "ThreadLauncher",
@@ -29,7 +29,7 @@ __all__ = [
 
 _MODULES = {
     "ErrantRecord": "errant_records",
-    "LogRecord": "memory_log",
+    "MemoryRecord": "memory_log",
     "ManualClock": "manual_clock",
     "MemoryLog": "memory_log",
     "SinkHarness": "sink_harness",

@@ -12,7 +12,7 @@ from kconnect.pipeline.conversion import FetchedRecord
 
 
 @dataclass(frozen=True, slots=True)
-class LogRecord:
+class MemoryRecord:
     """One record of a topic, as bytes; `connect` is set when it was put in Connect's form and never was bytes."""
 
     topic: str
@@ -59,7 +59,7 @@ class MemoryLog:
     """Append-only topics; each is created by its first record. Threads: one at a time."""
 
     def __init__(self) -> None:
-        self._partitions: dict[TopicPartition, list[LogRecord]] = {}
+        self._partitions: dict[TopicPartition, list[MemoryRecord]] = {}
 
     def append(
         self,
@@ -71,14 +71,14 @@ class MemoryLog:
         timestamp: int | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
         connect: SinkRecord | None = None,
-    ) -> LogRecord:
+    ) -> MemoryRecord:
         """Put one record at the end of a partition; gives it with its offset."""
         kept = self._partitions.setdefault(TopicPartition(topic, partition), [])
-        record = LogRecord(topic, partition, len(kept), key, value, timestamp, tuple(headers), connect)
+        record = MemoryRecord(topic, partition, len(kept), key, value, timestamp, tuple(headers), connect)
         kept.append(record)
         return record
 
-    def records(self, topic: str | None = None) -> list[LogRecord]:
+    def records(self, topic: str | None = None) -> list[MemoryRecord]:
         """All records of a topic (or of all topics), by partition, in the order of their offsets."""
         return [record for tp in self.partitions(topic) for record in self._partitions[tp]]
 
@@ -86,7 +86,7 @@ class MemoryLog:
         """The values of `records`."""
         return [record.value for record in self.records(topic)]
 
-    def read(self, partition: TopicPartition, offset: int) -> list[LogRecord]:
+    def read(self, partition: TopicPartition, offset: int) -> list[MemoryRecord]:
         """The records of a partition from an offset on."""
         return self._partitions.get(partition, [])[max(offset, 0) :]
 

@@ -14,7 +14,7 @@ from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.errant_records import ErrantLog, ErrantRecord, TaskReporter
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
-from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.sink_task_run import SinkTaskRun
 from kconnect.wording import counted
 
@@ -147,7 +147,7 @@ class SinkHarness(Harness[SinkTaskRun]):
         topic: str | None = None,
         partition: int = 0,
         timestamp: int | None = None,
-    ) -> LogRecord:
+    ) -> MemoryRecord:
         """Append one record to the log and do no more: `deliver` puts it. Gives it with its offset."""
         place = TopicPartition(topic or self._topic, partition)
         self._add_partition(place)
@@ -254,7 +254,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             timestamp_type=TimestampType.CREATE_TIME,
         )
 
-    def task_of(self, record: LogRecord) -> SinkTaskRun:
+    def task_of(self, record: MemoryRecord) -> SinkTaskRun:
         """The task that reads the record's partition, with its stages. Errors: ConnectError when none does."""
         for task in self._tasks:
             if record.place in task.assignment():
@@ -263,7 +263,7 @@ class SinkHarness(Harness[SinkTaskRun]):
             f"No task reads {record.place}: task_configs() of the connector gave {counted(len(self._tasks), 'task')}"
         )
 
-    def _append(self, record: SinkRecord) -> LogRecord:
+    def _append(self, record: SinkRecord) -> MemoryRecord:
         place = TopicPartition(record.topic, record.kafka_partition or 0)
         self._add_partition(place)
         offset = self.log.end(place)

@@ -10,7 +10,7 @@ from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch
 from kconnect.testing.connector_run import TaskStages
-from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.plugin_calls import PluginCalls
 
 Commit = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
@@ -175,10 +175,10 @@ class SinkTaskRun:
         for partition in list(self._rewinds.keys() & self._positions.keys()):
             self._positions[partition] = self._rewinds.pop(partition)
 
-    def _convert(self, found: list[LogRecord]) -> list[Payload]:
+    def _convert(self, found: list[MemoryRecord]) -> list[Payload]:
         """Converters for what is bytes, then transforms, for runs of records of one kind."""
         payloads: list[Payload] = []
-        run: list[LogRecord] = []
+        run: list[MemoryRecord] = []
         for record in [*found, None]:
             if run and (record is None or (record.connect is None) != (run[0].connect is None)):
                 payloads.append(self._convert_run(run))
@@ -187,7 +187,7 @@ class SinkTaskRun:
                 run.append(record)
         return payloads
 
-    def _convert_run(self, run: list[LogRecord]) -> Payload:
+    def _convert_run(self, run: list[MemoryRecord]) -> Payload:
         made: Any = [record.connect for record in run]  # Payload
         if run[0].connect is None:
             fetched = _fetched(run)
@@ -204,7 +204,7 @@ class SinkTaskRun:
         return [] if kept is None else kept
 
 
-def _fetched(run: list[LogRecord]) -> FetchedBatch:
+def _fetched(run: list[MemoryRecord]) -> FetchedBatch:
     has_headers = any(record.headers for record in run)
     return FetchedBatch(
         run[0].topic,

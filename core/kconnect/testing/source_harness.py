@@ -26,7 +26,7 @@ from kconnect.storage.offset_values import commit_source_offsets, list_source_of
 from kconnect.testing.connector_run import ConnectorRun
 from kconnect.testing.harness import Harness
 from kconnect.testing.injected_failures import InjectedFailures
-from kconnect.testing.memory_log import LogRecord, MemoryLog
+from kconnect.testing.memory_log import MemoryLog, MemoryRecord
 from kconnect.testing.source_task_run import SourceTaskRun, batch_to_kafka, checked_records, positions
 from kconnect.wording import counted
 
@@ -194,7 +194,7 @@ class SourceHarness(Harness[SourceTaskRun]):
         """The committed offset of one source partition: `source.offset(filename="a.txt")`."""
         return read_source_offsets(self._store, self._name, [partition])[0]
 
-    def written(self, topic: str | None = None) -> list[LogRecord]:
+    def written(self, topic: str | None = None) -> list[MemoryRecord]:
         """The records that reached "Kafka", of one topic or of all."""
         return self.log.records(topic)
 
@@ -265,7 +265,7 @@ class SourceHarness(Harness[SourceTaskRun]):
                 with self._run.calls.calling(task.task, "commit_record"):
                     task.task.commit_record(record, place)
 
-    def _produce(self, record: KafkaRecord) -> LogRecord | None:
+    def _produce(self, record: KafkaRecord) -> MemoryRecord | None:
         """Append to the log; None when the record was refused, and `errors.tolerance=all` says to go on."""
         try:
             self._failures.raise_if_due("produce")

@@ -23,7 +23,7 @@ from kconnect.plugins import PluginRegistry
 from kconnect.plugins.code_location import CodeLocation, PluginCode
 from kconnect.storage.offset_topic import encode_key, encode_value
 from kconnect.testing.connector_run import TaskStages
-from kconnect.testing.memory_log import LogRecord
+from kconnect.testing.memory_log import MemoryRecord
 from kconnect.testing.plugin_calls import LateCallError, PluginCall, PluginFailure, explained, failure_of
 from kconnect.testing.record_view import bytes_view, record_view
 from kconnect.testing.sink_harness import SinkHarness, retry_pause_s
@@ -377,7 +377,7 @@ class _TracedPut:
         task.moved({record.place: record.offset + 1})
         return tried
 
-    def _convert(self, task: SinkTaskRun, record: LogRecord) -> Any:  # SinkRecord, or None when it failed
+    def _convert(self, task: SinkTaskRun, record: MemoryRecord) -> Any:  # SinkRecord, or None when it failed
         return _attempt(task.stages, self._tried, lambda: task.stages.converters.to_connect_record(record.fetched()))
 
     def _put(self, task: SinkTaskRun, kept: ConnectRecord) -> None:

@@ -16,7 +16,7 @@ from kconnect_cli.admin.connector_admin import (
     make_changes,
 )
 from kconnect_cli.admin.live_workers import say_who_lives
-from kconnect_cli.admin.worker_start import start_told, tell_unassigned
+from kconnect_cli.admin.worker_start import report_unassigned, reporting_start
 from kconnect_cli.commands.connectors.apply import apply
 from kconnect_cli.commands.connectors.status import status, wait
 from kconnect_cli.exits import UsageProblem
@@ -60,13 +60,13 @@ def list_(
     """List connectors with their type, state and tasks."""
     session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state)
-    with start_told(session):
+    with reporting_start(session):
         statuses = session.reader.connector_statuses()
     chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
     write_rows(as_known([_row(found) for found in chosen], session.outage), _COLUMNS, session.output)
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
-    tell_unassigned(session, chosen)
+    report_unassigned(session, chosen)
     say_who_lives(session, [found.name for found in chosen])
 
 

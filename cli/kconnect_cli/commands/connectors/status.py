@@ -15,7 +15,7 @@ import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
 from kconnect_cli.admin.live_workers import say_who_lives
-from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text, start_told, unassigned_text
+from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.selection import STATES, Selection, chosen_names, select_names
@@ -67,7 +67,7 @@ def status(
     if watch and pause_s <= 0:
         raise UsageProblem(f"--interval {interval} must be greater than zero")
     if not watch:
-        with start_told(session):
+        with reporting_start(session):
             seen = _look(session, selection)
         start = unassigned_text(session, seen)
         rows = as_known(status_rows(seen), session.outage)

@@ -78,9 +78,9 @@ class ThreadRequests:
 
     def fail(self, error: BaseException) -> None:
         """The thread has failed: pending and later requests get this error."""
-        told = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
-        self._failure = told
-        self._access.pending.close(ConnectError(f"The worker has failed: {told}", hint=told.hint))
+        failure = error if isinstance(error, ConnectError) else ConnectError(str(error) or type(error).__name__)
+        self._failure = failure
+        self._access.pending.close(ConnectError(f"The worker has failed: {failure}", hint=failure.hint))
 
 
 class ChangeRequests:

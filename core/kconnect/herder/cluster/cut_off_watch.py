@@ -35,12 +35,12 @@ class CutOffWatch:
         self._thread.stop(timeout_s)
 
     def _run(self, stop: threading.Event) -> None:
-        told_for: float | None = None
+        cut_off_at: float | None = None
         while not stop.wait(_LOOK_EVERY_S):
             until = self._runs_until()
-            if until is None or until == told_for or time.monotonic() < until + _GRACE_S:
+            if until is None or until == cut_off_at or time.monotonic() < until + _GRACE_S:
                 continue
-            told_for = until
+            cut_off_at = until
             log.warning("This worker has not reached its group in time: it stops its work before others start it")
             try:
                 self._cut_off()

@@ -134,7 +134,7 @@ class Performer:
 
     def _tell(
         self,
-        told: TakeGeneration
+        instruction: TakeGeneration
         | WithholdStops
         | RequestRejoin
         | Tell
@@ -144,7 +144,7 @@ class Performer:
         | ForwardTaskConfigs,
     ) -> None:
         parts = self._parts
-        match told:
+        match instruction:
             case TakeGeneration(generation, is_leader):
                 parts.status.take_generation(generation)
                 self._pool.submit(parts.status.release, parts.cluster.times.sync_timeout_ms / 1000)
@@ -163,7 +163,7 @@ class Performer:
             case ApplyLogLevel(logger, level):
                 parts.set_log_level(logger, level)
             case ForwardTaskConfigs():
-                self._pool.submit(self._forward, told)
+                self._pool.submit(self._forward, instruction)
 
     # -- the config topic ---------------------------------------------------------------------------------------------
 
@@ -204,10 +204,10 @@ class Performer:
     # -- work ---------------------------------------------------------------------------------------------------------
 
     def _work(
-        self, told: StartWork | StopWork | SetTarget | RestartByPlan | RestartHere | Restart | AskTaskConfigs
+        self, instruction: StartWork | StopWork | SetTarget | RestartByPlan | RestartHere | Restart | AskTaskConfigs
     ) -> None:
         parts = self._parts
-        match told:
+        match instruction:
             case StartWork(work, snapshot):
                 with parts.stages.stage(f"starting {_size(work)}"):
                     parts.work.start(work, snapshot)
@@ -216,11 +216,11 @@ class Performer:
             case SetTarget(connector, state, here):
                 parts.work.set_target(connector, state, here)
             case RestartByPlan():
-                self._restart_by_plan(told)
+                self._restart_by_plan(instruction)
             case RestartHere():
-                self._restart_here(told)
+                self._restart_here(instruction)
             case Restart():
-                self._restart(told)
+                self._restart(instruction)
             case AskTaskConfigs(connector, config):
                 parts.work.ask_task_configs(ConnectorEntry(connector, config))
 
@@ -234,17 +234,17 @@ class Performer:
             except TimedOutError as err:
                 log.warning("Statuses of stopped connectors and tasks may be late: %s", err)
 
-    def _restart_by_plan(self, told: RestartByPlan) -> None:
+    def _restart_by_plan(self, instruction: RestartByPlan) -> None:
         """Source: doRestartConnectorAndTasks."""
-        parts, request = self._parts, told.request
+        parts, request = self._parts, instruction.request
         status = parts.status.find_connector(request.connector, ConnectorType.UNKNOWN)
-        entry = entry_of(told.snapshot, request.connector)
+        entry = entry_of(instruction.snapshot, request.connector)
         if status is None or entry is None:
             log.info("Connector %s has no status yet: nothing to restart", request.connector)
             return
         plan = restart_plan(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
-        connector = plan.restart_connector and request.connector in told.here.connectors
-        tasks = [task_id for task_id in plan.tasks if task_id in told.here.tasks]
+        connector = plan.restart_connector and request.connector in instruction.here.connectors
+        tasks = [task_id for task_id in plan.tasks if task_id in instruction.here.tasks]
         if not connector and not tasks:
             return
         log.info(
@@ -253,8 +253,8 @@ class Performer:
         with parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
             parts.work.restart_parts(entry, connector=connector, tasks=tasks)
 
-    def _restart_here(self, told: RestartHere) -> None:
-        entry, here = entry_of(told.snapshot, told.connector), told.here
+    def _restart_here(self, instruction: RestartHere) -> None:
+        entry, here = entry_of(instruction.snapshot, instruction.connector), instruction.here
         if entry is None:
             return
         what = [*(["it"] if here.connectors else []), *map(str, here.tasks)]
@@ -262,29 +262,33 @@ class Performer:
         with self._parts.stages.stage(f"restarting connector {entry.name} and its tasks"):
             self._parts.work.restart_parts(entry, connector=bool(here.connectors), tasks=here.tasks)
 
-    def _restart(self, told: Restart) -> None:
-        parts, subject = self._parts, told.subject
+    def _restart(self, instruction: Restart) -> None:
+        parts, subject = self._parts, instruction.subject
         name = subject.connector if isinstance(subject, TaskId) else subject
-        entry = entry_of(told.snapshot, name)
+        entry = entry_of(instruction.snapshot, name)
         if entry is None:
-            parts.pending.fail(told.id, ConflictError(f"Connector {name} was deleted in the meantime"))
+            parts.pending.fail(instruction.id, ConflictError(f"Connector {name} was deleted in the meantime"))
         elif isinstance(subject, TaskId):
             with parts.stages.stage(f"restarting task {subject}"):
                 parts.work.restart_task(entry, subject)
-            parts.pending.give(told.id, None)
+            parts.pending.give(instruction.id, None)
         else:
             parts.work.restart_connector(
                 entry,
                 lambda error: (
-                    parts.pending.give(told.id, None) if error is None else parts.pending.fail(told.id, error)
+                    parts.pending.give(instruction.id, None)
+                    if error is None
+                    else parts.pending.fail(instruction.id, error)
                 ),
             )
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _answer(self, told: Complete | Refuse | Redirect | ModifyOffsets | WriteFirstOffsets | FenceZombies) -> None:
+    def _answer(
+        self, instruction: Complete | Refuse | Redirect | ModifyOffsets | WriteFirstOffsets | FenceZombies
+    ) -> None:
         parts = self._parts
-        match told:
+        match instruction:
             case Complete(number, value):
                 parts.pending.give(number, value)
             case Refuse(number, error):
@@ -292,11 +296,11 @@ class Performer:
             case Redirect(number, subject):
                 parts.pending.fail(number, self._redirected(subject))
             case ModifyOffsets():
-                self._pool.submit(self._modify_offsets, told)
+                self._pool.submit(self._modify_offsets, instruction)
             case WriteFirstOffsets():
-                self._pool.submit(self._write_first_offsets, told)
+                self._pool.submit(self._write_first_offsets, instruction)
             case FenceZombies():
-                self._fencers.submit(self._fence, told)
+                self._fencers.submit(self._fence, instruction)
 
     def _redirected(self, subject: str | TaskId) -> ConnectError:
         what = "task" if isinstance(subject, TaskId) else "connector"
@@ -306,49 +310,57 @@ class Performer:
             return ConflictError(message, hint="It is not running anywhere now; try again once it has been assigned.")
         return WrongWorkerError(message, url)
 
-    def _modify_offsets(self, told: ModifyOffsets) -> None:
+    def _modify_offsets(self, instruction: ModifyOffsets) -> None:
         parts = self._parts
         try:
-            message = parts.modify_offsets(told.connector, told.offsets)
+            message = parts.modify_offsets(instruction.connector, instruction.offsets)
         except ConnectError as err:
-            parts.pending.fail(told.id, err)
+            parts.pending.fail(instruction.id, err)
         except Exception as err:  # a plugin call
-            log.exception("Offsets of connector %s cannot be changed", told.connector)
-            parts.pending.fail(told.id, ConnectError(f"Offsets of connector {told.connector} cannot be changed: {err}"))
+            log.exception("Offsets of connector %s cannot be changed", instruction.connector)
+            parts.pending.fail(
+                instruction.id, ConnectError(f"Offsets of connector {instruction.connector} cannot be changed: {err}")
+            )
         else:
-            parts.pending.give(told.id, message)
+            parts.pending.give(instruction.id, message)
 
-    def _write_first_offsets(self, told: WriteFirstOffsets) -> None:
-        parts, name = self._parts, told.connector
+    def _write_first_offsets(self, instruction: WriteFirstOffsets) -> None:
+        parts, name = self._parts, instruction.connector
         try:
-            done = FirstOffsetsWritten(told.id, parts.first_offsets(name, told.config, told.offsets))
+            done = FirstOffsetsWritten(
+                instruction.id, parts.first_offsets(name, instruction.config, instruction.offsets)
+            )
         except ConnectError as err:
-            done = FirstOffsetsWritten(told.id, error=err)
+            done = FirstOffsetsWritten(instruction.id, error=err)
         except Exception as err:  # a plugin call
             log.exception("Offsets of connector %s cannot be set", name)
-            done = FirstOffsetsWritten(told.id, error=ConnectError(f"Offsets of connector {name} cannot be set: {err}"))
+            done = FirstOffsetsWritten(
+                instruction.id, error=ConnectError(f"Offsets of connector {name} cannot be set: {err}")
+            )
         parts.post(done)
 
-    def _fence(self, told: FenceZombies) -> None:
+    def _fence(self, instruction: FenceZombies) -> None:
         parts, problem = self._parts, None
         try:
-            parts.fence(told.connector)
+            parts.fence(instruction.connector)
         except ConnectError as err:
             problem = err
         except Exception as err:  # top of a thread
-            log.exception("Former tasks of connector %s cannot be fenced off", told.connector)
-            problem = ConnectError(f"Former tasks of connector {told.connector} cannot be fenced off: {err}")
-        parts.post(Written(ForRequest(told.id), parts.cluster.configs.snapshot(), problem))
+            log.exception("Former tasks of connector %s cannot be fenced off", instruction.connector)
+            problem = ConnectError(f"Former tasks of connector {instruction.connector} cannot be fenced off: {err}")
+        parts.post(Written(ForRequest(instruction.id), parts.cluster.configs.snapshot(), problem))
 
-    def _forward(self, told: ForwardTaskConfigs) -> None:
+    def _forward(self, instruction: ForwardTaskConfigs) -> None:
         parts, problem = self._parts, None
         try:
             key = parts.cluster.configs.snapshot().session_key
-            parts.cluster.leader.put_task_configs(told.leader_url, told.connector, told.configs, key)
+            parts.cluster.leader.put_task_configs(
+                instruction.leader_url, instruction.connector, instruction.configs, key
+            )
         except Exception as err:  # top of a thread; whatever the error, it is retried
-            log.error("The leader did not accept the task configs of connector %s: %s", told.connector, err)
+            log.error("The leader did not accept the task configs of connector %s: %s", instruction.connector, err)
             problem = str(err)
-        parts.post(TaskConfigsForwarded(told.connector, problem))
+        parts.post(TaskConfigsForwarded(instruction.connector, problem))
 
 
 def _size(work: Work) -> str:

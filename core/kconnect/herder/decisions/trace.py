@@ -45,7 +45,7 @@ class _Entry:
     event: Event
     snapshot: Mapping[str, object] | None
     """The changes of the snapshot that came with it; None without a snapshot."""
-    told: tuple[Instruction, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
     error: str | None = None
     """The machine raised this."""
 
@@ -73,13 +73,13 @@ class HerderTrace:
             self._segments = (*self._segments[-1:], _Segment(_checkpoint(machine()), self._last))
         return _Entry(self._number + 1, now_ms, event, None)
 
-    def end(self, entry: _Entry, told: Iterable[Instruction], error: BaseException | None = None) -> None:
+    def end(self, entry: _Entry, instructions: Iterable[Instruction], error: BaseException | None = None) -> None:
         """It was processed, or (`error`) broke the machine."""
         snapshot = getattr(entry.event, "snapshot", None)
         if snapshot is not None:
             entry.snapshot, self._last = _snapshot_change(self._last, snapshot), snapshot
         entry.event = without_configs(entry.event)
-        entry.told = tuple(without_configs(each) for each in told)
+        entry.instructions = tuple(without_configs(each) for each in instructions)
         entry.error = None if error is None else type(error).__name__
         self._number = entry.number
         self._segments[-1].entries.append(entry)
@@ -127,7 +127,7 @@ class TraceEncoder:
             "number": entry.number,
             "now_ms": entry.now_ms,
             "event": self.encoded(entry.event),
-            "instructions": [self.encoded(each) for each in entry.told],
+            "instructions": [self.encoded(each) for each in entry.instructions],
         }
         if entry.snapshot is not None:
             body["snapshot"] = {

@@ -180,5 +180,5 @@ def _left(deadline: float) -> float:
 def _reason(err: Exception) -> str:
     if isinstance(err, TimeoutError):
         return "no answer in time"
-    told = err.strerror if isinstance(err, OSError) else None
-    return told or str(err) or type(err).__name__
+    of_system = err.strerror if isinstance(err, OSError) else None
+    return of_system or str(err) or type(err).__name__

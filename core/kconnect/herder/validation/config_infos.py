@@ -89,7 +89,7 @@ def of_connector(
 def with_references(infos: ConfigInfos, raw: Mapping[str, str | None], shown: Callable[[str], str]) -> ConfigInfos:
     """The same result with each value as written, and messages without the values of `${..}`."""
 
-    def told(info: ConfigInfo) -> ConfigInfo:
+    def as_written(info: ConfigInfo) -> ConfigInfo:
         value = info.value
         if value is None:
             return info
@@ -101,7 +101,7 @@ def with_references(infos: ConfigInfos, raw: Mapping[str, str | None], shown: Ca
             info, value=replace(value, value=kept, error_messages=[shown(text) for text in value.error_messages])
         )
 
-    return replace(infos, configs=tuple(told(info) for info in infos.configs))
+    return replace(infos, configs=tuple(as_written(info) for info in infos.configs))
 
 
 def _value_info(value: ConfigValue, type: ConfigType | None) -> dict[str, Any]:
