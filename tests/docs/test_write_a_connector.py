@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kconnect.api import ConsumerRecord, ProducerRecord
+from kconnect.api import ConsumerRecord, ProducerRecord, SinkRecord
+from kconnect.metrics import PluginMetricsRegistry
 from kit.documents import blocks_of
 
 _ROOT = Path(__file__).parents[2]
@@ -21,11 +22,26 @@ def test_the_whole_source_is_shorter_than_forty_lines_and_the_same_in_both_docum
     assert 20 < len(code) < 40
 
 
+def test_the_transformation_with_a_metric_works() -> None:
+    names = _shown("counting.py")
+    registry, counting = PluginMetricsRegistry(), names["CountNulls"]()
+    counting.with_plugin_metrics(registry.of_plugin(transformation="count"))
+    for value in ("a", None):
+        assert counting.apply(SinkRecord("t", 0, None, None, None, value, 7)).value == value
+    assert [(value.name, value.value) for value in registry.values()] == [("nulls-total", 1)]
+
+
 def test_the_interceptors_that_are_shown_work() -> None:
-    (shown,) = (block.text for block in blocks_of(_ROOT / "docs/write-a-connector.md") if "tracing.py" in block.text)
-    names: dict[str, Any] = {}
-    exec(shown, names)  # our own page
+    names = _shown("tracing.py")
     stamped = names["SentAt"]().on_send(ProducerRecord("t", None, None, b"v"))
     assert [name for name, _ in stamped.headers] == ["sent-at"]
     records = [ConsumerRecord("t", 0, offset, None, value) for offset, value in enumerate((b"", b"v", None))]
     assert [record.offset for record in names["WithoutEmpty"]().on_consume(records)] == [1]
+
+
+def _shown(file: str) -> dict[str, Any]:
+    """What the block of this file defines."""
+    (shown,) = (block.text for block in blocks_of(_ROOT / "docs/write-a-connector.md") if f"# {file}" in block.text)
+    names: dict[str, Any] = {}
+    exec(shown, names)  # our own page
+    return names

@@ -11,10 +11,13 @@ import pytest
 from kconnect.api import (
     ConsumerInterceptor,
     ConsumerRecord,
+    Monitorable,
     OffsetAndMetadata,
+    PluginMetrics,
     ProducerInterceptor,
     ProducerRecord,
     RecordMetadata,
+    Stat,
 )
 from kconnect.devbroker import DevBroker
 from kconnect.model import TopicPartition
@@ -25,7 +28,7 @@ from kit.waiting import eventually
 pytestmark = pytest.mark.broker
 
 
-class Stamp(ProducerInterceptor):
+class Stamp(ProducerInterceptor, Monitorable):
     """Adds the id of its client to each record."""
 
     acknowledged: ClassVar[list[tuple[str, int]]] = []
@@ -33,7 +36,12 @@ class Stamp(ProducerInterceptor):
     def configure(self, configs: Mapping[str, str]) -> None:
         self._client_id = configs["client.id"].encode()
 
+    def with_plugin_metrics(self, metrics: PluginMetrics) -> None:
+        self._sent = metrics.add_sensor("sent")
+        self._sent.add(metrics.metric_name("sent-total", "Records stamped."), Stat.COUNT)
+
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        self._sent.record()
         record.headers.append(("sent-by", self._client_id))
         return record
 
@@ -65,12 +73,15 @@ def test_interceptors_see_and_change_records_on_both_ways(
     file.write_text("one\nsecret\ntwo\n")
     override = {"producer_override_interceptor_classes": f"{__name__}:Stamp"}
     with PipelineHost(broker.bootstrap, consumer_interceptor_classes=f"com.example.Java, {__name__}:Upper") as host:
-        host.start_source(name, FILE_SOURCE, file=str(file), topic=topic, **override)
+        source = host.start_source(name, FILE_SOURCE, file=str(file), topic=topic, **override)
         host.start_sink(f"{name}-sink", SINK, topics=topic)
         eventually(lambda: len(taken) == 2, 20, "two records put")
+        counted = host.host.counters()[source.id].plugins
         eventually(lambda: Upper.committed, 10, "offsets committed")
 
     assert taken == ["ONE", "TWO"]
+    tags = {"client-id": f"connector-producer-{name}-0", "config": "interceptor.classes", "class": "Stamp"}
+    assert counted == (("sent-total", "Records stamped.", tuple(tags.items()), 3),)
     assert Upper.committed == {TopicPartition(topic, 0): (3, "")}
     assert Stamp.acknowledged == [(topic, 0), (topic, 1), (topic, 2)]
     sent = [message.headers() for message in consume(broker.bootstrap, topic, 3)]

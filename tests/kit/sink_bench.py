@@ -16,6 +16,7 @@ from kconnect.api import RecordBatch, SinkRecord, SinkTask, SinkTaskContext
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import ConnectError
+from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import ConnectorType, RunState, TaskId, TaskSpec, TopicPartition
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.ports import TaskControl, TaskPorts
@@ -177,7 +178,7 @@ class SinkRun:
             transforms=TransformChain([]),
             converters=Converters(converter, converter, SimpleHeaderConverter()),
             consumer=self.consumer,
-            context=SinkContext(self.consumer, dict),
+            context=SinkContext(self.consumer, dict, PluginMetricsRegistry().of_plugin()),
             commit_times=TIMES,
             topics=["numbers", "letters"],
             max_records=most,

@@ -14,6 +14,7 @@ from kconnect.model import TopicPartition
 if TYPE_CHECKING:
     from kconnect.api.config_key import Config
     from kconnect.api.configdef import ConfigDef
+    from kconnect.api.plugin_metrics import PluginMetrics
 
 
 class ExactlyOnceSupport(Enum):
@@ -42,6 +43,10 @@ class ConnectorContext(Protocol):
 
     def raise_error(self, error: BaseException) -> None:
         """Fail the connector (not its tasks), from a thread of its own that found something wrong. Does not block."""
+        ...
+
+    def plugin_metrics(self) -> PluginMetrics:
+        """Where the connector adds metrics of its own, with the tag `connector` (KIP-877)."""
         ...
 
 

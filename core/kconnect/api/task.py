@@ -13,6 +13,7 @@ from kconnect.model import TopicPartition
 
 if TYPE_CHECKING:
     from kconnect.api.batch import RecordBatch
+    from kconnect.api.plugin_metrics import PluginMetrics
 
 
 class Task(ABC):
@@ -119,6 +120,10 @@ class SourceTaskContext(Protocol):
 
         For sources that are notified on their own thread, such as a listener's.
         """
+        ...
+
+    def plugin_metrics(self) -> PluginMetrics:
+        """Where the task adds metrics of its own, with the tags `connector` and `task` (KIP-877). From any thread."""
         ...
 
 
@@ -238,6 +243,10 @@ class SinkTaskContext(Protocol):
 
         For tasks that keep offsets with their data; normally called in `open`.
         """
+        ...
+
+    def plugin_metrics(self) -> PluginMetrics:
+        """Where the task adds metrics of its own, with the tags `connector` and `task` (KIP-877). From any thread."""
         ...
 
     def timeout(self, timeout_ms: int) -> None:

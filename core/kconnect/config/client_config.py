@@ -43,7 +43,7 @@ class InterceptorSettings:
 
 
 _PASSTHROUGH: Final = "librdkafka."
-_INTERCEPTORS: Final = "interceptor.classes"
+INTERCEPTORS: Final = "interceptor.classes"
 _FIXED: Final = frozenset({"enable.auto.commit", "key.deserializer", "value.deserializer"})
 _SERIALIZERS: Final = frozenset({"key.serializer", "value.serializer"})
 _PARTITIONERS: Final = {
@@ -226,7 +226,7 @@ def _consumer_defaults(worker: Mapping[str, str], client_id: str, group_id: str)
 
 
 def _interceptors(defaults: Mapping[str, str], given: Mapping[str, tuple[str, str]]) -> InterceptorSettings:
-    names, key = given.get(_INTERCEPTORS, ("", _INTERCEPTORS))
+    names, key = given.get(INTERCEPTORS, ("", INTERCEPTORS))
     configs = {**defaults, **{name: value for name, (value, _) in given.items()}}
     return InterceptorSettings(parse_type(key, names, ConfigDef.Type.LIST), key, configs)
 

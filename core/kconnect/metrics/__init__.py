@@ -5,6 +5,8 @@ Imports only the lowest packages: pipeline counts with it; herder, spark and res
 
 from kconnect.metrics.catalogue import CATALOGUE, CLIENTS, COORDINATOR, NOT_COLLECTED, OWN, Kind, Metric
 from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_readings
+from kconnect.metrics.plugin_metrics import PluginMetricsRegistry
+from kconnect.metrics.plugin_values import PluginValue
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from kconnect.metrics.readings import KafkaView, PluginUse, Reading, WorkerView, kafka_readings, readings_of
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
@@ -22,7 +24,9 @@ __all__ = [
     "KafkaView",
     "Kind",
     "Metric",
+    "PluginMetricsRegistry",
     "PluginUse",
+    "PluginValue",
     "Reading",
     "SettleMeter",
     "Spread",

@@ -31,6 +31,9 @@ scrape_configs:
   had to give up counts as unassigned; the counters of these tasks end, as their tasks do.
 - `producer-metrics`, `consumer-metrics` and `consumer-fetch-manager-metrics` are what the client of a task counts of
   itself, each 30 s; Java's have the tag `client-id`. A source with nothing to send has no producer: nothing new then.
+- Metrics that plugins keep of themselves (KIP-877) are `kafka_connect_plugins_X`, with Java's tags: `connector`; for
+  those of a task `connector` and `task`, and `transformation`, `predicate` or `converter`; for an interceptor
+  `client_id`, `config` and `class`. A name gets `_` for what Prometheus does not allow.
 - Differs: means and maxima of times leave out polls and puts without records; an offset commit counts when there was
   something to commit. Java counts the first answer to a newcomer, which only gives it a member id, as a failed
   rebalance.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kconnect.metrics.catalogue import BY_NAME, Metric
+from kconnect.metrics.catalogue import BY_NAME, Kind, Metric
+from kconnect.metrics.plugin_values import PluginValue
 from kconnect.metrics.sensors import TaskMeter
 from kconnect.metrics.startups import StartupCount
 from kconnect.model import (
@@ -18,6 +20,10 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
+
+PLUGINS: Final = "plugins"
+# Prometheus has letters, digits and _ in names
+_NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class WorkerView:
     """Connectors of other workers, each with those of its tasks that run here."""
     task_count: int | None = None
     """Tasks that run here, where those of `statuses` may run elsewhere."""
+    connector_plugins: Sequence[PluginValue] = ()
+    """The metrics that connectors here keep of themselves."""
     connector_starts: StartupCount = field(default_factory=StartupCount)
     task_starts: StartupCount = field(default_factory=StartupCount)
 
@@ -80,6 +88,8 @@ def readings_of(view: WorkerView) -> Iterator[Reading]:
             if meter is not None:
                 yield from _task(labels, meter, view.now_s)
                 yield from _COUNTS[status.type](labels, meter, view.now_s)
+                yield from _of_plugins(meter.latest.plugins)
+    yield from _of_plugins(view.connector_plugins)
 
 
 def kafka_readings(view: KafkaView) -> Iterator[Reading]:
@@ -213,6 +223,14 @@ def _sink(labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[R
     yield from _spread(group, "fetch-latency-avg", "fetch-latency-max", labels, meter, now_s, "request_ms")
     names = ("fetch-throttle-time-avg", "fetch-throttle-time-max")
     yield from _spread(group, *names, labels, meter, now_s, "throttle_ms")
+
+
+def _of_plugins(values: Iterable[PluginValue]) -> Iterator[Reading]:
+    """Metrics of the group `plugins`, with Java's tags. Source: ConnectMetrics, PluginMetricsImpl (KIP-877)."""
+    for value in values:
+        tags = tuple(_NOT_IN_NAMES.sub("_", tag) for tag, _ in value.tags)
+        metric = Metric(PLUGINS, _NOT_IN_NAMES.sub("_", value.name), tags, Kind.GAUGE, "", value.description)
+        yield Reading(metric, tuple(text for _, text in value.tags), value.value)
 
 
 def _client(group: str, labels: tuple[str, ...], meter: TaskMeter, now_s: float) -> Iterator[Reading]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from kconnect.clock import Clock, SystemClock
+from kconnect.metrics.plugin_values import PluginValue
 from kconnect.model import RunState, TaskCondition, TaskId
 
 WINDOW_S: Final = 60.0
@@ -98,6 +99,8 @@ class TaskCounters:
     dead_letter_failures: int = 0
     last_error_ms: int = 0
     """When a record failed last (epoch ms); 0 for never."""
+    plugins: tuple[PluginValue, ...] = ()
+    """The metrics that the task and its plugins keep of themselves, as of now."""
 
     def note_active(self, records: int) -> None:
         self.records_active = records
@@ -132,6 +135,8 @@ class TaskCounters:
             spread: Spread = getattr(self, name)
             if spread.count:
                 body[name] = [spread.count, spread.total, spread.most]
+        if self.plugins:
+            body["plugins"] = [value.to_json() for value in self.plugins]
         return body
 
     @classmethod
@@ -144,13 +149,15 @@ class TaskCounters:
                 setattr(counters, name, Spread(int(count), float(total), float(most)))
             elif name in _NUMBERS:
                 setattr(counters, name, int(value))
+            elif name == "plugins":
+                counters.plugins = tuple(map(PluginValue.from_json, value))
             else:
                 raise ValueError(f"no counter is called {name}")
         return counters
 
 
 _SPREADS: Final = ("request_ms", "throttle_ms", "batch_size", "poll_ms", "put_ms", "commit_ms", "transaction_size")
-_NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in _SPREADS)
+_NUMBERS: Final = tuple(field.name for field in fields(TaskCounters) if field.name not in {*_SPREADS, "plugins"})
 
 
 _ENDED: Final = frozenset({RunState.FAILED, RunState.STOPPED})

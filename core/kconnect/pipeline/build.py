@@ -76,8 +76,8 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     tolerance = _tolerance(control, config, ports)
     tolerance.report_to(_log_reporter(control, config, ports))
     control.count_with(partial(_count_errors, tolerance, control.health, None))
-    transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
+    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
     report_each = wants_each_record(type(task)) or bool(interceptors)
     transactions = transactions_of(control, config, report_each=report_each)
@@ -136,7 +136,7 @@ def _producer_id(control: TaskControl) -> str:
 
 def _producer_interceptors(control: TaskControl, ports: TaskPorts, client_id: str) -> Interceptors[ProducerInterceptor]:
     settings = producer_interceptors(control.spec.worker_config, control.spec.connector_config, client_id=client_id)
-    return make_interceptors(ProducerInterceptor, settings, ports.plugins, control.in_stage)  # type: ignore[type-abstract]  # looks for a subclass
+    return make_interceptors(ProducerInterceptor, settings, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
 
 
 def _topic_creation(control: TaskControl) -> TopicCreation | None:
@@ -170,8 +170,8 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     config = SinkConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
-    transforms = TransformChain(make_steps(config, ports.plugins), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance)
+    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
     consumer = _consumer(control, ports)
     raw_records = RawRecords(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
     dead_letters = _dead_letters(control, config, ports, raw_records)
@@ -179,7 +179,9 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
         [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
     )
     errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
-    context = SinkContext(consumer, lambda: spec.task_config, errant if raw_records.is_wanted else None)
+    context = SinkContext(
+        consumer, lambda: spec.task_config, control.monitor.of_task, errant if raw_records.is_wanted else None
+    )
     control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     return SinkLoop(
         control,
@@ -216,7 +218,7 @@ def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
     settings, warnings = consumer_config(spec.worker_config, spec.connector_config, **ids)
     warn(warnings)
     wanted = consumer_interceptors(spec.worker_config, spec.connector_config, **ids)
-    interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage)  # type: ignore[type-abstract]  # looks for a subclass
+    interceptors = make_interceptors(ConsumerInterceptor, wanted, ports.plugins, control.in_stage, control.monitor)  # type: ignore[type-abstract]  # looks for a subclass
     consumer = RecordConsumer(settings, str(spec.id), note_usage=partial(note_usage, control.counters))
     return InterceptedConsumer(consumer, interceptors) if interceptors else consumer
 

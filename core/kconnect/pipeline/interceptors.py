@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kconnect.api import ConsumerInterceptor, ProducerInterceptor
-from kconnect.config.client_config import InterceptorSettings
+from kconnect.config.client_config import INTERCEPTORS, InterceptorSettings
 from kconnect.errors import ConfigError
 from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.repeats import RepeatedMessages
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def make_interceptors(
     settings: InterceptorSettings,
     plugins: PluginRegistry,
     in_stage: Callable[[str], AbstractContextManager[None]],
+    monitor: PluginMonitor,
 ) -> Interceptors[I]:
     """The configured interceptors of a client. One that is no Python class is left out with a warning, as a Java class
     cannot run here.
@@ -92,4 +94,5 @@ def make_interceptors(
             chain.append(found())
         with plugin_call(found, "configure"):
             chain[-1].configure(settings.configs)
+        monitor.attach_to_client(chain[-1], settings.configs["client.id"], INTERCEPTORS)
     return Interceptors(chain, in_stage)

@@ -15,6 +15,7 @@ from kconnect.config.worker_config import STANDALONE_CONFIG
 from kconnect.errors import ConfigError
 from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.pipeline.stages import FailurePolicy, TransformStep
 
 if TYPE_CHECKING:
@@ -39,26 +40,32 @@ def make_task(config: Mapping[str, str], plugins: PluginRegistry, kind: type[P])
         return task_class()
 
 
-def make_steps(config: ConnectorConfig, plugins: PluginRegistry) -> list[TransformStep]:
+def make_steps(config: ConnectorConfig, plugins: PluginRegistry, monitor: PluginMonitor) -> list[TransformStep]:
     """The configured transformations of a connector, in order, with their predicates.
 
     Errors: ConfigError for one that is not installed, or not in the requested version.
     """
-    return [_step(spec, plugins) for spec in config.transforms]
+    return [_step(spec, plugins, monitor) for spec in config.transforms]
 
 
-def _step(spec: TransformSpec, plugins: PluginRegistry) -> TransformStep:
+def _step(spec: TransformSpec, plugins: PluginRegistry, monitor: PluginMonitor) -> TransformStep:
     transformation = _made(plugins, plugins.transformation(spec.transform.type), spec.transform.config)
     _configure(transformation, spec.transform.config)
+    monitor.attach(transformation, transformation=spec.transform.alias)
     if spec.predicate is None:
         return TransformStep(transformation)
     predicate = _made(plugins, plugins.predicate(spec.predicate.type), spec.predicate.config)
     _configure(predicate, spec.predicate.config)
+    monitor.attach(predicate, predicate=spec.predicate.alias)
     return TransformStep(transformation, predicate, spec.negate)
 
 
 def make_converters(
-    config: ConnectorConfig, worker: Mapping[str, str], plugins: PluginRegistry, policy: FailurePolicy
+    config: ConnectorConfig,
+    worker: Mapping[str, str],
+    plugins: PluginRegistry,
+    policy: FailurePolicy,
+    monitor: PluginMonitor,
 ) -> Converters:
     """The connector's converters, or the worker's with the worker's settings where it names none, as in Java."""
 
@@ -66,6 +73,7 @@ def make_converters(
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
         made = _made(plugins, plugins.converter(named or worker_value(worker, key)), settings)
         _configure(made, settings, is_key=is_key)
+        monitor.attach(made, converter="key" if is_key else "value")
         return made
 
     def header_converter() -> HeaderConverter:
@@ -73,6 +81,7 @@ def make_converters(
         settings = prefixed(worker if named is None else config.originals, f"{key}.")
         made = _made(plugins, plugins.header_converter(named or worker_value(worker, key)), settings)
         _configure(made, {**settings, "converter.type": "header"})
+        monitor.attach(made, converter="header")
         return made
 
     return Converters(

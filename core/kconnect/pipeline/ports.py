@@ -18,6 +18,7 @@ from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 from kconnect.pipeline.health import HealthSettings, TaskHealth
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.redaction import redact
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class TaskControl:
     def __init__(self, spec: TaskSpec, ports: TaskPorts) -> None:
         self.spec = spec
         self.counters = TaskCounters()
+        self.monitor = PluginMonitor(spec.id)
         now_s = time.monotonic()
         self.health = TaskHealth(health_settings(spec), now_s, (time.time() - now_s) * 1000)
         self._counted = TaskCounters()
@@ -122,6 +124,7 @@ class TaskControl:
         counters = self.counters
         for count in self._counts:
             count(counters)
+        counters.plugins = self.monitor.registry.values()
         # Of a thousand idle tasks each is looked at every second: a copy costs 30 us, to see that none is needed 4
         if counters != self._counted or counters.has_new_maxima:
             self._counted = counters.snapshot()

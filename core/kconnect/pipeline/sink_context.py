@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
-from kconnect.api import ErrantRecordReporter, SinkRecord
+from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedRecord, KafkaRecord
 from kconnect.pipeline.raw_records import RawRecords
@@ -29,10 +29,12 @@ class SinkContext:
         self,
         consumer: SinkConsumer,
         configs: Callable[[], Mapping[str, str]],
+        metrics: PluginMetrics,
         reporter: ErrantRecords | None = None,
     ) -> None:
         self._consumer = consumer
         self._configs = configs
+        self._metrics = metrics
         self._reporter = reporter
         self._offsets: dict[TopicPartition, int] = {}
         # The client serves one thread at a time and lets others wait without end: the loop does it, before it fetches.
@@ -55,6 +57,9 @@ class SinkContext:
 
     def timeout(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
 
     def assignment(self) -> set[TopicPartition]:
         return self._consumer.assignment

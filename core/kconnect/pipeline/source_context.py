@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kconnect.api import OffsetStorageReader, TransactionContext
+from kconnect.api import OffsetStorageReader, PluginMetrics, TransactionContext
 from kconnect.pipeline.ports import OffsetPort, TaskControl
 
 
@@ -32,6 +32,9 @@ class SourceContext:
 
     def transaction_context(self) -> TransactionContext | None:
         return self._transactions
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._control.monitor.of_task
 
     def wait(self, timeout_s: float) -> bool:
         return self._control.wait_for_work(timeout_s)

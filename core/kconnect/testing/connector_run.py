@@ -6,13 +6,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kconnect.api import Connector, SinkConnector, SourceConnector
+from kconnect.api import Connector, PluginMetrics, SinkConnector, SourceConnector
 from kconnect.clock import Clock
 from kconnect.config.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.decisions.connector_entry import complete_task_configs
+from kconnect.metrics import PluginMetricsRegistry
+from kconnect.model import TaskId
 from kconnect.pipeline.conversion import Converters
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.pipeline.plugin_parts import make_converters, make_steps
 from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
 from kconnect.pipeline.tolerance import ErrorReporter, Tolerance, ToleranceSettings
@@ -57,12 +60,14 @@ class TaskStages:
         tolerance: Tolerance,
         failures: LastFailure,
     ) -> None:
-        self.steps: list[TransformStep] = make_steps(config, plugins)
+        monitor = PluginMonitor(TaskId(config.name, 0))
+        self.metrics: PluginMetrics = monitor.of_task
+        self.steps: list[TransformStep] = make_steps(config, plugins, monitor)
         self.names = [spec.transform.alias for spec in config.transforms]
         self.tolerance = tolerance
         self._failures = failures
         self.transforms = TransformChain(self.steps, tolerance)
-        self.converters: Converters = make_converters(config, worker, plugins, tolerance)
+        self.converters: Converters = make_converters(config, worker, plugins, tolerance, monitor)
 
     @property
     def last_failure(self) -> StageError | None:
@@ -148,6 +153,7 @@ class ConnectorRun:
     def start(self, context: Any) -> list[dict[str, str]]:  # the harness's own SourceConnectorContext or the sink's
         """Make the connector, start it, and ask it for task configs. Errors: ConfigError, what the connector raises."""
         self.stopping.clear()
+        self._metrics = PluginMetricsRegistry().of_plugin(connector=self.config["name"])
         self.connector = self._new()
         self.connector.initialize(context)
         with self.calls.calling(self.connector, "start"):
@@ -203,6 +209,9 @@ class ConnectorRun:
                 raise self.failure
 
     # --- ConnectorContext ---
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
 
     def request_task_reconfiguration(self) -> None:
         self.is_reconfiguration_wanted = True

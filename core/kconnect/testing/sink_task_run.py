@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kconnect.api import ErrantRecordReporter, RecordBatch, SinkRecord, SinkTask, TimestampType
+from kconnect.api import ErrantRecordReporter, PluginMetrics, RecordBatch, SinkRecord, SinkTask, TimestampType
 from kconnect.errors import ConnectError
 from kconnect.model import TopicPartition
 from kconnect.pipeline.conversion import FetchedBatch
@@ -142,6 +142,9 @@ class SinkTaskRun:
 
     def configs(self) -> Mapping[str, str]:
         return self.config
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self.stages.metrics
 
     def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
         if isinstance(tp, TopicPartition):

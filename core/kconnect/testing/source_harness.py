@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from kconnect.api import (
+    PluginMetrics,
     RecordBatch,
     RecordMetadata,
     SourceConnector,
@@ -16,6 +17,7 @@ from kconnect.api import (
 )
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.metrics import PluginMetricsRegistry
 from kconnect.model import ConnectorOffset
 from kconnect.pipeline.conversion import KafkaRecord
 from kconnect.pipeline.inflight import partition_key
@@ -298,6 +300,9 @@ class _ConnectorContext:
     def offset_storage_reader(self) -> _OffsetReader:
         return _OffsetReader(self._harness)
 
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._harness._run.plugin_metrics()
+
 
 class _TaskContext:
     """Implements kconnect.api.SourceTaskContext."""
@@ -305,12 +310,16 @@ class _TaskContext:
     def __init__(self, harness: SourceHarness, config: Mapping[str, str]) -> None:
         self._harness = harness
         self._config = config
+        self._metrics = PluginMetricsRegistry().of_plugin(connector=harness._name)
 
     def configs(self) -> Mapping[str, str]:
         return self._config
 
     def offset_storage_reader(self) -> _OffsetReader:
         return _OffsetReader(self._harness)
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
 
     def transaction_context(self) -> TransactionContext | None:
         return None

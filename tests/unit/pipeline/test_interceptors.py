@@ -22,11 +22,12 @@ from kconnect.api import (
 from kconnect.config.client_config import InterceptorSettings, consumer_interceptors, producer_interceptors
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.kafka import Delivery, RecordDelivery, WrittenRecord
-from kconnect.model import TopicPartition
+from kconnect.model import TaskId, TopicPartition
 from kconnect.pipeline.conversion import KafkaBatch
 from kconnect.pipeline.intercepted_consumer import InterceptedConsumer
 from kconnect.pipeline.intercepted_producer import InterceptedProducer
 from kconnect.pipeline.interceptors import Interceptors, make_interceptors
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.plugins import PluginRegistry
 from kit.memory_consumer import MemoryConsumer, MemoryPartitions
 from kit.memory_producer import MemoryProducer
@@ -277,8 +278,8 @@ def test_interceptors_get_the_settings_of_their_client_in_javas_names() -> None:
 
 
 def made(name: str, **configs: str) -> Interceptors[ProducerInterceptor]:
-    settings = InterceptorSettings([name], "producer.interceptor.classes", configs)
-    return make_interceptors(ProducerInterceptor, settings, PLUGINS, stage)  # type: ignore[type-abstract]
+    settings = InterceptorSettings([name], "producer.interceptor.classes", {"client.id": "p", **configs})
+    return make_interceptors(ProducerInterceptor, settings, PLUGINS, stage, PluginMonitor(TaskId("c", 0)))  # type: ignore[type-abstract]
 
 
 def test_interceptors_are_found_by_their_python_name_and_configured() -> None:

@@ -10,11 +10,14 @@ from kconnect.api import SourceTask
 from kconnect.config.connector_config import ConnectorConfig
 from kconnect.errors import ConfigError
 from kconnect.herder.connectors.plugin_classes import new_connector
+from kconnect.model import TaskId
+from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
 from kconnect.pipeline.stages import RaiseAlways
 from kconnect.plugins import PluginRegistry
 
 PLUGINS = PluginRegistry.load()
+MONITOR = PluginMonitor(TaskId("c", 0))
 CONNECTOR = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
 WORKER = {"key.converter": "StringConverter", "value.converter": "JsonConverter"}
 HOIST = {"transforms": "a", "transforms.a.type": "HoistField$Value", "transforms.a.field": "x"}
@@ -48,9 +51,9 @@ def test_a_connector_and_its_tasks_are_made_in_the_wanted_version_only() -> None
     ],
 )
 def test_a_transformation_of_another_version_fails_the_task(settings: dict[str, str], plugin: str) -> None:
-    assert len(make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST}), PLUGINS)) == 1
+    assert len(make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST}), PLUGINS, MONITOR)) == 1
     with pytest.raises(ConfigError, match=told(plugin)):
-        make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST, **settings}), PLUGINS)
+        make_steps(ConnectorConfig.parse({**CONNECTOR, **HOIST, **settings}), PLUGINS, MONITOR)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +80,11 @@ def test_a_converter_of_another_version_fails_the_task(
 ) -> None:
     config = ConnectorConfig.parse({**CONNECTOR, **own})
     with pytest.raises(ConfigError, match=told(plugin, kinds)):
-        make_converters(config, {**WORKER, **of_worker}, PLUGINS, RaiseAlways())
+        make_converters(config, {**WORKER, **of_worker}, PLUGINS, RaiseAlways(), MONITOR)
 
 
 def test_a_version_of_the_workers_converter_is_none_of_the_connectors_own() -> None:
     config = ConnectorConfig.parse({**CONNECTOR, "value.converter.plugin.version": "9.9"})
-    make_converters(config, WORKER, PLUGINS, RaiseAlways())  # as in Java it says nothing without value.converter
+    make_converters(
+        config, WORKER, PLUGINS, RaiseAlways(), MONITOR
+    )  # as in Java it says nothing without value.converter

@@ -152,6 +152,7 @@ class DistributedHerder(HerderQueries):
             parts.worker_config,
             hosted=hosted,
             running=running,
+            connector_plugins=self._host.plugin_values(),
         )
         of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         return [*of_work, *of_group, *parts.kafka.readings()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.storage import OffsetStore, read_source_offsets
 
 if TYPE_CHECKING:
-    from kconnect.api import OffsetStorageReader
+    from kconnect.api import OffsetStorageReader, PluginMetrics
     from kconnect.herder.connectors.hosted_connector import HostedConnector
 
 
@@ -31,9 +31,12 @@ class StoreOffsetReader:
 class SinkHostContext:
     """A SinkConnectorContext. A connector that was shut down or abandoned can no longer ask for anything."""
 
-    def __init__(self, host: HostedConnector, request_reconfiguration: Callable[[], None]) -> None:
+    def __init__(
+        self, host: HostedConnector, request_reconfiguration: Callable[[], None], metrics: PluginMetrics
+    ) -> None:
         self._host = host
         self._request = request_reconfiguration
+        self._metrics = metrics
 
     def request_task_reconfiguration(self) -> None:
         if not self._host.is_shut_down:
@@ -42,14 +45,21 @@ class SinkHostContext:
     def raise_error(self, error: BaseException) -> None:
         self._host.fail(error)
 
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
+
 
 class SourceHostContext(SinkHostContext):
     """A SourceConnectorContext: that of a sink, plus a reader of offsets."""
 
     def __init__(
-        self, host: HostedConnector, request_reconfiguration: Callable[[], None], reader: OffsetStorageReader
+        self,
+        host: HostedConnector,
+        request_reconfiguration: Callable[[], None],
+        metrics: PluginMetrics,
+        reader: OffsetStorageReader,
     ) -> None:
-        super().__init__(host, request_reconfiguration)
+        super().__init__(host, request_reconfiguration, metrics)
         self._reader = reader
 
     def offset_storage_reader(self) -> OffsetStorageReader:

@@ -20,6 +20,7 @@ from kconnect.herder.connectors.hosted_connector import ConnectorParts, HostedCo
 from kconnect.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
 from kconnect.herder.connectors.reloads import Reloads
 from kconnect.herder.decisions.connector_entry import ConnectorEntry, complete_task_configs, report_too_many_tasks
+from kconnect.metrics import PluginMetricsRegistry, PluginValue
 from kconnect.model import ConnectorType, RunState, TargetState
 from kconnect.storage import OffsetStore
 
@@ -96,6 +97,7 @@ class ConnectorHost:
         self._offsets_of = offsets_of or (lambda _name: parts.offsets)
         self._reloads = Reloads(look_again)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
+        self._metrics: dict[str, PluginMetricsRegistry] = {}  # of their own, likewise
         # configs that tasks here were started with, as written and with values
         self._tasks_have: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
         self._passwords: dict[str, frozenset[str]] = {}  # settings of that type, since the last start
@@ -106,6 +108,10 @@ class ConnectorHost:
 
     def names(self) -> list[str]:
         return list(self._hosted)
+
+    def plugin_values(self) -> list[PluginValue]:
+        """The metrics that the connectors here keep of themselves. Threads: any."""
+        return [value for registry in list(self._metrics.values()) for value in registry.values()]
 
     def start(self, entry: ConnectorEntry) -> None:
         """Create the instance and bring it to its target state. Errors: ConnectError; its status shows why."""
@@ -166,6 +172,7 @@ class ConnectorHost:
     def shut_down(self, name: str) -> None:
         """Stop the instance for good, if there is one. Never raises."""
         hosted = self._hosted.pop(name, None)
+        self._metrics.pop(name, None)
         if hosted is not None:
             hosted.shut_down()
 
@@ -249,11 +256,13 @@ class ConnectorHost:
 
     def _context_of(self, entry: ConnectorEntry) -> Callable[[HostedConnector], ConnectorContext]:
         name, kind = entry.name, self.kind(entry.config)
+        registry = self._metrics[name] = PluginMetricsRegistry()
+        metrics = registry.of_plugin(connector=name)
 
         def context(host: HostedConnector) -> ConnectorContext:
             request = partial(self._request_tasks, name)
             if kind is ConnectorType.SINK:
-                return SinkHostContext(host, request)
-            return SourceHostContext(host, request, StoreOffsetReader(self._offsets_of(name), name))
+                return SinkHostContext(host, request, metrics)
+            return SourceHostContext(host, request, metrics, StoreOffsetReader(self._offsets_of(name), name))
 
         return context

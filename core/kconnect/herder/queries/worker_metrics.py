@@ -11,7 +11,7 @@ from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.interface import Launcher
 from kconnect.herder.validation.plugin_keys import PluginLike
-from kconnect.metrics import PluginUse, Reading, Startups, WorkerView, readings_of
+from kconnect.metrics import PluginUse, PluginValue, Reading, Startups, WorkerView, readings_of
 from kconnect.model import ConnectorStatus, ConnectorType, TaskId
 
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
@@ -36,11 +36,12 @@ def worker_readings(
     worker_config: Mapping[str, str],
     hosted: Collection[str] | None = None,
     running: Collection[TaskId] = (),
+    connector_plugins: Sequence[PluginValue] = (),
 ) -> list[Reading]:
     """All current readings. A connector that is deleted meanwhile is omitted.
 
     `hosted`: those of `entries` that this worker has, where a connector and its tasks may run apart; of the others it
-    has tasks, and `running` are the tasks that run here.
+    has tasks, and `running` are the tasks that run here. `connector_plugins`: what the connectors keep of themselves.
     """
     known = list(plugins.describe())
     statuses: list[ConnectorStatus] = []
@@ -63,6 +64,7 @@ def worker_readings(
         guests=guests,
         task_count=None if hosted is None else len(running),
         meters=launcher.task_meters(),
+        connector_plugins=connector_plugins,
         connector_starts=status.connector_starts.count(),
         task_starts=status.task_starts.count(),
     )

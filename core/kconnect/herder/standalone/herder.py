@@ -122,7 +122,15 @@ class StandaloneHerder(HerderQueries):
         entries = self._config.all()
         kinds = {entry.name: self._host.kind(entry.config) for entry in entries}
         parts = self._parts
-        of_work = worker_readings(kinds, entries, self._status, parts.launcher, parts.plugins, parts.worker_config)
+        of_work = worker_readings(
+            kinds,
+            entries,
+            self._status,
+            parts.launcher,
+            parts.plugins,
+            parts.worker_config,
+            connector_plugins=self._host.plugin_values(),
+        )
         return [*of_work, *parts.kafka.readings()]
 
     def rebalances(self) -> Sequence[Rebalance]:
