@@ -48,7 +48,7 @@ from kconnect.errors import (
     SchemaBuilderError,
     SchemaProjectorError,
 )
-from kconnect.model import TopicPartition
+from kconnect.model import ConnectorType, TopicPartition
 
 if TYPE_CHECKING:
     from kconnect.api.abstract_config import AbstractConfig
@@ -65,6 +65,11 @@ if TYPE_CHECKING:
         ProducerRecord,
     )
     from kconnect.api.logical import Date, Decimal, Time, Timestamp
+    from kconnect.api.override_policy import (
+        ClientType,
+        ConnectorClientConfigOverridePolicy,
+        ConnectorClientConfigRequest,
+    )
     from kconnect.api.plugin_metrics import (
         ConnectPlugin,
         MetricName,
@@ -77,6 +82,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbstractConfig",
+    "ClientType",
     "Config",
     "ConfigData",
     "ConfigDef",
@@ -89,8 +95,11 @@ __all__ = [
     "ConnectPlugin",
     "ConnectRecord",
     "Connector",
+    "ConnectorClientConfigOverridePolicy",
+    "ConnectorClientConfigRequest",
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
+    "ConnectorType",
     "ConnectorUtils",
     "ConsumerInterceptor",
     "ConsumerRecord",
@@ -149,6 +158,7 @@ __all__ = [
 
 _LAZY = {
     "AbstractConfig": "abstract_config",
+    "ClientType": "override_policy",
     "Config": "config_key",
     "ConfigData": "config_provider",
     "ConfigDef": "configdef",
@@ -156,6 +166,8 @@ _LAZY = {
     "ConfigProvider": "config_provider",
     "ConfigValue": "config_key",
     "ConnectPlugin": "plugin_metrics",
+    "ConnectorClientConfigOverridePolicy": "override_policy",
+    "ConnectorClientConfigRequest": "override_policy",
     "ConnectorUtils": "connector_utils",
     "ConsumerInterceptor": "interceptor",
     "ConsumerRecord": "interceptor",

@@ -186,7 +186,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
 
     `allowlist` is `connector.client.config.override.allowlist`, for the policy Allowlist (KIP-1188).
     Source: o.a.k.connect.connector.policy.*ConnectorClientConfigOverridePolicy (Kafka 4.3).
-    Differs: custom policies are Java classes and cannot run here.
+    Errors: ConfigError for another name; a Python class of the worker's is `herder.validation.override_policies`.
     """
     match policy.strip().rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy"):
         case "All":
@@ -201,7 +201,7 @@ def override_error(policy: str, key: str, allowlist: Sequence[str] = ()) -> str 
             raise ConfigError.invalid(
                 "connector.client.config.override.policy",
                 policy,
-                "String must be one of: All, Allowlist, None, Principal",
+                "String must be one of: All, Allowlist, None, Principal, or name a Python class",
             )
 
 

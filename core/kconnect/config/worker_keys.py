@@ -225,7 +225,7 @@ WORKER: Final[Rows] = (
         "All",
         None,
         MEDIUM,
-        "Which client settings a connector may override: All, None, Principal, or a class.",
+        "Which client settings a connector may override: All, None, Principal, Allowlist, or a Python class.",
     ),
     (
         "topic.creation.enable",

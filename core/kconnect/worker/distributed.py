@@ -78,7 +78,17 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             cluster = cluster_parts(config, stores, peers)
         self.kafka.look()
         launcher = self._make_launcher()
-        parts = herder_parts(config, plugins, launcher, stores.offsets, variables, raw, self.health, self.kafka.contact)
+        parts = herder_parts(
+            config,
+            plugins,
+            launcher,
+            stores.offsets,
+            variables,
+            raw,
+            self.health,
+            self.kafka.contact,
+            self.override_policy,
+        )
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)
         self._stack.callback(peers.close)

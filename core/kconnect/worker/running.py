@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from kconnect import redaction
-from kconnect.config.client_config import override_error
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import (
@@ -35,6 +34,7 @@ from kconnect.herder.interface import Herder, Launcher
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.validation.connector_checks import ConnectorValidator
+from kconnect.herder.validation.override_policies import load_policy
 from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
@@ -45,6 +45,7 @@ from kconnect.worker.kafka_availability import KafkaAvailability
 from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
 
 if TYPE_CHECKING:
+    from kconnect.api import ConnectorClientConfigOverridePolicy
     from kconnect.rest import RestServer
 
 log = logging.getLogger(__name__)
@@ -226,7 +227,9 @@ class RunningWorker(ABC, Generic[H, C]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             variables = self._resolve_properties()
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
-            override_error(config.connector_client_config_override_policy, "client.id")  # rejects an unknown policy now
+            self.override_policy = load_policy(plugins, config.originals)
+        if self.override_policy is not None:
+            self._stack.callback(self.override_policy.close)
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
         self._availability = KafkaAvailability(self._props, config, self._file, self.health)
         self._stack.callback(self._availability.stop)
@@ -315,9 +318,10 @@ def herder_parts(
     raw: Mapping[str, str],
     health: Health,
     kafka: KafkaContact,
+    policy: ConnectorClientConfigOverridePolicy | None,
 ) -> HerderParts:
     """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
-    validator = ConnectorValidator(plugins, config.originals, variables)
+    validator = ConnectorValidator(plugins, config.originals, variables, policy=policy)
     return HerderParts(
         worker_config=raw,
         variables=variables,

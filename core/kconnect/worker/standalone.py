@@ -61,7 +61,17 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self.kafka.look()
         launcher = self._make_launcher()
         offsets = FileOffsetStore(config.offset_storage_file_filename)
-        parts = herder_parts(config, plugins, launcher, offsets, variables, raw, self.health, self.kafka.contact)
+        parts = herder_parts(
+            config,
+            plugins,
+            launcher,
+            offsets,
+            variables,
+            raw,
+            self.health,
+            self.kafka.contact,
+            self.override_policy,
+        )
         herder = self._herder = StandaloneHerder(parts)
         self._stack.callback(offsets.stop)
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))

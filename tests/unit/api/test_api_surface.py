@@ -13,6 +13,7 @@ from kit.pace import ample_s
 # The pin of the public names, written out on purpose: who takes one away has to do it here as well.
 PUBLIC = [
     "AbstractConfig",
+    "ClientType",
     "Config",
     "ConfigData",
     "ConfigDef",
@@ -25,8 +26,11 @@ PUBLIC = [
     "ConnectPlugin",
     "ConnectRecord",
     "Connector",
+    "ConnectorClientConfigOverridePolicy",
+    "ConnectorClientConfigRequest",
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
+    "ConnectorType",
     "ConnectorUtils",
     "ConsumerInterceptor",
     "ConsumerRecord",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kconnect.api import ConfigValue, ConnectorClientConfigOverridePolicy, ConnectorClientConfigRequest
 from kconnect.builtin.converters.string_converter import StringConverter
-from kconnect.errors import BadRequestError
+from kconnect.errors import BadRequestError, ConfigError
 from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
+from kconnect.herder.validation.override_policies import load_policy
 from kconnect.logs import current_context
 from kconnect.plugins import PluginRegistry
 
@@ -220,6 +223,77 @@ def test_each_policy_forbids_what_javas_does(policy: str, forbidden: set[str]) -
     assert len(refused) == infos.error_count
     if "." not in policy:
         assert refused == {f"producer.override.{key}" for key in forbidden}
+
+
+class NoTuning(ConnectorClientConfigOverridePolicy):
+    """Wants `acks`, and allows what the setting `tuning.allowed` names."""
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        self._allowed = configs["tuning.allowed"]
+
+    def validate(self, request: ConnectorClientConfigRequest) -> list[ConfigValue]:
+        if "fail" in request.client_props:
+            raise RuntimeError("on purpose")
+        whose = f"{request.connector_type} {request.connector_name} {request.connector_class.__name__}"
+        missing = {} if "acks" in request.client_props else {"acks": None}
+        return [
+            ConfigValue(
+                name,
+                text,
+                error_messages=[]
+                if text and name == self._allowed
+                else [f"{request.client_type} of {whose}: no {name}"],
+            )
+            for name, text in {**request.client_props, **missing}.items()
+        ]
+
+
+def validated_by_policy(overrides: dict[str, str]) -> dict[str, list[str]]:
+    worker = {
+        **WORKER,
+        "connector.client.config.override.policy": f"{__name__}:NoTuning",
+        "tuning.allowed": "acks",
+    }
+    plugins = PluginRegistry.load()
+    infos = ConnectorValidator(plugins, worker, policy=load_policy(plugins, worker)).validate(
+        {"connector.class": "FileStreamSource", "name": "v", "topic": "t", **overrides}
+    )
+    return {info.value.name: info.value.error_messages for info in infos.configs if info.value.error_messages}
+
+
+def test_a_policy_in_python_decides_about_each_override() -> None:
+    assert validated_by_policy({"producer.override.acks": "1", "producer.override.linger.ms": "5"}) == {
+        "producer.override.linger.ms": ["producer of source v FileStreamSourceConnector: no linger.ms"]
+    }
+
+
+def test_a_policy_may_want_an_override() -> None:
+    told = {"producer.override.acks": ["producer of source v FileStreamSourceConnector: no acks"]}
+    assert validated_by_policy({}) == told
+
+
+def test_a_policy_that_fails_allows_nothing() -> None:
+    told = ["The override policy failed: NoTuning.validate() raised RuntimeError"]
+    assert validated_by_policy({"producer.override.acks": "1", "producer.override.fail": "5"}) == {
+        "producer.override.acks": told,
+        "producer.override.fail": told,
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            "com.example.Mine",
+            "Invalid value com.example.Mine for configuration connector.client.config.override.policy",
+        ),
+        (f"{__name__}:NoTuning", "NoTuning cannot be set up: KeyError"),
+        ("kconnect.api:ConfigDef", "ConfigDef is not a ConnectorClientConfigOverridePolicy"),
+    ],
+)
+def test_a_policy_that_cannot_run_here_is_refused(policy: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        load_policy(PluginRegistry.load(), {"connector.client.config.override.policy": policy})
 
 
 def test_an_override_that_is_no_number_is_an_error_of_that_setting(validator: ConnectorValidator) -> None:

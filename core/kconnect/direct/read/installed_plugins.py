@@ -53,8 +53,9 @@ class InstalledConnectors:
     def validator(self, worker: Mapping[str, str], variables: Variables) -> ConnectorValidator:
         """Checks configs as a worker with these settings and plugins does."""
         from kconnect.herder.validation.connector_checks import ConnectorValidator  # here: few commands check configs
+        from kconnect.herder.validation.override_policies import load_policy
 
-        return ConnectorValidator(self._registry, worker, variables)
+        return ConnectorValidator(self._registry, worker, variables, policy=load_policy(self._registry, worker))
 
     @cached_property
     def _registry(self) -> PluginRegistry:

@@ -11,12 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kconnect import redaction
-from kconnect.api import SourceConnector
+from kconnect.api import (
+    ClientType,
+    ConnectorClientConfigOverridePolicy,
+    ConnectorClientConfigRequest,
+    ConnectorType,
+    SourceConnector,
+)
 from kconnect.api.config_key import ConfigKey, ConfigValue
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import parse_servers
-from kconnect.config.client_config import consumer_config, override_error, producer_config
+from kconnect.config.client_config import consumer_config, producer_config
 from kconnect.config.client_tables import ClientKind, client_table
 from kconnect.config.connector_config import sink_problems
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
@@ -28,6 +34,7 @@ from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.validation.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.validation.exactly_once_checks import check_exactly_once
+from kconnect.herder.validation.override_policies import refused_overrides
 from kconnect.herder.validation.plugin_keys import PluginFinder, any_plugin, enriched, instance_of, suggest_nearest
 from kconnect.java_compat.maven_version_range import VersionRange
 from kconnect.logs import log_context, mask
@@ -42,7 +49,6 @@ _FREE_PREFIXES: Final = (
     *("header.converter.", "key.converter.", "value.converter."),
 )
 _VERSION: Final = "connector.plugin.version"
-_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _OWN_OFFSETS: Final = "offsets.storage.topic"
 _GROUP_OVERRIDE: Final = "consumer.override.group.id"
 _DLQ: Final = "errors.deadletterqueue.topic.name"
@@ -95,6 +101,8 @@ class ConnectorValidator:
     variables: Variables = field(default_factory=Variables)
     warned: set[tuple[str, str]] = field(default_factory=set, repr=False)
     """Connectors and their unknown settings that were warned of; no lock: one warned of twice does no harm."""
+    policy: ConnectorClientConfigOverridePolicy | None = None
+    """Which overrides are allowed; None: as the worker's settings say, by an included policy."""
     has_kerberos: Callable[[], bool] = field(default=_installed_has_kerberos, repr=False)
     """Whether clients can log in by GSSAPI; called only if a connector wants it."""
 
@@ -299,19 +307,17 @@ class ConnectorValidator:
             "consumer": not is_source or has_offsets,
             "admin": uses_creation or has_offsets if is_source else has_dlq,
         }
-        return [self._overrides(props, client) for client, is_used in used.items() if is_used]
+        kind = ConnectorType.SOURCE if is_source else ConnectorType.SINK
+        return [self._overrides(props, client, kind) for client, is_used in used.items() if is_used]
 
-    def _overrides(self, props: Mapping[str, str], client: ClientKind) -> ConfigInfos:
+    def _overrides(self, props: Mapping[str, str], client: ClientKind, kind: ConnectorType) -> ConfigInfos:
         """Each override of one client with its row of Java's table, its parsed value and its errors."""
-        policy = self.worker.get("connector.client.config.override.policy", "All")
-        allowlist = parse_type(_ALLOWLIST, self.worker.get(_ALLOWLIST, ""), ConfigDef.Type.LIST)
         prefix, table, values = f"{client}.override.", client_table(client).config_keys, []
-        for key, text in props.items():
-            if not key.startswith(prefix):
-                continue
-            name = key.removeprefix(prefix)
-            value = ConfigValue(name, mask({key: text})[key])
-            refused = override_error(policy, name, allowlist) or _untranslatable(prefix, name, text)
+        given = {key.removeprefix(prefix): text for key, text in props.items() if key.startswith(prefix)}
+        by_policy = self._refused_by_policy(props, given, client, kind)
+        for name, text in given.items():
+            value = ConfigValue(name, mask({prefix + name: text})[prefix + name])
+            refused = by_policy.get(name) or _untranslatable(prefix, name, text)
             if name == "sasl.mechanism" and refused is None and wants_kerberos(self.worker, props, client):
                 refused = None if self.has_kerberos() else _kerberos_refused()
             try:
@@ -322,7 +328,23 @@ class ConnectorValidator:
             if refused is not None:
                 value.add_error_message(refused)
             values.append(value)
+        values += [
+            ConfigValue(name, None, error_messages=[why]) for name, why in by_policy.items() if name not in given
+        ]
         return _prefixed(prefix, table, values)
+
+    def _refused_by_policy(
+        self, props: Mapping[str, str], given: Mapping[str, str], client: ClientKind, kind: ConnectorType
+    ) -> Mapping[str, str]:
+        """Why the worker's policy refuses overrides, by their names without prefix."""
+        request = ConnectorClientConfigRequest(
+            props.get("name", ""),
+            kind,
+            self.plugins.connector_class(props["connector.class"]),
+            given,
+            ClientType(client),
+        )
+        return refused_overrides(self.policy, self.worker, request)
 
 
 def _check_worker_group(props: Mapping[str, str], values: dict[str, ConfigValue], worker_group: str) -> None:
