@@ -5,9 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kconnect.api import ConsumerRecord, ProducerRecord, SinkRecord
+from kconnect.api import (
+    ClientType,
+    ConnectorClientConfigRequest,
+    ConnectorType,
+    ConsumerRecord,
+    ProducerRecord,
+    SinkRecord,
+)
+from kconnect.builtin.connectors.file_sink import FileStreamSinkConnector
 from kconnect.metrics import PluginMetricsRegistry
+from kconnect.model import TargetState
+from kconnect.rest.extensions import ClusterState
 from kit.documents import blocks_of
+from kit.memory_herder import MemoryHerder
 
 _ROOT = Path(__file__).parents[2]
 
@@ -29,6 +40,22 @@ def test_the_transformation_with_a_metric_works() -> None:
     for value in ("a", None):
         assert counting.apply(SinkRecord("t", 0, None, None, None, value, 7)).value == value
     assert [(value.name, value.value) for value in registry.values()] == [("nulls-total", 1)]
+
+
+def test_the_plugins_of_a_worker_that_are_shown_work() -> None:
+    names = _shown("worker_rules.py")
+    for given, refused in (({"acks": "1"}, []), ({"bootstrap.servers": "b:1"}, ["bootstrap.servers"])):
+        request = ConnectorClientConfigRequest(
+            "c", ConnectorType.SINK, FileStreamSinkConnector, given, ClientType.CONSUMER
+        )
+        assert [value.name for value in names["NoOtherBrokers"]().validate(request) if value.error_messages] == refused
+    herder = MemoryHerder()
+    herder.put_connector("c", {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}, replace=False)
+    paused = names["Paused"]()
+    paused.cluster = ClusterState(herder)
+    assert paused.paused(None).body == []
+    herder.set_target_state("c", TargetState.PAUSED)
+    assert paused.paused(None).body == ["c"]
 
 
 def test_the_interceptors_that_are_shown_work() -> None:

@@ -306,7 +306,7 @@ REST: Final[Rows] = (
         [],
         ValidList.any_non_duplicate_values(True, False),
         LOW,
-        "Extensions of REST; BasicAuthSecurityRestExtension, which requires user and password, is built in.",
+        "Extensions of REST: BasicAuthSecurityRestExtension, which requires user and password, or Python classes.",
     ),
     (
         "admin.listeners",

@@ -28,6 +28,7 @@ from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
 from kconnect.rest import conditions, connectors, internal, loggers, observe, plugins_api, root
+from kconnect.rest.bodies import BodyTooLargeError, read_body
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
@@ -79,15 +80,16 @@ def create_app(
     login: bool = False,
     forwarder: Forwarder | None = None,
     others: Others | None = None,
+    more_routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The application over a herder; handlers run in the executor. `login`: the document declares that a login is
     required.
 
-    Without a forwarder, requests for another worker are a conflict.
+    Without a forwarder, requests for another worker are a conflict. `more_routes` come after Connect's own.
     """
     shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others)
     routes = (*endpoints, _document(endpoints, herder, login))
-    app = Starlette(routes=[_RawPathRoute(endpoint, shared) for endpoint in routes])
+    app = Starlette(routes=[*(_RawPathRoute(endpoint, shared) for endpoint in routes), *more_routes])
     app.router.redirect_slashes = False
     app.router.default = _no_route
     return app
@@ -164,12 +166,12 @@ class _RawPathRoute(BaseRoute):
         try:
             body = b""
             if method in _WITH_BODY:
-                body = await _read_body(request, self._shared.settings.max_body_bytes)
+                body = await read_body(request, self._shared.settings.max_body_bytes)
                 if body and not _is_json(request.headers.get("content-type")):
                     return _plain_error(415, "Unsupported Media Type")
             call = self._call(request, body)
-        except (BadRequestError, _BodyTooLargeError) as err:
-            status = 413 if isinstance(err, _BodyTooLargeError) else 400
+        except (BadRequestError, BodyTooLargeError) as err:
+            status = 413 if isinstance(err, BodyTooLargeError) else 400
             return _json_response(status, error_body(status, str(err)))
         return await self._run(handler, call, request)
 
@@ -279,21 +281,6 @@ def _options(endpoint: Endpoint) -> Response:
     methods = [*(["HEAD"] if "GET" in given else []), *given, "OPTIONS"]
     headers = {"content-type": "text/plain", "allow": ",".join(methods)}
     return Response(", ".join(methods), 200, headers)
-
-
-class _BodyTooLargeError(Exception):
-    """A body exceeds the limit."""
-
-
-async def _read_body(request: Request, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise _BodyTooLargeError(f"The body is larger than {limit} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
 
 
 def _segments(path: str) -> Sequence[str]:

@@ -31,19 +31,17 @@ _PROPERTY: Final = "java.security.auth.login.config"
 _VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "KAFKA_OPTS")
 
 
+def is_basic_auth(extension: str) -> bool:
+    """Whether this is a name of the extension that is built in."""
+    return extension.rpartition(".")[2] == EXTENSION.rpartition(".")[2]
+
+
 def find_login(extensions: Sequence[str], file: str | None, env: Mapping[str, str]) -> Login | None:
     """Who may call REST by the worker's settings; None when everybody may. Errors: ConfigError.
 
-    `file` is the setting kconnect.jaas.file. Differs: an extension that cannot run here stops the worker, because it
-    may be what keeps strangers out.
+    `file` is the setting kconnect.jaas.file.
     """
-    wanted = [name for name in extensions if name.rpartition(".")[2] == EXTENSION.rpartition(".")[2]]
-    if others := [name for name in extensions if name not in wanted]:
-        raise ConfigError.invalid(
-            "rest.extension.classes",
-            ", ".join(others),
-            f"a Java class cannot run here; {EXTENSION.rpartition('.')[2]} is the one that is built in",
-        )
+    wanted = [name for name in extensions if is_basic_auth(name)]
     if not wanted:
         return None
     found, setting = jaas_file(file, env)

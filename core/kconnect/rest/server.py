@@ -24,6 +24,7 @@ from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
 from kconnect.rest.app import AppSettings, create_app, endpoints_for
 from kconnect.rest.conditions import ANSWER_S, OtherWorkers
+from kconnect.rest.extensions import Extensions
 from kconnect.rest.forward import Forwarder
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
@@ -50,6 +51,7 @@ class RestServer:
         self._wanted = listeners
         self._settings = settings
         self._options = options or RestOptions()
+        self._extensions = Extensions(self._options.extensions)
         self._listeners: Listeners | None = None
         self._admin: Listeners | None = None
         self._servers: list[tuple[uvicorn.Server, list[socket.socket]]] = []
@@ -89,6 +91,7 @@ class RestServer:
             self._servers = self._make_servers(self._listeners, self._pool)
         except BaseException:
             self._close_listeners()
+            self._extensions.close()
             self._pool.shutdown()
             self._forwarder.close()
             self._others.close()
@@ -127,6 +130,7 @@ class RestServer:
             self._others.close()
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
+        self._extensions.close()
         self._close_listeners()
         if thread.is_alive():
             log.warning("The REST server's thread did not end within %s s", timeout_s)
@@ -148,16 +152,26 @@ class RestServer:
         self, listeners: Listeners, pool: ThreadPoolExecutor
     ) -> list[tuple[uvicorn.Server, list[socket.socket]]]:
         """One server for http and one for https; two more when /admin has listeners of its own."""
-        options, login = self._options, self._options.login is not None
+        options, login, extensions = self._options, self._options.login is not None, self._extensions
+        extensions.register(self._herder)
+        settings = self._settings or AppSettings()
         served = endpoints_for(admin=None if options.admin_listeners is None else False)
         app = create_app(
-            self._herder, pool, self._settings, served, login=login, forwarder=self._forwarder, others=self._others
+            self._herder,
+            pool,
+            self._settings,
+            served,
+            login=login,
+            forwarder=self._forwarder,
+            others=self._others,
+            more_routes=extensions.routes(pool, settings.request_timeout_s, settings.max_body_bytes),
         )
-        main = options.around_main(app)
+        main = options.around_main(extensions.around(app))
         servers = _by_scheme(main, listeners, options.tls)
         if self._admin is not None:
             served = endpoints_for(admin=True)
-            admin = options.around_admin(create_app(self._herder, pool, self._settings, served, login=login))
+            admin_app = create_app(self._herder, pool, self._settings, served, login=login)
+            admin = options.around_admin(extensions.around(admin_app))
             servers += _by_scheme(admin, self._admin, options.admin_tls)
         return servers
 

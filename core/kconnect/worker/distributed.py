@@ -95,7 +95,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))
         launcher.start(herder.events)
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
-        self._serve(config, herder)
+        self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
         self._watch_kafka(config.values["heartbeat.interval.ms"] / 1000)
         return config, stores, cluster_id

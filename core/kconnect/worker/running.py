@@ -256,14 +256,14 @@ class RunningWorker(ABC, Generic[H, C]):
         self.health.add_source(spark)
         return launcher
 
-    def _serve(self, config: C, herder: H) -> None:
+    def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
         """Let REST answer; /health says that the worker is starting."""
         from kconnect.rest import AppSettings, RestOptions, RestServer  # here: they load while Spark's JVM starts
 
         self._warn_of_keys(config)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
-            options = RestOptions.parse(config, os.environ)
+            options = RestOptions.parse(config, os.environ, plugins)
             rest = self._rest = RestServer(herder, config.listeners, settings, options)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()

@@ -77,7 +77,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self._stack.callback(lambda: launcher.stop(LAUNCHER_STOP_S))
         launcher.start(herder.events)
         self._stack.callback(lambda: herder.stop(self._task_stop_s))
-        self._serve(config, herder)
+        self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
         self._watch_kafka(config.kconnect.kafka_heartbeat_interval_ms / 1000)
         return offsets, cluster_id

@@ -9,6 +9,7 @@ import pytest
 from kconnect.config.tls_ciphers import openssl_ciphers
 from kconnect.errors import ConfigError
 from kconnect.rest.cors import origin_check
+from kconnect.rest.extensions import load_extensions
 from kconnect.rest.headers import _joined, parse_rules
 from kconnect.rest.jaas import Login, load_login, parse_jaas_file
 from kconnect.rest.security import credentials, find_login, jaas_file
@@ -157,7 +158,7 @@ def test_the_jaas_file_is_found_where_java_would_find_it_and_the_setting_wins():
 def test_without_extensions_everybody_may_call_and_an_unknown_one_stops_the_worker():
     assert find_login([], "/none", {}) is None
     with pytest.raises(ConfigError, match=r"Invalid value x\.Guard for configuration rest\.extension\.classes"):
-        find_login([EXTENSION, "x.Guard"], "/none", {})
+        load_extensions(["x.Guard"], None, {}, "BasicAuth")
 
 
 @pytest.mark.parametrize(
