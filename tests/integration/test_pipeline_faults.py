@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from kconnect.model import RunState, TaskId
 from kit.pace import now
 from kit.pipeline_host import FILE_SINK, FILE_SOURCE, SINK, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, end_offset, produce_lines, topic_for
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 pytestmark = pytest.mark.broker
 
@@ -65,7 +64,7 @@ def test_a_broker_that_restarts_in_mid_stream_loses_no_line_of_a_source(
             spec = host.start_source("through", FILE_SOURCE, file=str(file), topic=topic)
             host.await_count(spec, "records_written", 20_000)
             own_broker.kill()
-            time.sleep(3)
+            stays(lambda: host.states(spec) == [RunState.RUNNING], 3, "the task runs without its broker")
             own_broker.start()
             written = host.counters(spec).records_written
             host.await_count(spec, "records_written", written + 20_000, within_s=60)
@@ -92,7 +91,7 @@ def test_a_broker_that_restarts_in_mid_stream_loses_no_record_of_a_sink(
         spec = host.start_sink("down", FILE_SINK, topics=topic, file=str(out))
         host.await_count(spec, "records_put", 50_000)
         own_broker.kill()
-        time.sleep(3)
+        stays(lambda: host.states(spec) == [RunState.RUNNING], 3, "the task runs without its broker")
         own_broker.start()
         produce_lines(own_broker.bootstrap, topic, (b"line %09d" % number for number in range(50_000, 100_000)))
         # Not counted: after a lost session the records since the last commit come again.
@@ -135,8 +134,9 @@ def test_no_offset_is_committed_beyond_what_the_broker_has(
         own_broker.stop()
         write_lines(file, 1_000, 1_000)
         host.await_count(spec, "records_polled", 2_000)
-        time.sleep(0.5)
-        assert host.offsets.of("ahead") == [{"position": 15_000}]
+        stays(
+            lambda: host.offsets.of("ahead") == [{"position": 15_000}], 0.5, "what is not acknowledged is not committed"
+        )
         began = now()
         assert host.stop(spec, timeout_s=5) == set()
         assert now() - began < 4, "a broker that is away must not hold up the stop"
@@ -153,7 +153,7 @@ def test_a_sink_whose_broker_is_away_stops_within_its_time(
         spec = host.start_sink("away", SINK, topics=topic)
         host.await_count(spec, "records_put", 1)
         own_broker.stop()
-        time.sleep(0.5)
+        stays(lambda: RunState.FAILED not in host.states(spec), 0.5, "the task goes on without its broker")
         assert host.stop(spec, timeout_s=5) == set()
     eventually(lambda: "kafka-consumer-end" not in [thread.name for thread in threading.enumerate()], 15, "it ends")
 
@@ -208,5 +208,5 @@ def test_a_sink_that_has_nothing_to_commit_stops_without_its_broker(
         spec = host.start_sink("idle", SINK, topics=topic)
         eventually(lambda: f"open {topic}-0" in Behaviour.calls, 20, "partition assigned")
         own_broker.stop()
-        time.sleep(0.5)
+        stays(lambda: RunState.FAILED not in host.states(spec), 0.5, "the task goes on without its broker")
         assert host.stop(spec, timeout_s=5) == set()

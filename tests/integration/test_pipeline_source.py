@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from kconnect.model import RunState, TargetState
 from kit.pace import now
 from kit.pipeline_host import FILE_SOURCE, MOVING_SOURCE, RECORD_SOURCE, SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, consume_values, create_topic, end_offset, topic_for
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 pytestmark = pytest.mark.broker
 
@@ -297,8 +296,7 @@ def test_a_paused_task_does_not_poll_and_goes_on_when_resumed(broker: DevBroker,
         host.host.set_target_state([spec.id], TargetState.PAUSED)
         host.await_state(spec, RunState.PAUSED)
         polls = Behaviour.calls.count("poll")
-        time.sleep(0.2)
-        assert Behaviour.calls.count("poll") == polls
+        stays(lambda: Behaviour.calls.count("poll") == polls, 0.2, "a paused task is not polled")
         Behaviour.poll = once([record(topic, 1)])
         host.host.set_target_state([spec.id], TargetState.STARTED)
         host.await_count(spec, "records_written", 1)

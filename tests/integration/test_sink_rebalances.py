@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from kit.group_offsets import sink_offsets
 from kit.journal_sink import JOURNAL_SINK, broken_rules, read_journal
 from kit.pipeline_host import SINK, Behaviour, PipelineHost
 from kit.topics import create_topic, produce_lines, topic_for
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 pytestmark = pytest.mark.broker
 
@@ -203,7 +202,7 @@ def test_a_topic_made_later_joins_the_topics_of_a_pattern(
         produce_lines(broker.bootstrap, f"{base}-b", ["2"])
         produce_lines(broker.bootstrap, f"{base}-cc", ["3"])
         host.await_count(spec, "records_put", 2)
-        time.sleep(0.6)
+        stays(lambda: host.counters(spec).records_put == 2, 0.6, "the topic beside the pattern is not read")
         host.stop(spec)
     (calls,) = calls_by_member(journal).values()
     put = [record for call in calls if call["call"] == "put" for record in call["records"]]

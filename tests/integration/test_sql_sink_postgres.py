@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from kconnect.api import RetriableError, SchemaBuilder, Struct
 from kconnect.api.logical import Date, Decimal, Timestamp
 from kconnect.testing import ManualClock, SinkHarness
 from kit.pace import ended
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def test_a_sink_that_is_killed_in_mid_batch_and_delivers_again_has_each_row_once
 
     try:
         eventually(has_rows, 20, "rows of the child are in the table", pause_s=0.01)
-        time.sleep(0.005)  # into the next put
+        stays(lambda: child.poll() is None, 0.005, "the child goes on into its next put")
     finally:
         os.kill(child.pid, signal.SIGKILL)
         ended(child, 10)

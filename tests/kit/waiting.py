@@ -1,4 +1,4 @@
-"""Wait for a condition with a deadline; the failure says what was awaited and what was last seen.
+"""Wait for a condition with a deadline, or see that one lasts; the failure says what was awaited and last seen.
 
 Deadlines are those of a quiet machine: on a slow one they last as much longer (kit.pace).
 """
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kit.pace import now, pace
 
-__all__ = ["eventually", "wait_http"]
+__all__ = ["eventually", "stays", "wait_http"]
 
 T = TypeVar("T")
 _PAUSE_S = 0.05
@@ -41,6 +41,21 @@ def eventually(check: Callable[[], T], within_s: float = 10.0, why: str = "", *,
             seen = f"{problem}" if problem is not None else f"last seen: {value!r}"
             raise AssertionError(f"not within {bound_said(within_s, began)}: {why or check}; {seen}") from problem
         idle.wait(pause_s)
+
+
+def stays(check: Callable[[], object], for_s: float, why: str) -> None:
+    """Time passes, in which `check()` is true whenever it is looked at: for what must not happen meanwhile.
+
+    Errors: AssertionError that names `why`.
+    """
+    deadline = time.monotonic() + for_s
+    idle = threading.Event()
+    while True:
+        left_s = deadline - time.monotonic()
+        assert check(), f"did not last for {for_s:g} s: {why}"
+        if left_s <= 0:
+            return
+        idle.wait(min(_PAUSE_S, left_s))
 
 
 def bound_said(within_s: float, began: float) -> str:

@@ -21,7 +21,7 @@ from kconnect.pipeline.lifecycle import TaskThread, failure_text
 from kconnect.pipeline.ports import TaskControl, TaskPorts
 from kconnect.pipeline.stages import Stage, StageError
 from kconnect.plugins import PluginRegistry
-from kit.waiting import eventually
+from kit.waiting import eventually, stays
 
 # Longer than any test may take: a wait that nothing ends fails it
 _ENDLESS_S = 3600.0
@@ -151,7 +151,7 @@ def test_a_wait_ends_with_a_pause_and_says_it_is_no_stop() -> None:
     woken: list[bool] = []
     waiter = threading.Thread(target=lambda: woken.append(control.wait(10)))
     waiter.start()
-    time.sleep(0.05)
+    stays(lambda: not woken, 0.05, "the wait goes on")
     control.set_target(TargetState.PAUSED)
     waiter.join(5)
     assert woken == [False]
@@ -278,9 +278,8 @@ class TestHousekeeping:
         house.start()
         ticket = house.every(0.05, lambda: ticks.append(1), "test")
         ticket.cancel()
-        time.sleep(0.15)
+        stays(lambda: ticks == [], 0.15, "the timer is not called")
         house.stop(2)
-        assert ticks == []
 
     def test_one_thread_serves_all_timers(self) -> None:
         house, names = HousekeepingThread(SystemClock()), set()
