@@ -89,8 +89,8 @@ _VARIABLES = {
     "password": "The user's password",
     "password_file": "File with the user's password",
     "ca": "CA certificates to trust, PEM, as `--ca`",
-    "cert": "Our certificate, PEM, as `--cert`",
-    "key": "Its private key, PEM, as `--key`; not needed when it is in the same file",
+    "cert": "Client certificate, PEM, as `--cert`",
+    "key": "Private key of the certificate, PEM, as `--key`; not needed when it is in the same file",
     "key_password": "Password of the key",
     "key_password_file": "File with the password of the key",
 }

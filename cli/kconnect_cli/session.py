@@ -37,8 +37,8 @@ _CONTEXT_HELP = "Named cluster to use: connect contexts list. [env var: KCONNECT
 _RETRY_HELP = "How long to retry while a rebalance is in progress (409); 0: not at all. [default: 10s]"
 _USER_HELP = "User for basic auth; the password is KCONNECT_PASSWORD, or asked for. [env var: KCONNECT_USER]"
 _CA_HELP = "CA certificates to trust, PEM. [env var: KCONNECT_CA_FILE]"
-_CERT_HELP = "Our certificate, PEM. [env var: KCONNECT_CERT_FILE]"
-_KEY_HELP = "Its private key, PEM; its password is KCONNECT_KEY_PASSWORD. [env var: KCONNECT_KEY_FILE]"
+_CERT_HELP = "Client certificate, PEM. [env var: KCONNECT_CERT_FILE]"
+_KEY_HELP = "Private key of the certificate, PEM; its password is KCONNECT_KEY_PASSWORD. [env var: KCONNECT_KEY_FILE]"
 
 
 def _option(help_: str, *names: str, metavar: str | None = None, hidden: bool = False) -> Any:  # Typer's own type

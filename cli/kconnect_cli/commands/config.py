@@ -35,7 +35,9 @@ _EDITORS = ("VISUAL", "EDITOR")
 def get(
     ctx: typer.Context,
     name: Name,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Only these.", show_default=False)] = None,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY", help="Only these settings.", show_default=False)
+    ] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Print settings of a connector; one KEY prints only its value. `connectors apply` accepts `-o json`."""

@@ -29,27 +29,35 @@ _Ask = Annotated[bool, typer.Option("--password", help="Ask for the password; it
 _Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin and keep it.")]
 _Env = Annotated[
     str | None,
-    typer.Option("--password-env", metavar="VARIABLE", help="Variable with the password, read each time."),
+    typer.Option("--password-env", metavar="VARIABLE", help="Environment variable with the password, read each time."),
 ]
 _File = Annotated[
     str | None, typer.Option("--password-file", metavar="FILE", help="File with the password, read each time.")
 ]
 _CaFile = Annotated[str | None, typer.Option("--ca", metavar="FILE", help="CA certificates to trust, PEM.")]
-_CertFile = Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Our certificate, PEM.")]
-_KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="Its private key, PEM.")]
+_CertFile = Annotated[str | None, typer.Option("--cert", metavar="FILE", help="Client certificate, PEM.")]
+_KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="Private key of the certificate, PEM.")]
 _AskKey = Annotated[
     bool, typer.Option("--key-password", help="Ask for the password of the key; it is kept in the file.")
 ]
 _KeyStdin = Annotated[
     bool,
-    typer.Option("--key-password-stdin", help="Read it from stdin, after --password-stdin, and keep it."),
+    typer.Option(
+        "--key-password-stdin",
+        help="Read the password of the key from stdin, after that of --password-stdin, and keep it.",
+    ),
 ]
 _KeyEnv = Annotated[
     str | None,
-    typer.Option("--key-password-env", metavar="VARIABLE", help="Variable with it, read each time."),
+    typer.Option(
+        "--key-password-env",
+        metavar="VARIABLE",
+        help="Environment variable with the password of the key, read each time.",
+    ),
 ]
 _KeySecretFile = Annotated[
-    str | None, typer.Option("--key-password-file", metavar="FILE", help="File with it, read each time.")
+    str | None,
+    typer.Option("--key-password-file", metavar="FILE", help="File with the password of the key, read each time."),
 ]
 _WorkerFile = Annotated[
     str | None, typer.Option("--worker", metavar="FILE", help="Properties file of its workers, for `connect topics`.")

@@ -25,17 +25,22 @@ _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; m
 def apply(
     ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
-    more: Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same.")] = None,
+    more: Annotated[
+        list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same as FILE.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing it.")] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete connectors that are in no file; only those of --prefix.")
+        bool,
+        typer.Option(
+            "--prune", help="Delete connectors that are in no file, of those whose names begin with --prefix."
+        ),
     ] = False,
     prefix: Annotated[
         list[str] | None,
         typer.Option(
             "--prefix",
             metavar="PREFIX",
-            help="With --prune: names of your connectors begin with it; may be repeated.",
+            help="With --prune: what the names of your connectors begin with; may be repeated.",
             show_default=False,
         ),
     ] = None,

@@ -46,7 +46,7 @@ _COLUMNS = (
 )
 
 
-_Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)]
+_Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
 _Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")]
 _Failed = Annotated[bool, typer.Option("--failed", help="Only those that are FAILED, or have a FAILED task.")]
 _YesDirect = Annotated[bool, typer.Option("--yes", "-y", help="With --direct: do not ask.")]
@@ -178,7 +178,7 @@ def restart(
     ctx: typer.Context,
     task: Annotated[int | None, typer.Option("--task", metavar="TASK", help="Restart this task only.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Restart the tasks too.")] = False,
-    only_failed: Annotated[bool, typer.Option("--only-failed", help="Only what is FAILED.")] = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has FAILED.")] = False,
 ) -> None:
     """Restart connectors, alone or with their tasks, or one task.
 

@@ -47,7 +47,9 @@ _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 
 def status(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these.", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)
+    ] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep watching until Ctrl-C.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between updates of --watch.")] = "1s",
     regexp: Annotated[

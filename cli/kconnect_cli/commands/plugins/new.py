@@ -22,7 +22,7 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the project, such as kconnect-weather.")],
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="Where to make it. [default: ./NAME]", show_default=False),
+        typer.Option("--dir", metavar="DIR", help="Folder to create it in. [default: ./NAME]", show_default=False),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
