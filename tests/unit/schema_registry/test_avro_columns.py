@@ -34,7 +34,7 @@ from kconnect.schema_registry.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
 
-ROWS = 100
+ROWS = 200
 TEN_MB = 10_000_000
 _FLAGS = ("false", "true")
 
@@ -61,7 +61,7 @@ def read_columns(made: AvroConverter, data: list[Any]) -> tuple[Schema | None, l
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> None:
     random = Random(seed)
     general = random.random() < 0.3
@@ -88,7 +88,7 @@ def test_ten_thousand_random_records_are_written_and_read_alike(seed: int) -> No
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_damaged_records_are_never_read_as_something_else(seed: int) -> None:
     random, made = Random(seed), converter(enhanced_avro_schema_support="true")
     schema = random_row_schema(random)

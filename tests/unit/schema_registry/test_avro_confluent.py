@@ -14,7 +14,7 @@ from kconnect.schema_registry.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
 
-_SEEDS = range(25)
+_SEEDS = range(15)
 _ROWS = 25
 
 
