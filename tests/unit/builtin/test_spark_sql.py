@@ -59,6 +59,7 @@ def test_what_could_differ_or_makes_no_sense_is_refused_with_a_reason(expression
         ("SELECT 'abc FROM records", "It does not parse at line 1, column 8: no ' closes the one that opens here"),
         ("SELECT a FROM records WHERE >", "It does not parse at line 1, column 29: something is missing near '>'"),
         ("SELECT a FROM records; SELECT b FROM records", "There must be one statement, found 2"),
+        ("SELECT " + "(" * 5000 + "1" + ")" * 5000 + " AS a FROM records", "It is nested too deeply"),
         ("SELECT a", "The query has to read FROM records"),
         ("SELECT a FROM orders", "The query can read FROM records alone, found: orders"),
         ("SELECT a FROM '/etc/passwd'", "The query"),

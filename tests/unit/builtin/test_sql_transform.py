@@ -364,3 +364,22 @@ def test_settings_are_checked_before_anything_is_made(kind: Any) -> None:
         kind().configure({setting: "SELECT a FROM records WHERE a >" if kind is SqlTransform else "a >"})
     with pytest.raises(ConfigError, match=f'Missing required configuration "{setting}"'):
         kind().configure({})
+
+
+def test_a_map_with_a_schema_has_values_by_key_and_no_fields() -> None:
+    schema = SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.INT64_SCHEMA).build()
+    record = SourceRecord({}, {}, "t", {"a": 1}, value_schema=schema)
+    made = transform_of("SELECT _value['a'] + 1 AS next, _value['b'] AS none FROM records").apply(record)
+    assert made is not None
+    assert str(made.value) == "Struct{next=2}"
+    with pytest.raises(DataError, match="The value has no field a; it has no fields; _value is the whole"):
+        transform_of("SELECT a FROM records").apply(record)
+
+
+@pytest.mark.parametrize("condition", ["_key.k = 1", "a.b = 1", "_key = 'x'", "a IS NOT NULL"])
+def test_what_a_batch_without_keys_and_values_lacks_is_unknown(condition: str) -> None:
+    records = [SourceRecord({}, {"n": n}, "t", None) for n in range(2)]
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    predicate = predicate_of(condition)
+    assert predicate.test_batch(batch).to_pylist() == [predicate.test(record) for record in records] == [False, False]

@@ -485,3 +485,23 @@ def test_lines_written_during_validation_say_so(validator: ConnectorValidator) -
 
     assert seen == ["[c|validate] "]
     assert current_context() == ""
+
+
+def test_a_query_that_does_not_parse_is_refused_with_its_place(validator: ConnectorValidator) -> None:
+    config = {
+        "name": "sql",
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "transforms": "sql",
+        "transforms.sql.type": "SqlTransform",
+        "transforms.sql.query": "SELECT upper(name AS name FROM records",
+        "transforms.sql.predicate": "rich",
+        "predicates": "rich",
+        "predicates.rich.type": "SqlPredicate",
+        "predicates.rich.condition": "amount >",
+    }
+    with pytest.raises(InvalidConnectorError) as caught:
+        validator.raise_if_invalid(config)
+    found = {problem.key: problem.message for problem in caught.value.problems}
+    assert "It does not parse at line 1, column 27: expecting ) near 'FROM'" in found["transforms.sql.query"]
+    assert "It does not parse at line 1, column 8: something is missing near '>'" in found["predicates.rich.condition"]

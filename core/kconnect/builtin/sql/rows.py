@@ -114,10 +114,10 @@ class RecordRows:
         self._record = record
 
     def names(self) -> Sequence[str]:
-        value = self._record.value
-        if isinstance(value, Mapping):
+        value, schema = self._record.value, self._record.value_schema
+        if schema is None and isinstance(value, Mapping):
             return [name for name in value if isinstance(name, str)]
-        return [field.name for field in _fields(self._record.value_schema)]
+        return [field.name for field in _fields(schema)]
 
     def schema(self, path: Path) -> Schema | None:
         schema, value = self._found(path)
@@ -237,8 +237,10 @@ def _fields(schema: Schema | None) -> Sequence[Any]:  # Field
 
 def _below(schema: Schema | None, column: pa.Array | None, path: Path) -> tuple[Schema | None, pa.Array | None]:
     for step in path:
+        if schema is None:  # and no column: every key or value is null
+            return None, None
         name = named(step, [field.name for field in _fields(schema)])
-        if schema is None or name is None:
+        if name is None:
             raise no_field(path, [field.name for field in _fields(schema)])
         field = schema.field(name)
         assert field is not None  # named() has found it

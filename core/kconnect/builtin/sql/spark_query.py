@@ -103,10 +103,9 @@ def parse_condition(text: str) -> exp.Expression:
     prefix = f"SELECT 1 AS x FROM {TABLE} WHERE "
     _require_text(text)
     try:
-        statements = sqlglot.parse(prefix + text, read=_SparkNames)
-    except (ParseError, TokenError) as err:
+        select = _single(sqlglot.parse(prefix + text, read=_SparkNames))
+    except (ParseError, TokenError, RecursionError) as err:
         raise _no_sql(err, prefix + text, len(prefix)) from err
-    select = _single(statements)
     where = select.args.get("where") if isinstance(select, exp.Select) else None
     if where is None or any(select.args.get(clause) for clause in _CLAUSES):
         raise ConfigError(f"A condition is what stands after WHERE in SELECT .. FROM {TABLE} WHERE .., no more")
@@ -119,7 +118,7 @@ def _statement(text: str) -> exp.Expression:
     _require_text(text)
     try:
         return _single(sqlglot.parse(text, read=_SparkNames))
-    except (ParseError, TokenError) as err:
+    except (ParseError, TokenError, RecursionError) as err:
         raise _no_sql(err, text, 0) from err
 
 
@@ -135,8 +134,10 @@ def _single(statements: Sequence[object]) -> exp.Expression:
     return found[0]
 
 
-def _no_sql(err: ParseError | TokenError, text: str, skipped: int) -> ConfigError:
+def _no_sql(err: ParseError | TokenError | RecursionError, text: str, skipped: int) -> ConfigError:
     """The place is that of the token that it did not expect; a text that is not closed, only that it is not."""
+    if isinstance(err, RecursionError):
+        return ConfigError("It is nested too deeply")
     if isinstance(err, TokenError):
         found = next((sign for sign in "'\"`" if text.count(sign) % 2), None)
         at = text.find(found) if found else len(text) - 1
