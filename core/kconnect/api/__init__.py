@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kconnect.api.abstract_config import AbstractConfig
     from kconnect.api.config_key import Config, ConfigKey, ConfigValue
     from kconnect.api.config_parse import Password
-    from kconnect.api.config_provider import ConfigData, ConfigProvider
+    from kconnect.api.config_provider import ConfigChangeCallback, ConfigData, ConfigProvider
     from kconnect.api.configdef import ConfigDef
     from kconnect.api.connector_utils import ConnectorUtils
     from kconnect.api.interceptor import (
@@ -93,6 +93,7 @@ __all__ = [
     "AbstractConfig",
     "ClientType",
     "Config",
+    "ConfigChangeCallback",
     "ConfigData",
     "ConfigDef",
     "ConfigError",
@@ -176,6 +177,7 @@ _LAZY = {
     "AbstractConfig": "abstract_config",
     "ClientType": "override_policy",
     "Config": "config_key",
+    "ConfigChangeCallback": "config_provider",
     "ConfigData": "config_provider",
     "ConfigDef": "configdef",
     "ConfigKey": "config_key",

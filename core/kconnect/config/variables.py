@@ -10,12 +10,12 @@ from __future__ import annotations
 import importlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from kconnect.api.config_parse import parse_type
-from kconnect.api.config_provider import ConfigProvider
+from kconnect.api.config_provider import ConfigData, ConfigProvider
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.client_security import parse_jaas
 from kconnect.config.providers import BUILTIN_PROVIDERS
@@ -105,6 +105,43 @@ class Variables:
         references = {value: reference for reference, value in found.items()}
         return Resolved(values, references, min(ttls, default=None))
 
+    def watch(self, config: Mapping[str, str], of: str, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have providers that can tell it call `changed` when a value that the config refers to is another.
+
+        Returns what ends this; it never raises. A provider that fails to subscribe is logged. `of` as for `resolve`.
+        """
+        subscriptions: list[tuple[ConfigProvider, str, str]] = []
+
+        def on_change(path: str, data: ConfigData) -> None:
+            changed()
+
+        for provider, path, variable in self._subscribable(config):
+            try:
+                provider.subscribe(path, [variable], on_change)
+            except Exception as err:  # a plugin call
+                log.warning("Changes of %s in %s will not be told: %s: %s", variable, of, type(err).__name__, err)
+            else:
+                subscriptions.append((provider, path, variable))
+
+        def end() -> None:
+            for provider, path, variable in subscriptions:
+                try:
+                    provider.unsubscribe(path, [variable], on_change)
+                except Exception as err:  # a plugin call
+                    log.warning("%s.unsubscribe() raised %s: %s", type(provider).__name__, type(err).__name__, err)
+
+        return end
+
+    def _subscribable(self, config: Mapping[str, str]) -> list[tuple[ConfigProvider, str, str]]:
+        """Provider, path and variable of each reference whose provider overrides subscribe(), once each."""
+        found: dict[tuple[str, str, str], ConfigProvider] = {}
+        for text in config.values():
+            for match in _REFERENCE.finditer(text or ""):
+                provider = self._providers.get(match[1])
+                if provider is not None and type(provider).subscribe is not ConfigProvider.subscribe:
+                    found[match[1], *_path_and_variable(match)] = provider
+        return [(provider, path, variable) for (_, path, variable), provider in found.items()]
+
     def close(self) -> None:
         for provider in self._providers.values():
             provider.close()
@@ -124,9 +161,7 @@ class Variables:
                     name,
                 )
             return
-        path, colon, variable = match[2].partition(":")
-        if not colon:
-            path, variable = "", path
+        path, variable = _path_and_variable(match)
         lead = f"{reference} in {key} of {of} cannot be resolved by the config provider {name}"
         try:
             data = provider.get(path, [variable])
@@ -140,6 +175,12 @@ class Variables:
         found[reference] = data.values[variable]
         if data.ttl_ms is not None and data.ttl_ms >= 0:
             ttls.append(data.ttl_ms)
+
+
+def _path_and_variable(match: re.Match[str]) -> tuple[str, str]:
+    """Of a reference; the path is empty if it has none."""
+    path, colon, variable = match[2].partition(":")
+    return (path, variable) if colon else ("", path)
 
 
 def secret_values(config: Mapping[str, str], password_keys: frozenset[str] = frozenset()) -> set[str]:

@@ -15,6 +15,7 @@ PUBLIC = [
     "AbstractConfig",
     "ClientType",
     "Config",
+    "ConfigChangeCallback",
     "ConfigData",
     "ConfigDef",
     "ConfigError",

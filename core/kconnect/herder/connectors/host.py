@@ -19,6 +19,7 @@ from kconnect.herder.connectors.context import SinkHostContext, SourceHostContex
 from kconnect.herder.connectors.hosted_connector import ConnectorParts, HostedConnector, PluginTimes, TaskPlan
 from kconnect.herder.connectors.plugin_classes import ConnectorPlugins, connector_kind, new_connector
 from kconnect.herder.connectors.reloads import Reloads
+from kconnect.herder.connectors.watched_configs import WatchedConfigs
 from kconnect.herder.decisions.connector_entry import ConnectorEntry, complete_task_configs, report_too_many_tasks
 from kconnect.metrics import PluginMetricsRegistry, PluginValue
 from kconnect.model import ConnectorType, RunState, TargetState
@@ -96,6 +97,7 @@ class ConnectorHost:
         self._request_tasks = request_tasks
         self._offsets_of = offsets_of or (lambda _name: parts.offsets)
         self._reloads = Reloads(look_again)
+        self._watched = WatchedConfigs(parts.variables, look_again)
         self._hosted: dict[str, HostedConnector] = {}  # a connector's entry is touched only under its order
         self._metrics: dict[str, PluginMetricsRegistry] = {}  # of their own, likewise
         # configs that tasks here were started with, as written and with values
@@ -182,11 +184,13 @@ class ConnectorHost:
         self._changed_to.pop(name, None)
         self._passwords.pop(name, None)
         self._reloads.schedule(name, None)
+        self._watched.watch(name, {})
         redaction.forget(f"connector {name}")
 
     def close_reloads(self, timeout_s: float) -> None:
         """Stop all checks of config references."""
         self._reloads.close(timeout_s)
+        self._watched.close()
 
     def shut_down_all(self) -> None:
         """Stop all instances; no other thread may start one meanwhile."""
@@ -208,6 +212,7 @@ class ConnectorHost:
         redaction.remember(f"connector {entry.name}", secrets)
         restarts = (resolved.values.get("config.action.reload") or "restart").strip().lower() == "restart"
         self._reloads.schedule(entry.name, resolved.ttl_ms if restarts else None)
+        self._watched.watch(entry.name, entry.config if restarts else {})
         return resolved
 
     def note_tasks(self, entry: ConnectorEntry) -> None:
