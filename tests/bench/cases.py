@@ -7,10 +7,11 @@ from collections.abc import Callable
 from bench import avro, clusters, commands, moving, starting, waiting
 from bench.ground import Figures, Ground
 
-__all__ = ["CASES", "ONLY_OURS"]
+__all__ = ["CASES", "NEEDS", "ONLY_OURS"]
 
 CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": moving.file_to_topic,
+    "beside-kcat": moving.beside_kcat,
     "json-schemas": moving.json_schemas,
     "json-schemaless": moving.json_schemaless,
     **{name: moving.transformation(name) for name in moving.FAMILIES},
@@ -34,6 +35,19 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
 }
 
 ONLY_OURS = frozenset(
-    {"python-source", "two-sources", "cluster-list", "sql", "without-sql", "avro-write", "avro-lines", "avro-read"}
+    {
+        "beside-kcat",
+        "python-source",
+        "two-sources",
+        "cluster-list",
+        "sql",
+        "without-sql",
+        "avro-write",
+        "avro-lines",
+        "avro-read",
+    }
 )
 """Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""
+
+NEEDS = {"beside-kcat": ("kcat", "Debian and Ubuntu have it: apt install kcat")}
+"""Programs that a case needs beyond what `make` brings, and where they come from: without them it is left out."""

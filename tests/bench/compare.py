@@ -22,10 +22,13 @@ _RESULTS = Path(__file__).resolve().parent.parent.parent / "bench-results"
 _FIGURES = {
     "records_per_s": ("records/s", "{:,.0f}", True),
     "one_per_s": ("records/s of one source alone", "{:,.0f}", True),
+    "kcat_per_s": ("records/s of kcat", "{:,.0f}", True),
+    "times_kcat": ("ours / kcat", "{:.2f}", True),
     "times_one": ("two sources / one", "{:.2f}", True),
     "rate_to_without": ("records/s / without queue", "{:.3f}", True),
     "cpu_to_without": ("CPU us/record / without queue", "{:.3f}", False),
     "cpu_us_per_record": ("CPU us/record", "{:.2f}", False),
+    "kcat_cpu_us": ("CPU us/record of kcat", "{:.2f}", False),
     "first_record_s": ("first record after s", "{:.2f}", False),
     "total_s": ("start to last record, s", "{:.1f}", False),
     "cpu_s": ("CPU s until first record", "{:.1f}", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from bench.sides import Side, await_rest, delete_connector, put_connector
 
 __all__ = [
     "FAMILIES",
+    "beside_kcat",
     "dlq_idle",
     "file_to_topic",
     "json_schemaless",
@@ -95,6 +97,32 @@ def file_to_topic(side: str, ground: Ground) -> Figures:
         connector = file_source(topic, ground.input_file)
         with running(side, ground, topic, connector) as (worker, began):
             return stream(worker, began, ground, progress)
+
+
+def beside_kcat(side: str, ground: Ground) -> Figures:
+    """The same beside `kcat -P -l`, which is C on the library that we have: `times_kcat` is to be 0.9 at least."""
+    with made_topic(ground, "kcat", "beside-kcat") as topic, end_offsets(ground.bootstrap, topic) as progress:
+        kcat = _kcat(ground, topic, progress)
+    ours = file_to_topic(side, ground)
+    return {
+        **ours,
+        "kcat_per_s": kcat["records_per_s"],
+        "times_kcat": ours["records_per_s"] / kcat["records_per_s"],
+        "kcat_cpu_us": kcat["cpu_us_per_record"],
+    }
+
+
+def _kcat(ground: Ground, topic: str, progress: Callable[[], int]) -> Figures:
+    command = ["kcat", "-P", "-b", ground.bootstrap, "-t", topic, "-l", str(ground.input_file)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as kcat:
+        try:
+            # it ends once all is written, which may be between a look at the topic and one at it
+            samples = sample_until(
+                ground.lines, progress, ProcessTree(kcat.pid), lambda: not kcat.poll(), ground.deadline_s
+            )
+        finally:
+            kcat.kill()
+    return {"records_per_s": steady_rate(samples), "cpu_us_per_record": cpu_us_per_record(samples)}
 
 
 def json_schemas(side: str, ground: Ground) -> Figures:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(_TESTS))
 
 import psutil  # noqa: E402  # after the path is set, as all below
 
-from bench.cases import CASES, ONLY_OURS  # noqa: E402
+from bench.cases import CASES, NEEDS, ONLY_OURS  # noqa: E402
 from bench.compare import table  # noqa: E402
 from bench.ground import LINE_BYTES, Ground, make_input  # noqa: E402
 from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
@@ -139,9 +139,18 @@ def _options() -> argparse.Namespace:
     unknown = set(options.cases) - set(CASES)
     if unknown or options.runs < 1 or options.lines < 1000:
         parser.error(f"unknown cases {sorted(unknown)}" if unknown else "at least 1 run of 1000 lines")
+    options.cases = [case for case in options.cases if _has_what_it_needs(case)]
     options.sides = [options.only] if options.only else ["java", "ours"]
     options.load = round(os.getloadavg()[0], 2)
     return options
+
+
+def _has_what_it_needs(case: str) -> bool:
+    program, source = NEEDS.get(case, ("", ""))
+    if not program or shutil.which(program):
+        return True
+    _say(f"{case} is left out: {program} is not installed. {source}")
+    return False
 
 
 def _git(*arguments: Sequence[str] | str) -> str:
