@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api.batch import RecordBatch
+from kconnect.api.batch import PresentTime, RecordBatch
 from kconnect.api.connector import (
     Connector,
     ConnectorContext,
@@ -136,6 +136,7 @@ __all__ = [
     "Password",
     "PluginMetrics",
     "Predicate",
+    "PresentTime",
     "ProducerInterceptor",
     "ProducerRecord",
     "RecordBatch",

@@ -135,7 +135,7 @@ class Converters:
             except Exception:
                 keys = values = NotImplemented  # again by rows below: the same error comes with the row that caused it
             if keys is not NotImplemented and values is not NotImplemented:
-                stamp = batch.timestamp
+                stamp = None if batch.leaves_time_to_producer else batch.timestamp
                 times = stamp if stamp is None or isinstance(stamp, int) else stamp.to_pylist()
                 values = [None] * len(batch) if values is None else values
                 return KafkaBatch(batch.topic, batch.kafka_partition, keys, values, times, headers)

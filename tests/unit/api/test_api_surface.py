@@ -58,6 +58,7 @@ PUBLIC = [
     "Password",
     "PluginMetrics",
     "Predicate",
+    "PresentTime",
     "ProducerInterceptor",
     "ProducerRecord",
     "RecordBatch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from kconnect.api import (
     Date,
     Decimal,
     Headers,
+    PresentTime,
     RecordBatch,
     Schema,
     SchemaBuilder,
@@ -170,6 +172,23 @@ def test_a_column_given_as_a_function_is_called_once_and_only_when_read() -> Non
     assert [record.value for record in changed.to_records()] == ["a"]
     assert batch.value.to_pylist() == ["a", "b"]
     assert calls == [1]
+
+
+def test_the_present_is_settled_when_it_is_first_read_and_then_the_same_for_all_copies() -> None:
+    batch = RecordBatch("t", value=pa.array(["a", "b"]), value_schema=Schema.STRING_SCHEMA, timestamp=PresentTime())
+    copies = [batch, batch.with_(topic="u"), batch.slice(1), batch.filter(pa.array([True, False]))]
+    assert all(copy.leaves_time_to_producer for copy in copies)
+    began_ms = time.time_ns() // 1_000_000
+    read = copies[1].timestamp
+    assert began_ms <= read <= time.time_ns() // 1_000_000
+    assert not any(copy.leaves_time_to_producer for copy in copies)
+    assert {copy.timestamp for copy in copies} == {read}
+    assert {record.timestamp for copy in copies for record in copy.to_records()} == {read}
+
+
+def test_a_present_time_alone_does_not_tell_a_length() -> None:
+    with pytest.raises(DataError, match="no column to tell its length"):
+        RecordBatch("t", timestamp=PresentTime())
 
 
 def test_the_length_comes_from_whatever_column_there_is() -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kconnect.api import ConnectHeaders, DataError, RecordBatch, Schema, SinkRecord, SourceRecord, TimestampType
+from kconnect.api import (
+    ConnectHeaders,
+    DataError,
+    PresentTime,
+    RecordBatch,
+    Schema,
+    SinkRecord,
+    SourceRecord,
+    TimestampType,
+)
 from kconnect.builtin.converters.bytes_converter import ByteArrayConverter
 from kconnect.builtin.converters.header_converter import SimpleHeaderConverter
 from kconnect.builtin.converters.json_converter import JsonConverter
@@ -88,6 +97,13 @@ def test_a_columnar_batch_becomes_lists_of_bytes() -> None:
         5,
     )
     assert (made.headers, made.rows, len(made)) == (None, None, 2)
+
+
+def test_a_time_that_nobody_has_read_is_left_to_the_producer() -> None:
+    batch = batch_of("a", "b", timestamp=PresentTime())
+    assert converters().to_kafka_batch(batch).timestamps is None
+    read = batch.timestamp
+    assert converters().to_kafka_batch(batch).timestamps == read
 
 
 @pytest.mark.parametrize("key", [StringConverter, ByteArrayConverter, JsonConverter])

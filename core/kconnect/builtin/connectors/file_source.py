@@ -15,6 +15,7 @@ from kconnect.api import (
     ConnectError,
     DataError,
     ExactlyOnceSupport,
+    PresentTime,
     RecordBatch,
     Schema,
     SourceConnector,
@@ -139,9 +140,10 @@ class FileStreamSourceTask(SourceTask):
     of the setting}.
     Differs: Java counts characters where it stores a position, so that after a restart it reads the wrong place of a
     file that is not ASCII; we count bytes. Java stalls silently after a rotation, a truncation or with an offset past
-    the end; we continue at the start of the file with a warning. Java returns at most 2000 records a poll; we do if
-    `batch.size` is set, else the chunk decides: lines of 100 B to JSON cost 0.16 us each in chunks of 1 MiB, 0.21 us in
-    batches of 2000, 0.48 us in batches of 500 (tests/bench/micro_stages.py).
+    the end; we continue at the start of the file with a warning. Java takes the time of a line as it reads it; we take
+    it when a transformation asks for it, else when Kafka's client takes the line, milliseconds later. Java returns at
+    most 2000 records a poll; we do if `batch.size` is set, else the chunk decides: lines of 100 B to JSON cost 0.16 us
+    each in chunks of 1 MiB, 0.21 us in batches of 2000, 0.48 us in batches of 500 (tests/bench/micro_stages.py).
     """
 
     def __init__(self, stdin_fd: int = 0) -> None:
@@ -214,7 +216,7 @@ class FileStreamSourceTask(SourceTask):
             topic=self._topic,
             value_schema=Schema.STRING_SCHEMA,
             value=lines.text,
-            timestamp=lines.read_at_ms,
+            timestamp=PresentTime(),
             source_partition=self._partition,
             source_offsets={POSITION_FIELD: lines.positions},
         )
