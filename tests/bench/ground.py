@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.meter import ProcessTree, Sample, cpu_us_per_record, sample_until, steady_rate
 from bench.sides import SIDES, Side
 from kit.topics import create_topic, delete_topic, produce_lines
+from kit.waiting import eventually
 
 __all__ = [
     "LINE_BYTES",
@@ -112,6 +113,8 @@ def end_offsets(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 2})
     part = TopicPartition(topic, 0)
     try:
+        # a broker under load may not know a new topic yet
+        eventually(lambda: 0 in consumer.list_topics(topic, 10).topics[topic].partitions, 20, f"{topic} is known")
         yield lambda: int(consumer.get_watermark_offsets(part, timeout=10)[1])
     finally:
         consumer.close()
