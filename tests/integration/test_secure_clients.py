@@ -201,9 +201,14 @@ def worker(secure: SecureBroker, stores: Stores, tmp_path_factory: pytest.TempPa
         running.stop()
 
 
+def hello(topic: str) -> str:
+    """Lines enough for both clients of a producer: the second is for large units."""
+    return f"hello from {topic}\n" * 2_400
+
+
 def source(worker: Standalone, topic: str, **more: str) -> dict[str, str]:
     file = worker.folder / f"{topic}.in"
-    file.write_text(f"hello from {topic}\n")
+    file.write_text(hello(topic))
     return {"connector.class": f"{FILE}SourceConnector", "file": str(file), "topic": topic, **more}
 
 
@@ -235,9 +240,9 @@ def test_sources_and_sinks_run_by_stores_of_every_format(
     for way in ways:
         out = worker.folder / f"secure-{way}.out"
         eventually(
-            lambda out=out, way=way: out.exists() and out.read_text() == f"hello from secure-{way}\n",
+            lambda out=out, way=way: out.exists() and out.read_text() == hello(f"secure-{way}"),
             30,
-            f"the line of {way} arrives\n{worker.log_text()[-3000:]}",
+            f"the lines of {way} arrive\n{worker.log_text()[-3000:]}",
         )
     with worker.client() as client:
         for way in ways:
@@ -274,7 +279,7 @@ def test_secrets_are_resolved_in_the_slot_and_shown_nowhere(secure: SecureBroker
     with worker.client() as client:
         client.create_connector("slot-in", source(worker, "secure-slot"))
         client.create_connector("slot-out", {**sink(worker, "secure-slot"), "file": reference})
-        eventually(lambda: out.exists() and out.read_text() == "hello from secure-slot\n", 30, "the line arrives")
+        eventually(lambda: out.exists() and out.read_text() == hello("secure-slot"), 30, "the lines arrive")
         shown = [client.connector("slot-out").config["file"]]
         shown += [task.config["file"] for task in client.tasks("slot-out")]
         assert shown == [reference, reference]

@@ -5,6 +5,8 @@ What librdkafka raises is turned into our errors here (see clients.kafka_errors)
 """
 
 from kconnect.kafka.admin import KafkaAdmin, TopicInfo, cluster_id
+from kconnect.kafka.bulk_producer import BulkProducer
+from kconnect.kafka.byte_column import ByteColumn, as_bytes
 from kconnect.kafka.client_statistics import ClientUsage
 from kconnect.kafka.consumer import Behind, ConsumedRun, RebalanceListener, RecordConsumer
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
@@ -26,6 +28,8 @@ from kconnect.kafka.transactional_producer import TransactionalProducer, Transac
 __all__ = [
     "AnyDelivery",
     "Behind",
+    "BulkProducer",
+    "ByteColumn",
     "ClientUsage",
     "CompactedLog",
     "ConsumedRun",
@@ -45,6 +49,7 @@ __all__ = [
     "TransactionExpiredError",
     "TransactionalProducer",
     "WrittenRecord",
+    "as_bytes",
     "cluster_id",
     "ensure_internal_topic",
     "fence_producers",

@@ -15,18 +15,19 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from kconnect.errors import ConnectError, DataError
+from kconnect.kafka.byte_column import ByteColumn
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import PRODUCER_DEFAULTS, ClientLog, connect_error, kafka_errors, producer_client
 
 log = logging.getLogger(__name__)
 
 # How long one wait for room in the queue lasts before the stop is checked again.
-_ROOM_WAIT_S = 0.1
+ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
 _NO_OFFSET = -1
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 # How long the reports of purged messages may take; they arrive at once unless the machine stalls.
-_PURGE_WAIT_S = 1.0
+PURGE_WAIT_S = 1.0
 
 
 Headers = list[tuple[str, bytes | None]]
@@ -34,12 +35,12 @@ Produce = Callable[..., None]  # the binding's own type requires headers of str 
 
 
 class RecordColumns(Protocol):
-    """Records of one topic as parallel lists; `partition` None leaves it to the partitioner."""
+    """Records of one topic, columns run in parallel; `partition` None leaves it to the partitioner."""
 
     topic: str
     partition: int | None
-    keys: list[bytes | None] | None
-    values: list[bytes | None]
+    keys: Sequence[bytes | None] | None
+    values: Sequence[bytes | None]
     timestamps: list[int | None] | int | None
     headers: list[Headers | None] | None
 
@@ -240,8 +241,9 @@ class RecordProducer:
             "delivery.report.only.error": not report_each,
         }
         self._log = ClientLog(log, f"Producer of {name}")
+        self._settings = {**config, **wider}
         counts = {} if note_usage is None else ClientStatistics(note_usage).settings()
-        self._client = producer_client({**counts, **config, **wider}, self._log)
+        self._client = producer_client({**counts, **self._settings}, self._log)
         self._bytes_waiting = 0  # touched by the sending thread alone
         self._ended = EndedUnits()
         self._ending = threading.Lock()  # keeps abandon() off a client that is being closed
@@ -308,7 +310,7 @@ class RecordProducer:
             except BufferError:
                 if give_up():
                     return False
-                self.serve(_ROOM_WAIT_S)
+                self.serve(ROOM_WAIT_S)
             except KafkaException as error:
                 delivery.fail(error.args[0], topic, partition)
                 return True
@@ -345,7 +347,7 @@ class RecordProducer:
             if left_s <= 0 or give_up():
                 return False
             try:
-                self._client.flush(min(left_s, _ROOM_WAIT_S))
+                self._client.flush(min(left_s, ROOM_WAIT_S))
             except KafkaException as error:
                 raise connect_error("The producer broke down", error.args[0]) from error
             finally:
@@ -366,9 +368,9 @@ class RecordProducer:
             if self._is_closed:
                 return
             self._is_closed = True
-        deadline = time.monotonic() + _PURGE_WAIT_S
+        deadline = time.monotonic() + PURGE_WAIT_S
         while len(self._client) and time.monotonic() < deadline:
-            self._client.flush(_ROOM_WAIT_S)  # serves the reports of purged messages: their deliveries end as failed
+            self._client.flush(ROOM_WAIT_S)  # serves the reports of purged messages: their deliveries end as failed
         self._ended.tell()
         if not len(self._client):
             self._end_client()  # with messages left it would wait for them without end
@@ -382,14 +384,14 @@ class RecordProducer:
         return self._log.last_error
 
     def _await_room(self, messages: int, size: int, give_up: Callable[[], bool]) -> bool:
-        while waiting := len(self._client):
+        while waiting := len(self):
             self._ended.tell()
             self._bytes_waiting -= self._ended.take_released()
             if waiting + messages <= self._max_messages and self._bytes_waiting + size <= self._max_bytes:
                 return True
             if give_up():
                 return False
-            self.serve(_ROOM_WAIT_S)
+            self.serve(ROOM_WAIT_S)
         return True
 
     def _take(self, unit: Delivery, size: int) -> None:
@@ -419,7 +421,7 @@ class RecordProducer:
                 return True
             if give_up():
                 return False
-            self.serve(_ROOM_WAIT_S)
+            self.serve(ROOM_WAIT_S)
 
     def _send_rows(
         self, records: RecordColumns, start: int, end: int, delivery: Delivery, give_up: Callable[[], bool]
@@ -447,7 +449,7 @@ class RecordProducer:
                 start = end - length_hint(values) - 1
                 if give_up():
                     return False
-                self.serve(_ROOM_WAIT_S)
+                self.serve(ROOM_WAIT_S)
             except KafkaException as error:
                 start = end - length_hint(values)
                 delivery.fail(error.args[0], records.topic, number)
@@ -473,6 +475,8 @@ class RecordProducer:
 
 
 def _size_of(values: Sequence[bytes | None]) -> int:
+    if isinstance(values, ByteColumn):
+        return values.size
     try:
         return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
     except TypeError:

@@ -22,7 +22,7 @@ from kconnect.config.connector_config import (
 )
 from kconnect.config.topic_creation import topic_groups
 from kconnect.errors import ConfigError
-from kconnect.kafka import KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
+from kconnect.kafka import BulkProducer, KafkaAdmin, RecordConsumer, RecordProducer, topic_pattern
 from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
 from kconnect.pipeline.at_least_once import AtLeastOnce
@@ -127,7 +127,9 @@ def _plain_producer(control: TaskControl, report_each: bool) -> RestingProducer:
     settings, warnings = producer_config(spec.worker_config, spec.connector_config, client_id=_producer_id(control))
     warn(warnings)
     name, note = str(spec.id), partial(note_usage, control.counters)
-    return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=report_each, note_usage=note))
+    if report_each:
+        return RestingProducer(name, lambda: RecordProducer(settings, name, report_each=True, note_usage=note))
+    return RestingProducer(name, lambda: BulkProducer(settings, name, note_usage=note))
 
 
 def _producer_id(control: TaskControl) -> str:

@@ -106,6 +106,18 @@ def test_a_time_that_nobody_has_read_is_left_to_the_producer() -> None:
     assert converters().to_kafka_batch(batch).timestamps == read
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_bytes_may_come_from_a_converter_in_any_column_of_arrow(kind: pa.DataType) -> None:
+    class Other(StringConverter):
+        def from_connect_batch(self, topic: str, schema: Any, column: Any) -> Any:
+            return column.cast(kind)
+
+    made = converters(value=Other).to_kafka_batch(batch_of("a", "long " * 10, "b").slice(1))
+    assert made.values == [b"long " * 10, b"b"]
+    assert [*made.values[1:]] == [b"b"]
+    assert len(made) == 2
+
+
 @pytest.mark.parametrize("key", [StringConverter, ByteArrayConverter, JsonConverter])
 def test_absent_keys_are_no_keys(key: Any) -> None:
     assert converters(key=key).to_kafka_batch(batch_of("a", "b")).keys is None
