@@ -122,9 +122,11 @@ class MemoryConsumer:
             raise raised
         first: list[ConsumedRun] = []
         second: list[ConsumedRun] = []
+        room = max_records
         for partition in sorted(self.assignment - self.paused, key=str):
             start, log = self._positions[partition], self._kafka.logs[partition]
-            values = log[start : start + max_records]
+            values = log[start : start + room]
+            room -= len(values)
             self._positions[partition] = start + len(values)
             half = (len(values) + 1) // 2  # as the client gives a partition's records: in blocks
             first += _runs(partition, start, values[:half])
