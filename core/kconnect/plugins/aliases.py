@@ -87,6 +87,11 @@ _CONFLUENT = (
         "kconnect.schema_registry.protobuf_converter:ProtobufConverter",
         (PluginType.CONVERTER,),
     ),
+    BuiltinPlugin(
+        "io.confluent.connect.json.JsonSchemaConverter",
+        "kconnect.schema_registry.json_schema_converter:JsonSchemaConverter",
+        (PluginType.CONVERTER,),
+    ),
 )
 
 BUILTINS: tuple[BuiltinPlugin, ...] = (

@@ -129,7 +129,7 @@ class ProtobufConverter(Converter):
             reading = self._readings.found(key, lambda: self._reading(topic, schema_id, indexes))
             message = reading.message.FromString(value[start:])
             if not message.IsInitialized():
-                raise DataError(f"The required field {message.FindInitializationErrors()[0]} is not there")
+                raise DataError(f"The required field {message.FindInitializationErrors()[0]} is missing")
             return SchemaAndValue(reading.schema, reading.read(message))
         except (DataError, DecodeError) as error:
             raise DataError(

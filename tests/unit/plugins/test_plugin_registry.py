@@ -148,7 +148,7 @@ def test_an_unknown_name_comes_with_a_hint(registry: PluginRegistry, name: str, 
         ("FlaotConverter", "Did you mean FloatConverter?"),
         ("org.x.LongConvertor", "Did you mean LongConverter?"),
         ("nosuch.Converter", "Available converters: "),
-        ("io.confluent.connect.json.JsonSchemaConverter", "Available converters: "),
+        ("com.example.MessageConverter", "Available converters: "),
     ],
 )
 def test_a_converter_is_not_near_only_because_it_is_called_converter(

@@ -466,7 +466,7 @@ def test_proto2_absent_optional_fields_are_null_and_defaults_are_kept(registry: 
 def test_a_required_field_that_is_not_there_is_an_error(registry: MemoryRegistry) -> None:
     data = record(registered(registry, "message M { required string b = 2; }"), b"")
 
-    with pytest.raises(DataError, match="The required field b is not there"):
+    with pytest.raises(DataError, match="The required field b is missing"):
         read(converter(registry), data)
 
 
