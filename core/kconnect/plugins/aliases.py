@@ -36,6 +36,7 @@ class BuiltinPlugin:
     java_name: str
     target: str
     types: tuple[PluginType, ...]
+    has_short_name: bool = True  # False where another has that already
 
 
 _BOTH = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
@@ -75,7 +76,7 @@ _OURS = (
     ),
 )
 
-# Confluent's converters, of which Apache Kafka has none.
+# Confluent's converters, of which Apache Kafka has none, and Apicurio's where it writes what they do.
 _CONFLUENT = (
     BuiltinPlugin(
         "io.confluent.connect.avro.AvroConverter",
@@ -92,7 +93,26 @@ _CONFLUENT = (
         "kconnect.schema_registry.json_schema_converter:JsonSchemaConverter",
         (PluginType.CONVERTER,),
     ),
+    BuiltinPlugin(
+        "io.apicurio.registry.utils.converter.AvroConverter",
+        "kconnect.schema_registry.apicurio_converter:ApicurioAvroConverter",
+        (PluginType.CONVERTER,),
+        has_short_name=False,
+    ),
 )
+
+_APICURIOS_OWN = (
+    "cannot be used: its records and schemas have a form of Apicurio's own, which its Confluent API does not serve."
+)
+# Classes of Java that people name, and why they are not there.
+NOT_THERE = {
+    f"io.apicurio.registry.utils.converter.{name}": f"{name} {_APICURIOS_OWN} {instead}"
+    for name, instead in (
+        ("ExtJsonConverter", "Use io.confluent.connect.json.JsonSchemaConverter or JsonConverter."),
+        ("ProtobufConverter", "Use io.confluent.connect.protobuf.ProtobufConverter."),
+        ("SchemalessConverter", "Use JsonConverter with schemas.enable=false, or ByteArrayConverter."),
+    )
+}
 
 BUILTINS: tuple[BuiltinPlugin, ...] = (
     _OURS

@@ -24,7 +24,7 @@ from kconnect.api import (
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.java_compat.maven_version_range import VersionRange
 from kconnect.model import named_plugins
-from kconnect.plugins.aliases import BUILTINS, BuiltinPlugin, PluginType, short_names
+from kconnect.plugins.aliases import BUILTINS, NOT_THERE, BuiltinPlugin, PluginType, short_names
 from kconnect.plugins.code_location import import_problem
 from kconnect.plugins.isolation import PLUGIN_GROUP, PluginFolders
 
@@ -261,7 +261,8 @@ class PluginRegistry:
 
     def _builtin(self, name: str) -> Iterator[type]:
         for plugin in BUILTINS:
-            if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in plugin.types):
+            kinds = plugin.types if plugin.has_short_name else ()
+            if name == plugin.java_name or any(name in short_names(plugin.java_name, kind) for kind in kinds):
                 yield _load_builtin(plugin)
 
     def _installed(self, name: str) -> Iterator[type]:
@@ -325,6 +326,8 @@ class PluginRegistry:
     def _hint(self, name: str, base: type, others: list[type], available: list[PluginInfo]) -> str:
         if others:
             return f"{name} is a class ({_python_name(others[0])}), but not a {base.__name__}."
+        if name in NOT_THERE:
+            return NOT_THERE[name]
         close = _nearest(name, available)
         if close:
             return " ".join([f"Did you mean {' or '.join(close)}?", *self._notes()])

@@ -8,5 +8,6 @@ columns_from_avro.py do the same for Arrow columns without it: scalars_to_avro.p
 byte_words.py and decimal_words.py the arithmetic, avro_cursor.py and array_elements.py find what is where,
 column_rules.py says what goes by records. Protobuf has the same parts: proto_parser.py and proto_text.py read and write
 .proto texts, proto_schema.py makes descriptors of them.
-For JSON Schema, json_document.py sees a schema as the library of Java's converter does.
+For JSON Schema, json_document.py sees a schema as the library of Java's converter does. apicurio_converter.py is
+AvroConverter by Apicurio's settings.
 """

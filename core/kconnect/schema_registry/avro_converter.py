@@ -39,7 +39,8 @@ _META: Final = "Write what Avro has no place for (name, version, parameters, def
 _GENERAL: Final = "Map unions and enums in the form that all of Confluent's converters share."
 
 
-def _config() -> ConfigDef:
+def define_mapping(table: ConfigDef) -> ConfigDef:
+    """Add what shapes the mapping to a table, which is given back. Source: AvroDataConfig."""
     kind, medium, low = ConfigDef.Type, ConfigDef.Importance.MEDIUM, ConfigDef.Importance.LOW
     rows: tuple[tuple[str, Any, Any, Any, str], ...] = (
         ("enhanced.avro.schema.support", kind.BOOLEAN, False, medium, "Keep enums and packages."),
@@ -51,10 +52,10 @@ def _config() -> ConfigDef:
         ("flatten.singleton.unions", kind.BOOLEAN, True, low, "Take a union of one schema for that schema."),
         ("ignore.default.for.nullables", kind.BOOLEAN, False, low, "Write null in spite of a default."),
     )  # fmt: skip
-    return define_rows(define_registration(), rows)
+    return define_rows(table, rows)
 
 
-CONFIG = _config()
+CONFIG = define_mapping(define_registration())
 
 
 @dataclass(frozen=True, slots=True)
