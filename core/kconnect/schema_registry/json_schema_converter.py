@@ -34,7 +34,7 @@ from kconnect.schema_registry.registry_http import RegistryTransport
 from kconnect.schema_registry.schema_from_json import connect_of
 from kconnect.schema_registry.schema_to_json import json_schema_of
 from kconnect.schema_registry.values_from_json import Reader, has_decimals, reader_of
-from kconnect.schema_registry.values_to_json import json_text
+from kconnect.schema_registry.values_to_json import Writer, writer_of
 from kconnect.schema_registry.wire import HEAD_SIZE, head_of, id_in
 
 _DECIMAL_FORMAT: Final = "decimal.format"
@@ -63,6 +63,7 @@ class _Writing:
     """How records of one Connect schema are written to one topic."""
 
     head: bytes
+    write: Writer
     validator: Validator | None
 
 
@@ -117,11 +118,13 @@ class JsonSchemaConverter(Converter):
                 f"Data without a schema cannot be written with a JSON Schema (topic {topic}).",
                 hint="Give the record a schema, or use a converter that needs none, such as JsonConverter.",
             )
+        if value is None and not schema.is_optional and schema.default is None:
+            return None
         try:
-            text = json_text(schema, value, self._options)
+            writing = self._writings.found((topic, schema), lambda: self._writing(topic, schema))
+            text = writing.write(value)
             if text is None:
                 return None
-            writing = self._writings.found((topic, schema), lambda: self._writing(topic, schema))
             data = text.encode()
             if writing.validator is not None:
                 require_valid(writing.validator, parse(data))
@@ -158,12 +161,13 @@ class JsonSchemaConverter(Converter):
         return CONNECT_VERSION
 
     def _writing(self, topic: str, schema: Schema) -> _Writing:
-        own = json_schema_of(schema, self._options)
+        own, write = json_schema_of(schema, self._options), writer_of(schema, self._options)
         registration = self._registration
         subject = registration.subjects.subject(topic, own.get("title"))
         if not registration.takes_latest:
             text = jackson_text(own)
-            return _Writing(head_of(registration.id_of(subject, text)), self._validator(JsonDocument(text)))
+            validator = self._validator(JsonDocument(text))
+            return _Writing(head_of(registration.id_of(subject, text)), write, validator)
         latest = registration.registry.latest(subject)
         newest = JsonDocument(latest.text, latest.references)
         if registration.is_strict:
@@ -171,7 +175,7 @@ class JsonSchemaConverter(Converter):
             lost = [name for name in own.get("properties", ()) if name not in known]
             if lost:
                 raise latest_misfit(subject, latest.id, DataError(f"it has no property {lost[0]}"))
-        return _Writing(head_of(latest.id), self._validator(newest))
+        return _Writing(head_of(latest.id), write, self._validator(newest))
 
     def _reading(self, topic: str, schema_id: int) -> _Reading:
         registration = self._registration

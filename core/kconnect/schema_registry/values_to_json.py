@@ -1,4 +1,7 @@
-"""Connect values to JSON. Source: io.confluent.connect.json.JsonSchemaData.fromConnectData."""
+"""Connect values to JSON as Jackson writes it. Source: io.confluent.connect.json.JsonSchemaData.fromConnectData.
+
+What has to be decided is decided once a schema: each part of it becomes a function, and a record is a call of these.
+"""
 
 from __future__ import annotations
 
@@ -9,133 +12,129 @@ from typing import Any, Final
 
 from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
 from kconnect.api.schema_types import LOGICAL_CHECKS, TYPE_CHECKS
-from kconnect.java_compat.jackson import jackson_text, quote, write_double, write_float
+from kconnect.java_compat.jackson import parse, quote, write_double, write_float
 from kconnect.schema_registry.json_names import JsonOptions, has_text_keys, is_union
+
+Writer = Callable[[Any], str | None]
+_Present = Callable[[Any], str]
 
 _WHOLE: Final[Mapping[str, Callable[[Schema, Any], int]]] = {
     Date.LOGICAL_NAME: Date.from_logical,
     Time.LOGICAL_NAME: Time.from_logical,
     Timestamp.LOGICAL_NAME: Timestamp.from_logical,
 }
+_SCALARS: Final[Mapping[Type, _Present]] = {
+    **dict.fromkeys((Type.INT8, Type.INT16, Type.INT32, Type.INT64), str),
+    Type.FLOAT32: write_float,
+    Type.FLOAT64: write_double,
+    Type.BOOLEAN: lambda value: "true" if value else "false",
+    Type.STRING: quote,
+    Type.BYTES: lambda value: f'"{base64.b64encode(value).decode()}"',
+}
 
 
-class JsonNumber(str):
-    """A number as it is spelled in JSON."""
-
-    __slots__ = ()
-
-
-def json_text(schema: Schema, value: Any, options: JsonOptions) -> str | None:
-    """The JSON of a value as Jackson writes it; None for null where the schema has no null. Errors: DataError."""
-    node = _Nodes(options).of(schema, value)
-    return None if node is _ABSENT else _text(node)
+def writer_of(schema: Schema, options: JsonOptions) -> Writer:
+    """A function from values of a schema to JSON; to None for null where there is no null. Errors: its DataError."""
+    write = _present(schema, options)
+    null: str | None = "null" if schema.is_optional else None
+    if schema.default is not None and not options.ignore_default_for_nullables:
+        null = write(schema.default)
+    return lambda value: null if value is None else write(value)
 
 
 def plain_json(schema: Schema, value: Any, options: JsonOptions) -> Any:
     """A default as it stands in a JSON Schema; None for none."""
-    if value is None:
-        return None
-    return _plain(_Nodes(options).of(schema, value))
+    return None if value is None else parse(_present(schema, options)(value).encode())
 
 
-_ABSENT: Final = object()
+def _present(schema: Schema, options: JsonOptions) -> _Present:
+    """For values that are not null."""
+    if schema.type is Type.STRUCT:
+        return _union(schema, options) if is_union(schema) else _struct(schema, options)
+    check = LOGICAL_CHECKS.get(schema.name or "") or TYPE_CHECKS[schema.type]
+    write = _plain(schema, options)
 
-
-class _Nodes:
-    def __init__(self, options: JsonOptions) -> None:
-        self._options = options
-
-    def of(self, schema: Schema, value: Any) -> Any:
-        """None, bool, int, JsonNumber, str, list or dict; _ABSENT for null where there must be a value."""
-        if value is None:
-            if schema.default is not None and not self._options.ignore_default_for_nullables:
-                return self.of(schema, schema.default)
-            return None if schema.is_optional else _ABSENT
-        check = LOGICAL_CHECKS.get(schema.name or "") or TYPE_CHECKS.get(schema.type)
-        if check is not None and not check(value):
+    def checked(value: Any) -> str:
+        if not check(value):
             schema.validate_value(value)
-        return self._node(schema, value)
+        return write(value)
 
-    def _node(self, schema: Schema, value: Any) -> Any:
-        if schema.name == Decimal.LOGICAL_NAME:
-            return self._decimal(schema, value)
-        whole = _WHOLE.get(schema.name or "")
-        if whole is not None:
-            return whole(schema, value)
-        kind = schema.type
-        if kind is Type.FLOAT32:
-            return JsonNumber(write_float(value))
-        if kind is Type.FLOAT64:
-            return JsonNumber(write_double(value))
-        if kind is Type.BYTES:
-            return base64.b64encode(value).decode()
-        if kind is Type.ARRAY:
-            assert schema.value_schema is not None
-            element = schema.value_schema
-            return [self._inside(element, each) for each in value]
-        if kind is Type.MAP:
-            return self._map(schema, value)
-        if kind is Type.STRUCT:
-            return self._struct(schema, value)
-        return value
+    return checked
 
-    def _decimal(self, schema: Schema, value: decimal.Decimal) -> Any:
-        if self._options.numeric_decimals:
-            return JsonNumber(str(value))
-        return base64.b64encode(Decimal.from_logical(schema, value)).decode()
 
-    def _inside(self, schema: Schema, value: Any) -> Any:
-        node = self.of(schema, value)
-        return None if node is _ABSENT else node
-
-    def _map(self, schema: Schema, value: dict[Any, Any]) -> Any:
-        assert schema.key_schema is not None
+def _plain(schema: Schema, options: JsonOptions) -> _Present:
+    if schema.name == Decimal.LOGICAL_NAME:
+        return str if options.numeric_decimals else lambda value: _decimal(schema, value)
+    whole = _WHOLE.get(schema.name or "")
+    if whole is not None:
+        return lambda value: str(whole(schema, value))
+    if schema.type is Type.ARRAY:
         assert schema.value_schema is not None
-        keys, items = schema.key_schema, schema.value_schema
-        if has_text_keys(schema):
-            return {self._inside(keys, key): self._inside(items, item) for key, item in value.items()}
-        return [{"key": self._inside(keys, key), "value": self._inside(items, item)} for key, item in value.items()]
+        write = writer_of(schema.value_schema, options)
+        return lambda value: f"[{','.join([write(each) or 'null' for each in value])}]"
+    if schema.type is Type.MAP:
+        return _map(schema, options)
+    return _SCALARS[schema.type]
 
-    def _struct(self, schema: Schema, value: Any) -> Any:
-        if not isinstance(value, Struct) or (value.schema is not schema and value.schema.fields != schema.fields):
-            raise DataError("Mismatching schema.")
-        own = self._options.ignore_default_for_nullables
-        made: dict[str, Any] = {}
-        for field in schema.fields:
-            found = value.get_without_default(field.name) if own else value[field.name]
-            if is_union(schema):
-                if found is not None:
-                    return self.of(field.schema, found)
-                continue
+
+def _decimal(schema: Schema, value: decimal.Decimal) -> str:
+    return f'"{base64.b64encode(Decimal.from_logical(schema, value)).decode()}"'
+
+
+def _map(schema: Schema, options: JsonOptions) -> _Present:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    write_key, write = writer_of(schema.key_schema, options), writer_of(schema.value_schema, options)
+
+    def as_object(value: dict[Any, Any]) -> str:
+        return "{" + ",".join([f"{write_key(key)}:{write(item) or 'null'}" for key, item in value.items()]) + "}"
+
+    def as_entries(value: dict[Any, Any]) -> str:
+        entries = [
+            f'{{"key":{write_key(key) or "null"},"value":{write(item) or "null"}}}' for key, item in value.items()
+        ]
+        return f"[{','.join(entries)}]"
+
+    return as_object if has_text_keys(schema) else as_entries
+
+
+def _struct(schema: Schema, options: JsonOptions) -> _Present:
+    parts = [(field.name, f"{quote(field.name)}:", writer_of(field.schema, options)) for field in schema.fields]
+    own = options.ignore_default_for_nullables
+
+    def struct(value: Any) -> str:
+        _require_struct(schema, value)
+        made: list[str] = []
+        for name, head, write in parts:
+            found = value.get_without_default(name) if own else value[name]
             try:
-                node = self.of(field.schema, found)
+                text = write(found)
             except DataError as error:
-                raise DataError(f"Field {field.name}: {error}") from error
-            if node is not _ABSENT:
-                made[field.name] = node
-        if is_union(schema):
-            return self.of(schema, None)
-        return made
+                raise DataError(f"Field {name}: {error}") from error
+            if text is not None:
+                made.append(head + text)
+        return "{" + ",".join(made) + "}"
+
+    return struct
 
 
-def _text(node: Any) -> str:
-    if isinstance(node, JsonNumber):
-        return str(node)
-    if isinstance(node, str):
-        return quote(node)
-    if isinstance(node, dict):
-        return "{" + ",".join(f"{quote(key)}:{_text(item)}" for key, item in node.items()) + "}"
-    if isinstance(node, list):
-        return "[" + ",".join(map(_text, node)) + "]"
-    return jackson_text(node)
+def _union(schema: Schema, options: JsonOptions) -> _Present:
+    members = [(field.name, writer_of(field.schema, options)) for field in schema.fields]
+    own = options.ignore_default_for_nullables
+
+    def union(value: Any) -> str:
+        _require_struct(schema, value)
+        for name, write in members:
+            member = value.get_without_default(name) if own else value[name]
+            if member is not None:
+                return write(member) or "null"
+        if schema.is_optional:
+            return "null"
+        raise DataError("No member of the union has a value")
+
+    return union
 
 
-def _plain(node: Any) -> Any:
-    """With numbers as Python has them, for a schema."""
-    if isinstance(node, JsonNumber):
-        return str(node)[1:-1] if node.startswith('"') else float(node)
-    if isinstance(node, dict):
-        return {key: _plain(item) for key, item in node.items()}
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    return node
+def _require_struct(schema: Schema, value: Any) -> None:
+    if not isinstance(value, Struct) or (value.schema is not schema and value.schema.fields != schema.fields):
+        raise DataError("Mismatching schema.")
