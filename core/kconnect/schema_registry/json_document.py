@@ -82,7 +82,7 @@ class JsonDocument:
         return kind(self._schema, registry=self._registry)
 
     def _retrieve(self, uri: str) -> Resource[Any]:
-        """By the whole name, or the name as it stands in the reference before it was made absolute."""
+        """By the whole name, or by the name that the reference had before it was made absolute."""
         for name, resource in self._references.items():
             if uri == name or uri.endswith(f"/{name}"):
                 return resource

@@ -43,7 +43,7 @@ def writer_of(schema: Schema, options: JsonOptions) -> Writer:
 
 
 def plain_json(schema: Schema, value: Any, options: JsonOptions) -> Any:
-    """A default as it stands in a JSON Schema; None for none."""
+    """A default as a JSON Schema has it; None for none."""
     return None if value is None else parse(_present(schema, options)(value).encode())
 
 
