@@ -12,6 +12,8 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
+from kconnect.java_compat.hash_map import grown_map_order
+
 _EXTENSION: Final = 1088
 
 
@@ -24,10 +26,10 @@ def set_params(field: FieldDescriptorProto, params: dict[str, str]) -> None:
 
 
 def params_of(field: FieldDescriptor | FieldDescriptorProto) -> dict[str, str]:
-    """The parameters of a field, in order."""
+    """The parameters of a field, in the order of Java's HashMap: Protobuf itself keeps none."""
     options = field.options if isinstance(field, FieldDescriptorProto) else field.GetOptions()
     found = _CARRIER.FromString(options.SerializeToString())
-    return {entry.key: entry.value for entry in found.field_meta.params}
+    return grown_map_order({entry.key: entry.value for entry in found.field_meta.params})
 
 
 def _carrier() -> Any:  # a class made at run time

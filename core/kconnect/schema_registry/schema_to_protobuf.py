@@ -14,7 +14,6 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from kconnect.api import DataError, Decimal, Schema, Type
-from kconnect.java_compat.hash_map import hash_map_order
 from kconnect.schema_registry.avro_names import GENERAL_ENUM, GENERAL_UNION
 from kconnect.schema_registry.field_params import set_params
 from kconnect.schema_registry.proto_parser import LABELS, typed
@@ -203,7 +202,7 @@ class _Mapping:
 def _describe_decimal(schema: Schema, field: FieldDescriptorProto) -> None:
     parameters = schema.parameters or {}
     found = {"precision": parameters.get(PRECISION), "scale": parameters.get(Decimal.SCALE_FIELD)}
-    set_params(field, hash_map_order({key: value for key, value in found.items() if value is not None}, copied=0))
+    set_params(field, {key: value for key, value in found.items() if value is not None})
 
 
 def _tag(schema: Schema) -> int | None:
