@@ -14,7 +14,7 @@ import pytest
 
 from kconnect.api import Date, Decimal, Schema, SchemaBuilder, Struct, Timestamp
 from kconnect.java import find_java
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 from kit.pace import ample_s
 

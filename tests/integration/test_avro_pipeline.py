@@ -18,7 +18,7 @@ from kconnect.api import DataError, RetriableError, Schema, SchemaBuilder, Sourc
 from kconnect.devbroker import DevBroker
 from kconnect.devbroker.dev_registry import DevRegistry
 from kconnect.model import Condition
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.pipeline_host import SINK, SOURCE, Behaviour, PipelineHost
 from kit.ports import free_port
 from kit.relay import Relay

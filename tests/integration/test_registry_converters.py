@@ -11,8 +11,8 @@ import pytest
 
 from kconnect.api import Converter, DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Timestamp
 from kconnect.devbroker.dev_registry import DevRegistry
-from kconnect.schema_registry.json_schema_converter import JsonSchemaConverter
-from kconnect.schema_registry.protobuf_converter import ProtobufConverter
+from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
+from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
 from kit.topics import topic_for
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]

@@ -80,22 +80,22 @@ _OURS = (
 _CONFLUENT = (
     BuiltinPlugin(
         "io.confluent.connect.avro.AvroConverter",
-        "kconnect.schema_registry.avro_converter:AvroConverter",
+        "kconnect.schema_registry.avro.avro_converter:AvroConverter",
         (PluginType.CONVERTER,),
     ),
     BuiltinPlugin(
         "io.confluent.connect.protobuf.ProtobufConverter",
-        "kconnect.schema_registry.protobuf_converter:ProtobufConverter",
+        "kconnect.schema_registry.protobuf.protobuf_converter:ProtobufConverter",
         (PluginType.CONVERTER,),
     ),
     BuiltinPlugin(
         "io.confluent.connect.json.JsonSchemaConverter",
-        "kconnect.schema_registry.json_schema_converter:JsonSchemaConverter",
+        "kconnect.schema_registry.json_schema.json_schema_converter:JsonSchemaConverter",
         (PluginType.CONVERTER,),
     ),
     BuiltinPlugin(
         "io.apicurio.registry.utils.converter.AvroConverter",
-        "kconnect.schema_registry.apicurio_converter:ApicurioAvroConverter",
+        "kconnect.schema_registry.avro.apicurio_converter:ApicurioAvroConverter",
         (PluginType.CONVERTER,),
         has_short_name=False,
     ),

@@ -8,8 +8,8 @@ import pytest
 
 from kconnect.api import ConfigError, Schema
 from kconnect.plugins import PluginRegistry
-from kconnect.schema_registry.apicurio_converter import ApicurioAvroConverter, confluent_settings
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.apicurio_converter import ApicurioAvroConverter, confluent_settings
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 
 V3 = "http://host:8080/apis/registry/v3"

@@ -30,7 +30,7 @@ from kconnect.api.columns import arrow_type, column_of, values_of
 from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.pipeline.conversion import Converters, FetchedBatch
 from kconnect.pipeline.stages import StageError
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
 

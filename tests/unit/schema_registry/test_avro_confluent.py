@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kconnect.api.columns import column_of
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 from kit.random_avro import random_row_schema, random_rows
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import ConfigError, DataError, RetriableError, Schema, SchemaAndValue, SchemaBuilder, Struct
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.memory_registry import MemoryRegistry
 
 ORDER = (

@@ -9,13 +9,13 @@ import json
 import pytest
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp
-from kconnect.schema_registry.avro_codec import AvroCodec
-from kconnect.schema_registry.avro_names import AvroOptions
-from kconnect.schema_registry.avro_schema import avro_text, parse_avro
-from kconnect.schema_registry.schema_from_avro import connect_of
-from kconnect.schema_registry.schema_to_avro import avro_of
-from kconnect.schema_registry.values_from_avro import reader_of
-from kconnect.schema_registry.values_to_avro import writer_of
+from kconnect.schema_registry.avro.avro_codec import AvroCodec
+from kconnect.schema_registry.avro.avro_names import AvroOptions
+from kconnect.schema_registry.avro.avro_schema import avro_text, parse_avro
+from kconnect.schema_registry.avro.schema_from_avro import connect_of
+from kconnect.schema_registry.avro.schema_to_avro import avro_of
+from kconnect.schema_registry.avro.values_from_avro import reader_of
+from kconnect.schema_registry.avro.values_to_avro import writer_of
 
 PLAIN = AvroOptions()
 

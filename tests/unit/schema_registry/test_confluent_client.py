@@ -18,10 +18,10 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from kconnect.api import Converter, Schema, SchemaBuilder, Struct
-from kconnect.schema_registry.json_schema_converter import JsonSchemaConverter
-from kconnect.schema_registry.proto_parser import parse_proto
-from kconnect.schema_registry.protobuf_converter import ProtobufConverter
-from kconnect.schema_registry.registry_http import RegistryRefusal
+from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
+from kconnect.schema_registry.protobuf.proto_parser import parse_proto
+from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
+from kconnect.schema_registry.registry.registry_http import RegistryRefusal
 from kit.memory_registry import MemoryRegistry
 
 VALUE = SerializationContext("t", MessageField.VALUE)

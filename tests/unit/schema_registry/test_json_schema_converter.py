@@ -24,7 +24,7 @@ from kconnect.api import (
     Timestamp,
     Type,
 )
-from kconnect.schema_registry.json_schema_converter import JsonSchemaConverter
+from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
 from kit.memory_registry import MemoryRegistry
 
 ENUM = "io.confluent.connect.json.Enum"

@@ -28,7 +28,7 @@ from kconnect.api import (
     Time,
     Timestamp,
 )
-from kconnect.schema_registry.protobuf_converter import ProtobufConverter
+from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
 from kit.memory_registry import MemoryRegistry
 
 TAG = "io.confluent.connect.protobuf.Tag"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kconnect.api import ConfigDef, ConfigError, DataError, RetriableError
-from kconnect.schema_registry.registry_client import RegistryClient
-from kconnect.schema_registry.registry_http import RegistryHttp, RegistryRefusal
-from kconnect.schema_registry.registry_settings import RegistrySettings, define_registry, registry_settings
+from kconnect.schema_registry.registry.registry_client import RegistryClient
+from kconnect.schema_registry.registry.registry_http import RegistryHttp, RegistryRefusal
+from kconnect.schema_registry.registry.registry_settings import RegistrySettings, define_registry, registry_settings
 from kit.ports import free_port
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kconnect.api import ConfigError, DataError, RetriableError, Schema, SchemaBuilder, Struct
-from kconnect.schema_registry.avro_converter import AvroConverter
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kit.certificates import Authority
 from kit.memory_registry import MemoryRegistry
 from kit.registry_front import served, server_side
