@@ -81,7 +81,7 @@ def test_a_poll_that_keeps_failing_is_paced_told_once_counted_and_retrying(
     ]
     is_back.set()
     host.await_condition(spec, Condition.HEALTHY)
-    (over,) = lines_with(caplog, "works again")
+    (over,) = eventually(lambda: lines_with(caplog, "works again"), 5, "a line, just after the condition")
     assert over.startswith(f"ScriptedSourceTask.poll() works again after {len(times)} failed attempts in ")
 
 
