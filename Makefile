@@ -29,7 +29,7 @@ install: $(STAMP)  ## make .venv with the locked dependencies and .venv/bin/conn
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "Setting up $(VENV) from requirements.lock, once: a minute and 800 MB (2.7 GB for a moment, while Spark is built)" >&2
+	@echo "Setting up $(VENV) from requirements.lock, once: a minute and 900 MB (2.7 GB for a moment, while Spark is built)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@awk '/^uv==/{keep=1} keep{print} keep&&!/\\$$/{exit}' requirements-dev.lock > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.lock
