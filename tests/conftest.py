@@ -29,7 +29,7 @@ from kit.postgres import postgres
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
-_LONGEST_FIRST = {"faults": 0, "interop": 1, "docs": 2, "integration": 3, "differential": 4}
+_LONGEST_FIRST = {"faults": 0, "interop": 1, "docs": 2, "integration": 3, "differential": 4, "models": 5}
 
 
 def pytest_configure(config: pytest.Config) -> None:
