@@ -50,9 +50,14 @@ def misspelt_text(key: str, meant: str) -> str:
 
 def known_settings(answer: Row) -> list[str]:
     """The names that an answer of validate lists, and those of kconnect's own that no table has."""
+    from kconnect.config.connector_keys import DEAD_LETTER_KEYS
     from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 
-    return [*OWN_OF_CONNECTORS, *(info["value"]["name"] for info in answer["configs"] if info.get("value"))]
+    return [
+        *OWN_OF_CONNECTORS,
+        *DEAD_LETTER_KEYS,
+        *(info["value"]["name"] for info in answer["configs"] if info.get("value")),
+    ]
 
 
 def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -> Mapping[str, str]:

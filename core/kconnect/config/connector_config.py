@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
-from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.errors import ConfigError
 
 
@@ -29,6 +29,41 @@ class TransformSpec:
     transform: PluginSpec
     predicate: PluginSpec | None = None
     negate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterSettings:
+    """The errors.deadletterqueue.* settings of one connector."""
+
+    topic: str
+    replication_factor: int = 3
+    context_headers: bool = False
+
+    @classmethod
+    def parse(cls, props: Mapping[str, str]) -> DeadLetterSettings | None:
+        """None without a topic. Errors: ConfigError for a value of the wrong type."""
+        name, replicas, headers = DEAD_LETTER_KEYS
+        values = {key: _parsed(key, props) for key in DEAD_LETTER_KEYS}
+        if not values[name].strip():
+            return None
+        return cls(topic=values[name].strip(), replication_factor=values[replicas], context_headers=values[headers])
+
+
+def source_dead_letter_problems(props: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """What is wrong with a source's dead letter settings, which are ours alone: pairs of key and message."""
+    problems = []
+    for key in DEAD_LETTER_KEYS:
+        try:
+            _parsed(key, props)
+        except ConfigError as error:
+            problems.append((key, str(error)))
+    return problems
+
+
+def _parsed(key: str, props: Mapping[str, str | None]) -> Any:
+    row = SINK_CONFIG.config_keys[key]
+    given = props.get(key)
+    return row.default if given is None else parse_type(key, given, row.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +102,8 @@ class SourceConnectorConfig(ConnectorConfig):
     exactly_once_support: str
     transaction_boundary: str
     transaction_boundary_interval_ms: int | None
+    dead_letters: DeadLetterSettings | None
+    """Differs: Java's sources have none."""
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> SourceConnectorConfig:
@@ -77,6 +114,7 @@ class SourceConnectorConfig(ConnectorConfig):
             exactly_once_support=values["exactly.once.support"].lower(),
             transaction_boundary=values["transaction.boundary"].lower(),
             transaction_boundary_interval_ms=values["transaction.boundary.interval.ms"],
+            dead_letters=DeadLetterSettings.parse(props),
         )
 
 
@@ -86,9 +124,7 @@ class SinkConnectorConfig(ConnectorConfig):
 
     topics: list[str]
     topics_regex: str | None
-    dlq_topic_name: str | None
-    dlq_topic_replication_factor: int
-    dlq_context_headers_enable: bool
+    dead_letters: DeadLetterSettings | None
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> SinkConnectorConfig:
@@ -100,9 +136,7 @@ class SinkConnectorConfig(ConnectorConfig):
             **_shared(values, props),
             topics=values["topics"],
             topics_regex=values["topics.regex"] or None,
-            dlq_topic_name=values["errors.deadletterqueue.topic.name"] or None,
-            dlq_topic_replication_factor=values["errors.deadletterqueue.topic.replication.factor"],
-            dlq_context_headers_enable=values["errors.deadletterqueue.context.headers.enable"],
+            dead_letters=DeadLetterSettings.parse(props),
         )
 
 

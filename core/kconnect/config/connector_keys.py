@@ -181,6 +181,13 @@ SINK_CONFIG: Final = _table(
 )
 """Every setting that Connect defines for sink connectors."""
 
+DEAD_LETTER_KEYS: Final = (
+    "errors.deadletterqueue.topic.name",
+    "errors.deadletterqueue.topic.replication.factor",
+    "errors.deadletterqueue.context.headers.enable",
+)
+"""Settings of sinks that our sources have too. Java's do not, and its table of sources is listed as it is."""
+
 
 def topic_creation_table(group: str, replication_factor: Any = NO_DEFAULT, partitions: Any = NO_DEFAULT) -> ConfigDef:
     """Settings of one group under `topic.creation.GROUP.`; the group `default` must give both numbers."""

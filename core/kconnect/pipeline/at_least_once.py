@@ -127,6 +127,9 @@ class AtLeastOnce:
             with self._control.in_stage("produce"):
                 log.warning("Skipped because errors.tolerance=all: %s", failure.error)
             return True
+        return self.dead_letter_refused(failure)
+
+    def dead_letter_refused(self, failure: DeliveryFailure) -> bool:
         with self._lock:
             if self._refused is None:
                 self._refused = failure.error

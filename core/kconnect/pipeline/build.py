@@ -27,7 +27,7 @@ from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
 from kconnect.pipeline.at_least_once import AtLeastOnce
 from kconnect.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
-from kconnect.pipeline.dead_letter import DeadLetterQueue, DeadLetterSettings
+from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
 from kconnect.pipeline.health import TaskHealth
@@ -47,6 +47,7 @@ from kconnect.pipeline.sink_consumer import SinkConsumer
 from kconnect.pipeline.sink_context import ErrantRecords, SinkContext
 from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
+from kconnect.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
 from kconnect.pipeline.stages import TransformChain
 from kconnect.pipeline.task_hooks import TaskHooks, wants_each_record
@@ -74,8 +75,9 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     config = SourceConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
     tolerance = _tolerance(control, config, ports)
-    tolerance.report_to(_log_reporter(control, config, ports))
-    control.count_with(partial(_count_errors, tolerance, control.health, None))
+    dead_letters = _source_dead_letters(control, config, ports)
+    tolerance.report_to([*_log_reporter(control, config, ports), *([dead_letters] if dead_letters else [])])
+    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
     transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
     interceptors = _producer_interceptors(control, ports, _producer_id(control))
@@ -102,6 +104,7 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         topics=topics,
         retry_delay_most_s=config.errors_retry_delay_max_ms / 1000,
         stop_budget_s=_stop_budget_s(spec.worker_config),
+        dead_letters=dead_letters,
     )
     return SourceLoop(control, parts, guarantee)
 
@@ -175,7 +178,7 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
     converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
     consumer = _consumer(control, ports)
-    raw_records = RawRecords(is_wanted=config.errors_log_enable or bool(config.dlq_topic_name))
+    raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
     dead_letters = _dead_letters(control, config, ports, raw_records)
     tolerance.report_to(
         [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
@@ -226,7 +229,10 @@ def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:
 
 
 def _count_errors(
-    tolerance: Tolerance, health: TaskHealth, dead_letters: DeadLetterQueue | None, counters: TaskCounters
+    tolerance: Tolerance,
+    health: TaskHealth,
+    dead_letters: DeadLetterQueue | SourceDeadLetters | None,
+    counters: TaskCounters,
 ) -> None:
     """Copies what the failure policy, retried calls and the dead letter queue counted."""
     counts = tolerance.counts
@@ -266,11 +272,39 @@ def _log_reporter(
     ]
 
 
+def _source_dead_letters(
+    control: TaskControl, config: SourceConnectorConfig, ports: TaskPorts
+) -> SourceDeadLetters | None:
+    settings = config.dead_letters
+    if settings is None:
+        return None
+    if not config.tolerates_errors:
+        log.warning(
+            "errors.deadletterqueue.topic.name of %s has no effect because errors.tolerance is not all: a record that "
+            "fails stops the task, which begins there again",
+            control.spec.id.connector,
+        )
+        return None
+    spec = control.spec
+    admin_settings, warnings = admin_config(
+        spec.worker_config, spec.connector_config, client_id=f"connector-dlq-adminclient-{spec.id}"
+    )
+    warn(warnings)
+    return SourceDeadLetters(
+        settings,
+        control,
+        make_letter_converters(ports.plugins),
+        lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),
+        ports.plugins.java_name,
+    )
+
+
 def _dead_letters(
     control: TaskControl, config: SinkConnectorConfig, ports: TaskPorts, raw_records: RawRecords
 ) -> DeadLetterQueue | None:
     """The connector's dead letter queue, with Java's client ids. Source: Worker.sinkTaskReporters (Kafka 4.3)."""
-    if not config.dlq_topic_name:
+    settings = config.dead_letters
+    if settings is None:
         return None
     spec = control.spec
     client_id = f"connector-dlq-producer-{spec.id}"
@@ -282,11 +316,7 @@ def _dead_letters(
     interceptors = _producer_interceptors(control, ports, client_id)
     producer = RecordProducer(producer_settings, f"the dead letters of {spec.id}", report_each=bool(interceptors))
     return DeadLetterQueue(
-        DeadLetterSettings(
-            topic=config.dlq_topic_name.strip(),
-            replication_factor=config.dlq_topic_replication_factor,
-            context_headers=config.dlq_context_headers_enable,
-        ),
+        settings,
         control,
         InterceptedProducer(producer, interceptors) if interceptors else producer,
         lambda: KafkaAdmin(admin_settings, f"the dead letters of {spec.id}"),

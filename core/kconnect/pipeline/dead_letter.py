@@ -1,4 +1,7 @@
-"""The dead letter queue of a sink: records that could not be processed, written to a topic as they were read."""
+"""The dead letter queue of a sink: records that could not be processed, written to a topic as they were read.
+
+That of a source is `source_dead_letters`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from kconnect.config.connector_config import DeadLetterSettings
 from kconnect.errors import (
     AlreadyExistsError,
     ConnectError,
@@ -39,15 +42,6 @@ _ASK_S = 2.0
 _ADMIN_S = 60.0
 # One turn of the thread that takes in acknowledgements; the end of the queue waits for it.
 _SERVE_S = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetterSettings:
-    """The errors.deadletterqueue.* settings of one connector."""
-
-    topic: str
-    replication_factor: int = 3
-    context_headers: bool = False
 
 
 class DeadLetterQueue:
@@ -181,8 +175,21 @@ class DeadLetterQueue:
             self._producer.serve(_SERVE_S)
 
 
+class Place(Protocol):
+    """Where a failed record was read, or was to go."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def kafka_partition(self) -> int | None: ...
+
+    @property
+    def kafka_offset(self) -> int | None: ...
+
+
 def context_headers(
-    original: FetchedRecord, failure: StageError, task_id: TaskId, java_name: Callable[[type], str]
+    original: Place, failure: StageError, task_id: TaskId, java_name: Callable[[type], str]
 ) -> KafkaHeaders:
     """What went wrong, as headers in Java's order and spelling. Source: DeadLetterQueueReporter (Kafka 4.3).
 
@@ -191,8 +198,8 @@ def context_headers(
     message = redact(str(failure.error))
     texts: tuple[tuple[str, str | None], ...] = (
         ("topic", original.topic),
-        ("partition", str(original.kafka_partition)),
-        ("offset", str(original.kafka_offset)),
+        ("partition", None if original.kafka_partition is None else str(original.kafka_partition)),
+        ("offset", None if original.kafka_offset is None else str(original.kafka_offset)),
         ("connector.name", task_id.connector),
         ("task.id", str(task_id.task)),
         ("stage", failure.stage.value),

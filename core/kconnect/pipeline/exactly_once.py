@@ -287,6 +287,9 @@ class ExactlyOnce:
                 self._refused = failure.error
         return False
 
+    def dead_letter_refused(self, failure: DeliveryFailure) -> bool:
+        return self._note_refused(failure)
+
     def _note_written(self, record: SourceRecord, place: WrittenRecord | None) -> None:
         self._written.append((record, place))
 

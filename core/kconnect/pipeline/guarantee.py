@@ -81,3 +81,7 @@ class DeliveryGuarantee(Protocol):
     def begin_unit(self, positions: Sequence[SourcePosition], records: int) -> SourceUnit:
         """`records` records are about to be sent; `positions` are their source partitions' offsets after them."""
         ...
+
+    def dead_letter_refused(self, failure: DeliveryFailure) -> bool:
+        """Kafka rejected a dead letter for good: False, as its record would be lost. Threads: any."""
+        ...

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kconnect.api import SourceRecord
 from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure, RecordDelivery
@@ -14,6 +14,9 @@ from kconnect.pipeline.conversion import KafkaBatch, KafkaHeaders, KafkaRecord
 from kconnect.pipeline.guarantee import DeliveryGuarantee, SourceUnit
 from kconnect.pipeline.inflight import SourcePosition
 from kconnect.pipeline.ports import TaskControl
+
+if TYPE_CHECKING:
+    from kconnect.pipeline.source_dead_letters import SourceDeadLetters
 
 Payloads = KafkaBatch | list[KafkaRecord | None]
 """Bytes of records, None for those that were dropped while they were converted."""
@@ -77,13 +80,16 @@ class UnitSender:
         topics: SourceTopics,
         guarantee: DeliveryGuarantee,
         stop_budget_s: float,
+        dead_letters: SourceDeadLetters | None = None,
     ) -> None:
+        """Dead letters go with the unit that was polled with them: they are acknowledged, or committed, together."""
         self._control = control
         self._health = control.health
         self._producer = producer
         self._topics = topics
         self._guarantee = guarantee
         self._stop_budget_s = stop_budget_s
+        self._dead_letters = dead_letters
         self._stop_seen_at_s: float | None = None
         self._lock = threading.Lock()  # guards the counters of what was written
 
@@ -98,7 +104,7 @@ class UnitSender:
             sent = self._producer.send_batch(payloads, delivery, self._gives_up)
         else:
             sent = all(self._send_record(record, delivery) for record in payloads if record is not None)
-        return self._end(unit, delivery, sent)
+        return self._end(unit, delivery, sent and self._send_dead_letters(delivery))
 
     def send_one(self, record: SourceRecord, positions: Sequence[SourcePosition], payload: KafkaRecord | None) -> bool:
         """Send a unit of one record, for a task that overrides commit_record(); `payload` None: it was dropped."""
@@ -110,7 +116,7 @@ class UnitSender:
         delivery = self._delivery(unit, 1, kept, topics)
         if payload is None:
             unit.filtered(record)
-            return self._end(unit, delivery, True)
+            return self._end(unit, delivery, self._send_dead_letters(delivery))
         reported = RecordDelivery(delivery, partial(unit.written, record))
         return self._end(unit, delivery, self._send_record(payload, reported))
 
@@ -128,7 +134,19 @@ class UnitSender:
                         counters.records_polled - counters.records_written - counters.records_dropped
                     )
 
-        return self._producer.delivery(on_end, unit.refused)
+        return self._producer.delivery(on_end, partial(self._refused, unit))
+
+    def _refused(self, unit: SourceUnit, failure: DeliveryFailure) -> bool:
+        if self._dead_letters is not None and failure.topic == self._dead_letters.topic:
+            self._dead_letters.refused(failure)
+            return self._guarantee.dead_letter_refused(failure)
+        return unit.refused(failure)
+
+    def _send_dead_letters(self, delivery: Delivery) -> bool:
+        """Those of the unit's records; False when the task is stopped before the producer has all of them."""
+        if self._dead_letters is None:
+            return True
+        return all(self._send_record(letter, delivery) for letter in self._dead_letters.take())
 
     def _end(self, unit: SourceUnit, delivery: Delivery, sent: bool) -> bool:
         if self._health.waiting_since_s is not None:

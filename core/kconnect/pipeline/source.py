@@ -18,6 +18,7 @@ from kconnect.pipeline.ports import TaskControl
 from kconnect.pipeline.retries import Retries
 from kconnect.pipeline.sending import Payloads, SourceTopics, UnitProducer, UnitSender
 from kconnect.pipeline.source_context import SourceContext
+from kconnect.pipeline.source_dead_letters import SourceDeadLetters
 from kconnect.pipeline.stages import StageError, TransformChain
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.pipeline.tolerance import StoppedInRetryError
@@ -48,6 +49,8 @@ class SourceParts:
     """The longest pause before poll() is called again after a RetriableError: errors.retry.delay.max.ms."""
     stop_budget_s: float
     """How long the shutdown may take: flushing the producer, then the last commit."""
+    dead_letters: SourceDeadLetters | None = None
+    """Takes the records that stages gave up on."""
 
 
 class SourceLoop:
@@ -62,7 +65,9 @@ class SourceLoop:
         self._parts = parts
         self._guarantee = guarantee
         self._task = parts.task
-        self._sender = UnitSender(control, parts.producer, parts.topics, guarantee, parts.stop_budget_s)
+        self._sender = UnitSender(
+            control, parts.producer, parts.topics, guarantee, parts.stop_budget_s, parts.dead_letters
+        )
         self._lists = PolledLists(parts.transforms)
         self._wants_each = wants_each_record(type(parts.task))
         self._health = control.health
@@ -76,6 +81,8 @@ class SourceLoop:
             return
         self._has_started = True
         self._control.when_cancelled(self._parts.producer.abandon)
+        if self._parts.dead_letters is not None:
+            self._parts.dead_letters.start()
         with plugin_call(self._task, "initialize", self._health):
             self._task.initialize(self._parts.context)
         with plugin_call(self._task, "start", self._health):

@@ -54,6 +54,8 @@ class StageError(ConnectError):
         self.record = record  # ConnectRecord, or FetchedRecord before conversion to Connect's form
         self.error = error
         self.done: list[Any] = []  # ConnectRecord or KafkaRecord, as the call that raised gives
+        self.steps_done = 0
+        """In a transformation: the steps that `record` has passed already. A chain in columns knows it no earlier."""
         self.log_stage = stage.log_name
         self.__cause__ = error
 
@@ -194,26 +196,28 @@ class TransformChain:
         """Run one step by records; continue in columns if a later step can, else by records to the end."""
         later = self._steps[index + 1 :]
         if not any(step.is_columnar for step in later):
-            return self._run_records(records, self._steps[index:]) or None
+            return self._run_records(records, self._steps[index:], index) or None
         try:
-            after = self._run_records(records, self._steps[index : index + 1])
+            after = self._run_records(records, self._steps[index : index + 1], index)
         except StageError as failure:
-            failure.done = self._run_records(failure.done, later)
+            failure.done = self._run_records(failure.done, later, index + 1)
             raise
         if not after:
             return None
         batch = RecordBatch.from_records(after)
         if batch is None:  # topics or schemas differ now
-            return self._run_records(after, later) or None
+            return self._run_records(after, later, index + 1) or None
         return self._run(batch, index + 1)
 
-    def _run_records(self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep]) -> list[ConnectRecord]:
+    def _run_records(
+        self, records: Sequence[ConnectRecord], steps: Sequence[TransformStep], steps_done: int = 0
+    ) -> list[ConnectRecord]:
         if not steps:
             return list(records)
         done: list[ConnectRecord] = []
         try:
             for record in records:
-                after = self._one(record, steps)
+                after = self._one(record, steps, steps_done)
                 if after is not None:
                     done.append(after)
         except StageError as failure:
@@ -221,13 +225,14 @@ class TransformChain:
             raise
         return done
 
-    def _one(self, record: ConnectRecord, steps: Sequence[TransformStep]) -> ConnectRecord | None:
+    def _one(self, record: ConnectRecord, steps: Sequence[TransformStep], steps_done: int = 0) -> ConnectRecord | None:
         current: ConnectRecord | None = record
         for step in steps:
             try:
                 current = step.apply(current)  # type: ignore[arg-type]  # None leaves the loop below
             except Exception as error:
                 failure = StageError(Stage.TRANSFORMATION, type(step.transformation), record, error)
+                failure.steps_done = steps_done
                 outcome = self._policy.on_failure(failure, lambda step=step, given=current: step.apply(given))  # type: ignore[misc]
                 current = None if outcome is DROPPED else outcome
             if current is None:

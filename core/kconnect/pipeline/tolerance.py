@@ -203,4 +203,6 @@ class LogReporter:
 
 
 def _again(failure: StageError, error: BaseException) -> StageError:
-    return StageError(Stage(failure.stage), failure.plugin, failure.record, error)
+    again = StageError(Stage(failure.stage), failure.plugin, failure.record, error)
+    again.steps_done = failure.steps_done
+    return again

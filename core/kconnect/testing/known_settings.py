@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from kconnect.api import SourceConnector
-from kconnect.config.connector_keys import SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.herder.validation.plugin_keys import enriched, instance_of
 from kconnect.plugins import PluginRegistry
@@ -24,7 +24,7 @@ def known_settings(
     is_source = issubclass(plugins.connector_class(config["connector.class"]), SourceConnector)
     try:
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, config, plugins, worker)
-        return {*OWN_OF_CONNECTORS, *own, *table.config_keys, *_of_converters(config, plugins)}
+        return {*OWN_OF_CONNECTORS, *DEAD_LETTER_KEYS, *own, *table.config_keys, *_of_converters(config, plugins)}
     except Exception:  # whatever a plugin raises from its constructor or config()
         log.debug("Settings cannot be checked for spelling", exc_info=True)
         return config.keys()

@@ -39,7 +39,11 @@ def test_a_source_config_is_typed() -> None:
 def test_a_sink_config_is_typed() -> None:
     config = SinkConnectorConfig.parse({**SINK, "errors.deadletterqueue.topic.name": "dead"})
 
-    assert (config.topics, config.topics_regex, config.dlq_topic_name) == (["t", "u"], None, "dead")
+    assert (config.topics, config.topics_regex, config.dead_letters and config.dead_letters.topic) == (
+        ["t", "u"],
+        None,
+        "dead",
+    )
 
 
 @pytest.mark.parametrize(

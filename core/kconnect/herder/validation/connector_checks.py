@@ -24,8 +24,8 @@ from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import parse_servers
 from kconnect.config.client_config import consumer_config, producer_config
 from kconnect.config.client_tables import ClientKind, client_table
-from kconnect.config.connector_config import sink_problems
-from kconnect.config.connector_keys import CONNECTOR_CONFIG, SINK_CONFIG, SOURCE_CONFIG
+from kconnect.config.connector_config import sink_problems, source_dead_letter_problems
+from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
 from kconnect.config.misspelt import misspelt_settings
@@ -151,9 +151,8 @@ class ConnectorValidator:
         table = enriched(SOURCE_CONFIG if is_source else SINK_CONFIG, props, self.plugins, self.worker)
         values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
         suggest_nearest(values.values(), props, self.plugins)
-        if not is_source:
-            for key, message in sink_problems(props):
-                values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
+            values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
                 check_exactly_once(connector, given, values, is_on=is_exactly_once(self.worker))
@@ -188,7 +187,11 @@ class ConnectorValidator:
         A connector without any table may read any setting: only those that look misspelt cause a warning.
         Differs: Java does not warn.
         """
-        known = {*OWN_OF_CONNECTORS, *(info.key.name for info in infos.configs if info.key is not None)}
+        known = {
+            *OWN_OF_CONNECTORS,
+            *DEAD_LETTER_KEYS,
+            *(info.key.name for info in infos.configs if info.key is not None),
+        }
         meant = misspelt_settings(props, known)
         own = known - {*OWN_OF_CONNECTORS, *SOURCE_CONFIG.config_keys, *SINK_CONFIG.config_keys}
         has_table = any(not name.startswith(_PLUGIN_PREFIXES) for name in own)
@@ -305,7 +308,7 @@ class ConnectorValidator:
         used: dict[ClientKind, bool] = {
             "producer": is_source or has_dlq,
             "consumer": not is_source or has_offsets,
-            "admin": uses_creation or has_offsets if is_source else has_dlq,
+            "admin": uses_creation or has_offsets or has_dlq if is_source else has_dlq,
         }
         kind = ConnectorType.SOURCE if is_source else ConnectorType.SINK
         return [self._overrides(props, client, kind) for client, is_used in used.items() if is_used]
