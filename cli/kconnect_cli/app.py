@@ -50,6 +50,7 @@ _COMMANDS = (
     _Entry("quickstart", "Broker, worker, a file source and a file sink: see records move, then clean up."),
     _Entry("standalone", "Run connectors in one process: worker, REST server, tasks in Spark."),
     _Entry("distributed", "Run a worker of a cluster, which shares connectors with its other workers."),
+    _Entry("check", "Try everything that a worker needs for its start, and tell what will fail."),
     _Entry(
         "connectors",
         "Create, apply, list, show, pause, resume, stop, restart, delete; their status and topics.",

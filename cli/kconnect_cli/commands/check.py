@@ -1,0 +1,89 @@
+"""`connect check`: everything that a start of a worker needs, tried beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import FAILED
+from kconnect_cli.options.shared import takes
+from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
+from kconnect_cli.session import CliSession, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kconnect.preflight.results import Result
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command("check", cls=takes())
+def check(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="WORKER.properties", help="The worker's properties.", show_default=False)
+    ],
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="When to give up what is slow.")] = "5s",
+) -> None:
+    """Try everything that a worker needs for its start, side by side, and tell what will fail.
+
+    Settings, config providers, brokers (name, port, TLS, login), Java, Spark, ports, folders, memory. Nothing is
+    written, and no group is joined. Ends with 1 if a check failed, and with 0 if there are only warnings.
+    """
+    from kconnect.config import read_properties
+    from kconnect.preflight.checks import check_start
+
+    session = session_of(ctx)
+    _quiet(session)
+    results = check_start(read_properties(file), str(file), seconds_of(timeout, "--timeout"))
+    _show(session, results)
+    from kconnect.preflight.results import has_failed
+
+    if has_failed(results):
+        raise typer.Exit(FAILED)
+
+
+def _quiet(session: CliSession) -> None:
+    """What the parts of a worker log on their way is in the results."""
+    import logging
+
+    if not session.verbose:
+        logging.getLogger("kconnect").addHandler(logging.NullHandler())
+
+
+def _show(session: CliSession, results: Sequence[Result]) -> None:
+    from kconnect.preflight.results import has_failed, verdict_counts
+
+    counts = verdict_counts(results)
+    if session.output is Format.NAME:
+        write_text("".join(f"{result.check}\n" for result in results if str(result.verdict) == "failed"))
+    elif session.output is not Format.TABLE:
+        document: dict[str, Any] = {
+            "ok": not has_failed(results),
+            "counts": counts,
+            "checks": [result.to_json() for result in results],
+        }
+        write_object(document, session.output)
+    else:
+        rows: list[Row] = [result.to_json() for result in results]
+        write_text(table_text(_COLUMNS, rows))
+        session.say(", ".join(f"{count} {name}" for name, count in counts.items() if count) + ".")
+
+
+def _message(row: Row) -> str:
+    """What was found, and what to do about it."""
+    is_told = row["hint"] and row["result"] != "ok"
+    return f"{row['message']}. {row['hint']}" if is_told else str(row["message"])
+
+
+_COLUMNS = (
+    Column("RESULT", lambda row: str(row["result"]).upper()),
+    Column("CHECK", lambda row: str(row["check"])),
+    Column("WHERE", lambda row: str(row["where"])),
+    Column("CLIENTS", lambda row: ", ".join(row["clients"]) or "-"),
+    Column("MESSAGE", _message),
+)

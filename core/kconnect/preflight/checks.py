@@ -1,0 +1,40 @@
+"""All checks of a start, put together: first the settings, then everything they name, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from kconnect.errors import ConfigError
+from kconnect.preflight.brokers import broker_probes
+from kconnect.preflight.clients import client_identities
+from kconnect.preflight.listening import listening_probes
+from kconnect.preflight.machine import machine_probes
+from kconnect.preflight.probe import Probe, run
+from kconnect.preflight.results import Result, settled
+from kconnect.preflight.settings import WorkerStart
+
+# Settings are read in some 0.2 s; a config provider may ask a server
+_SHARE_OF_SETTINGS = 0.5
+
+
+def check_start(properties: Mapping[str, str], source: str, within_s: float) -> list[Result]:
+    """What a start with these properties will meet, within `within_s`. `source`: the file they come from, for messages.
+
+    Nothing is written or joined; ports are bound for a moment. Errors: none, they are results.
+    """
+    deadline = time.monotonic() + within_s
+    start = WorkerStart(properties, source)
+    found = run([Probe("settings", source, start.read)], within_s * _SHARE_OF_SETTINGS)
+    found += run(_probes(start), max(deadline - time.monotonic(), 0.1))
+    return settled(found)
+
+
+def _probes(start: WorkerStart) -> Sequence[Probe]:
+    """Of what the settings name; those that could not be parsed still name brokers."""
+    probes = [*machine_probes(start.properties), *listening_probes(start)]
+    try:
+        identities = client_identities(start.properties, is_distributed=start.is_distributed)
+    except ConfigError:
+        return probes  # settings of a client that cannot be read are a result already
+    return [*broker_probes(identities), *probes]

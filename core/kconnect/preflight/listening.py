@@ -1,0 +1,73 @@
+"""Where the worker will listen, and under which name others will look for it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from kconnect.errors import ConnectError
+from kconnect.preflight.probe import Probe
+from kconnect.preflight.results import Result, Verdict
+from kconnect.preflight.settings import WorkerStart
+
+_LISTENERS = "listeners"
+_OWN_ONLY = ("127.0.0.1", "::1", "localhost")
+
+
+def listening_probes(start: WorkerStart) -> list[Probe]:
+    """Of each kind of listener, of their certificates, and of the advertised name."""
+    config = start.config
+    if config is None:
+        return []
+    probes = [Probe("listener", f"{_LISTENERS}={','.join(config.listeners)}", lambda _: _rest(start))]
+    if config.kconnect.link_port:
+        probes.append(Probe("listener", f"kconnect.link.port={config.kconnect.link_port}", lambda _: _link(start)))
+    return probes
+
+
+def _rest(start: WorkerStart) -> Iterator[Result]:
+    """Bind them all at once, as a start does, and let go of them."""
+    from kconnect.rest.listeners import advertised_address, bind_listeners
+
+    config = start.config
+    assert config is not None
+    listeners = bind_listeners([*config.listeners, *(config.admin_listeners or ())])
+    try:
+        host, port = advertised_address(start.properties, listeners.bound)
+    finally:
+        listeners.close()
+    for listener in listeners.bound:
+        yield Result(check="listener", verdict=Verdict.OK, where=listener.url, message="the port is free")
+    yield _advertised(host, port, start)
+
+
+def _advertised(host: str, port: int, start: WorkerStart) -> Result:
+    where = f"{host}:{port}"
+
+    def result(verdict: Verdict, message: str, hint: str | None = None) -> Result:
+        return Result(check="advertised address", verdict=verdict, where=where, message=message, hint=hint)
+
+    try:
+        found = sorted({str(place[0]) for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)})
+    except OSError as err:
+        message = f"{host} is not known to the name service: {err.strerror or err}"
+        return result(Verdict.FAILED, message, "Set rest.advertised.host.name to a name that other workers know.")
+    if start.is_distributed and (host in _OWN_ONLY or all(one.startswith("127.") or one == "::1" for one in found)):
+        message = f"is {', '.join(found)}: workers on other machines do not reach this one there"
+        return result(Verdict.WARNING, message, "Set rest.advertised.host.name to a name that other workers know.")
+    return result(Verdict.OK, f"is {', '.join(found)}")
+
+
+def _link(start: WorkerStart) -> Iterator[Result]:
+    """The port that slots connect to."""
+    config = start.config
+    assert config is not None
+    port, host = config.kconnect.link_port, config.kconnect.link_bind_host or ""
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as err:
+        raise ConnectError(
+            f"slots cannot be listened for: {err.strerror or err}",
+            hint="Choose another kconnect.link.port, or 0 for any free one.",
+        ) from err
+    yield Result(check="listener", verdict=Verdict.OK, where=f"kconnect.link.port={port}", message="the port is free")
