@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from kconnect.client import ConnectClient
-from kit.cli import cli_env, connect_command
+from kit.cli import cli_env, cli_run, connect_command
 from kit.pace import ample_s
 from kit.standalone import Standalone
 from kit.topics import consume_values, create_topic, produce_lines
@@ -165,3 +165,29 @@ def test_the_command_shows_the_slots_as_a_table(worker, tmp_path):
     assert all(title in done.stdout for title in ("SLOT", "JOB GROUP", "EXECUTOR", "CPU %", "MEMORY", "TASKS"))
     assert "kconnect-slot-0" in done.stdout
     assert f"{SOURCE}-0" in done.stdout
+
+
+def test_lines_that_slots_write_are_in_the_workers_log_over_rest(worker):
+    with ConnectClient(worker.url) as client:
+
+        def of_slot():
+            return [line for line in client.logs(connector=TOLERANT)["lines"] if line["slot"] is not None]
+
+        (first, *_) = eventually(of_slot, within_s=20, why="a line of the slot about a record that failed")
+        assert (first["connector"], first["task"]) == (TOLERANT, 0)
+        assert not [line for line in client.logs(connector=TOLERANT)["lines"] if line["connector"] == SINK]
+    told = cli_run("logs", TOLERANT, "-n", "500", "--url", worker.url, home=worker.folder, expect=0).stdout
+    assert f"[{TOLERANT}|task-0] {first['text'].splitlines()[0]}" in told
+
+
+def test_the_history_has_samples_of_tasks_and_slots(worker):
+    with ConnectClient(worker.url) as client:
+
+        def sampled():
+            found = client.history(SINK)
+            slots = [slot["series"]["memory_bytes"][-1] for slot in found["slots"]]
+            return found["tasks"] and all(slots) and found
+
+        found = eventually(sampled, within_s=30, why="a sample, which is taken every ten seconds")
+        assert (found["tasks"][0]["connector"], found["tasks"][0]["task"]) == (SINK, 0)
+        assert SINK in client.history()["connectors"]

@@ -13,7 +13,9 @@ from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
 from kconnect.herder.validation.config_infos import ConfigInfo, ConfigInfos
+from kconnect.log_tail import LogTail
 from kconnect.logs import LoggerLevel
+from kconnect.metrics.history import History
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -76,6 +78,8 @@ class MemoryHerder:
         """While it is not set, every call of a method named in `held` waits."""
         self.held = set()
         self.conditions = {}
+        self.hour = History()
+        self.tail = LogTail()
         self.traces = {}
         """Connector -> trace with which its task is FAILED; a restart takes it away."""
         self.unassigned = set()
@@ -296,6 +300,13 @@ class MemoryHerder:
         keys = PLUGIN_TABLE.config_keys
         infos = tuple(ConfigInfo(keys[value.name], value) for value in values)
         return ConfigInfos(config["connector.class"], errors, (), infos)
+
+    def history(self):
+        self._called("history")
+        return self.hour
+
+    def log_tail(self):
+        return self.tail
 
     def loggers(self):
         self._called("loggers")

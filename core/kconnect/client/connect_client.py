@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from kconnect.client.access import ClientAccess
 from kconnect.client.exchange import Exchange
@@ -243,6 +243,25 @@ class ConnectClient:
     def slots(self) -> list[dict[str, Any]]:
         """The slots that run tasks; NotFoundError from a worker that has no slots, such as Java's."""
         return self._exchange.read("GET", "/admin/slots", as_objects)
+
+    def history(self, connector: str | None = None, *, slots: bool = False) -> dict[str, Any]:
+        """What a worker's tasks did over the last hour; NotFoundError from a worker without it, such as Java's.
+
+        Shape: of one connector every_ms, times, tasks: [{connector, task, series}], slots: [{slot, series}]; without
+        one every_ms, times, connectors: {name: {records_per_s, now_per_s, lag, errors, restarts}}, with `slots` these.
+        """
+        query = f"?connector={quote(connector, safe='')}" if connector is not None else f"?slots={str(slots).lower()}"
+        return self._exchange.read("GET", f"/admin/history{query}", as_object)
+
+    def logs(self, **query: str | int | None) -> dict[str, Any]:
+        """The last lines of a worker's log; NotFoundError from a worker that keeps none, such as Java's.
+
+        `query`: connector, level, since (epoch ms), limit; after (`last` of an earlier answer), wait_ms (to wait for a
+        line behind it). Shape: worker, last, missed, lines: [{number, time_ms, level, logger, connector, task, text,
+        ..}].
+        """
+        given = {key: str(value) for key, value in query.items() if value is not None}
+        return self._exchange.read("GET", f"/admin/logs?{urlencode(given)}", as_object)
 
     def rebalances(self) -> list[dict[str, Any]]:
         """The worker's last rebalances; NotFoundError from one that keeps none, such as Java's."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kconnect.api.config_key import ConfigKey
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.validation.config_infos import ConfigInfos
+from kconnect.log_tail import LogTail
 from kconnect.logs import LoggerLevel
 from kconnect.metrics import Reading, TaskCounters, TaskMeter
+from kconnect.metrics.history import History
 from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
@@ -278,6 +280,14 @@ class Herder(Protocol):
 
     def slots(self) -> Sequence[SlotInfo]:
         """Where tasks run."""
+        ...
+
+    def history(self) -> History:
+        """What the tasks and slots of this worker did over the last hour."""
+        ...
+
+    def log_tail(self) -> LogTail:
+        """The last lines of this worker's log, its slots' among them."""
         ...
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:

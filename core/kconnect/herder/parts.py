@@ -14,6 +14,8 @@ from kconnect.herder.health.reasons import Health
 from kconnect.herder.interface import Launcher
 from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
 from kconnect.herder.validation.config_infos import ConfigInfos
+from kconnect.log_tail import LogTail
+from kconnect.metrics.history import History
 from kconnect.storage import OffsetStore
 
 
@@ -44,3 +46,7 @@ class HerderParts:
     """Where the worker and its parts report why it is unhealthy."""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
     """Whether Kafka answers; the worker keeps it up to date."""
+    history: History = field(default_factory=History)
+    """The worker's sampler fills it."""
+    log_tail: LogTail = field(default_factory=LogTail)
+    """The worker puts its handler on the root logger."""

@@ -27,7 +27,7 @@ from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
-from kconnect.rest import conditions, connectors, internal, loggers, observe, plugins_api, root
+from kconnect.rest import conditions, connectors, history, internal, log_lines, loggers, observe, plugins_api, root
 from kconnect.rest.bodies import BodyTooLargeError, read_body
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
@@ -45,12 +45,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *plugins_api.ENDPOINTS,
     *loggers.ENDPOINTS,
     *observe.ENDPOINTS,
+    *history.ENDPOINTS,
+    *log_lines.ENDPOINTS,
     *conditions.ENDPOINTS,
 )
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 # How soon a request notices that the worker has started: negligible next to the seconds that a start takes
 _LOOK_EVERY_S = 0.02
+# How soon a request that waits for something notices it: a line of a log is read soon enough then
+_ASK_EVERY_S = 0.2
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -170,10 +174,23 @@ class _RawPathRoute(BaseRoute):
                 if body and not _is_json(request.headers.get("content-type")):
                     return _plain_error(415, "Unsupported Media Type")
             call = self._call(request, body)
+            await self._wait(call, request)
         except (BadRequestError, BodyTooLargeError) as err:
             status = 413 if isinstance(err, BodyTooLargeError) else 400
             return _json_response(status, error_body(status, str(err)))
         return await self._run(handler, call, request)
+
+    async def _wait(self, call: Call, request: Request) -> None:
+        """Wait for what the endpoint waits for, without a pool thread. Errors: BadRequestError, ClientDisconnect."""
+        wait = self._endpoint.waits(call) if self._endpoint.waits is not None else None
+        if wait is None:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait.most_s
+        while not wait.is_over() and loop.time() < deadline:
+            if await request.is_disconnected():
+                raise ClientDisconnect
+            await asyncio.sleep(min(_ASK_EVERY_S, max(deadline - loop.time(), 0)))
 
     def _call(self, request: Request, body: bytes) -> Call:
         return Call(

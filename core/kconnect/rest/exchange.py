@@ -132,6 +132,15 @@ Handler: TypeAlias = Callable[[Call], Answer]
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """What a request waits for before its handler runs: until `is_over`, at most `most_s`."""
+
+    is_over: Callable[[], bool]
+    """Asked several times a second on the server's loop: quick, never blocks."""
+    most_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One path with its handlers by method: `Endpoint("/connectors/{name}/status", {"GET": show_status})`."""
 
@@ -145,6 +154,8 @@ class Endpoint:
     """Of its good answers; errors are JSON."""
     awaits_start: bool = True
     """Whether a request waits for a starting worker; otherwise it can be answered at any time."""
+    waits: Callable[[Call], Wait | None] | None = None
+    """What a request waits for, without a thread. Errors: BadRequestError."""
 
 
 def _refuse_constant(text: str) -> None:

@@ -55,6 +55,7 @@ def replay_log_line(line: LogLine, slot: int) -> None:
     record.created, record.msecs = line.created_s, (line.created_s % 1) * 1000
     record.threadName = f"slot-{slot}/{line.thread}"
     record.connect_context = line.context
+    record.connect_slot = slot
     logger.handle(record)
 
 

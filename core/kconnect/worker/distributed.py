@@ -88,6 +88,8 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             self.health,
             self.kafka.contact,
             self.override_policy,
+            self.history,
+            self.log_tail,
         )
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)

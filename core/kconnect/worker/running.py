@@ -33,10 +33,13 @@ from kconnect.herder.health.reasons import Health, Reason
 from kconnect.herder.interface import Herder, Launcher
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
 from kconnect.herder.parts import HerderParts
+from kconnect.herder.queries.history_sampler import HistorySampler
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.override_policies import load_policy
 from kconnect.herder.validation.plugin_config import plugin_config_keys
+from kconnect.log_tail import LogTail
 from kconnect.metrics import TaskCounters
+from kconnect.metrics.history import History
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId
 from kconnect.outage import Outage
 from kconnect.plugins import PluginRegistry
@@ -99,6 +102,8 @@ class RunningWorker(ABC, Generic[H, C]):
         self._rest: RestServer | None = None
         self.health = Health()
         """Why the worker is not healthy, from its construction on; live views ask it before there is a herder."""
+        self.history = History()
+        self.log_tail = LogTail()
         self._stack = ExitStack()
         self._stop_requested = threading.Event()
         self._stopped = False
@@ -116,6 +121,9 @@ class RunningWorker(ABC, Generic[H, C]):
         Spark comes up in the background, before anything else is looked at; REST answers before Kafka does.
         """
         try:
+            root = logging.getLogger()
+            root.addHandler(self.log_tail.handler)
+            self._stack.callback(root.removeHandler, self.log_tail.handler)
             self._start()
             self._has_started = True
         except BaseException:
@@ -254,6 +262,9 @@ class RunningWorker(ABC, Generic[H, C]):
                 yield Reason(waits_for, began_ms, is_starting=True)
 
         self.health.add_source(spark)
+        sampler = HistorySampler(launcher, self.history)
+        self._stack.callback(sampler.stop)
+        sampler.start()
         return launcher
 
     def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
@@ -319,6 +330,8 @@ def herder_parts(
     health: Health,
     kafka: KafkaContact,
     policy: ConnectorClientConfigOverridePolicy | None,
+    history: History,
+    log_tail: LogTail,
 ) -> HerderParts:
     """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
     validator = ConnectorValidator(plugins, config.originals, variables, policy=policy)
@@ -344,6 +357,8 @@ def herder_parts(
         ),
         health=health,
         kafka=kafka,
+        history=history,
+        log_tail=log_tail,
     )
 
 

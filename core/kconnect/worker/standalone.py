@@ -71,6 +71,8 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
             self.health,
             self.kafka.contact,
             self.override_policy,
+            self.history,
+            self.log_tail,
         )
         herder = self._herder = StandaloneHerder(parts)
         self._stack.callback(offsets.stop)

@@ -19,7 +19,9 @@ from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.logger_levels import WorkerLoggers
 from kconnect.herder.queries.start_state import StartState
 from kconnect.herder.validation.config_infos import ConfigInfos
+from kconnect.log_tail import LogTail
 from kconnect.logs import LoggerLevel
+from kconnect.metrics.history import History
 from kconnect.model import (
     CONNECT_VERSION,
     ConnectorInfo,
@@ -152,6 +154,12 @@ class HerderQueries:
 
     def slots(self) -> Sequence[SlotInfo]:
         return self._parts.launcher.slots()
+
+    def history(self) -> History:
+        return self._parts.history
+
+    def log_tail(self) -> LogTail:
+        return self._parts.log_tail
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         return self._parts.launcher.task_conditions()

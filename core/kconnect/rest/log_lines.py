@@ -1,0 +1,112 @@
+"""`GET /admin/logs`: the last lines of this worker's log, those of its slots among them.
+
+With `wait_ms` the answer comes with the first line that fits, so that one can follow the log without asking every
+second; nobody's thread waits meanwhile.
+Differs: Java has no such resource.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kconnect.errors import BadRequestError
+from kconnect.log_tail import MOST_AT_ONCE, LogQuery
+from kconnect.logs import level_number
+from kconnect.rest.exchange import Answer, Call, Endpoint, Wait
+from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
+
+# Shorter than what proxies in between wait for an answer, usually a minute
+MOST_WAIT_MS: Final = 25_000
+_DEFAULT_LIMIT: Final = 200
+_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_NUMBER_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
+_LINE: Final[Schema] = object_of(
+    {
+        "number": integer,
+        "time_ms": integer,
+        "level": text,
+        "logger": text,
+        "connector": _OR_NULL,
+        "task": _NUMBER_OR_NULL,
+        "stage": _OR_NULL,
+        "slot": _NUMBER_OR_NULL,
+        "thread": text,
+        "text": text,
+    },
+    required=("number", "time_ms", "level", "text"),
+)
+
+
+def show_lines(call: Call) -> Answer:
+    page = call.herder.log_tail().page(_query(call))
+    return Answer(
+        {
+            "worker": call.herder.worker_id,
+            "last": page.last,
+            "missed": page.missed,
+            "lines": [line.to_json() for line in page.lines],
+        }
+    )
+
+
+def wait_for_line(call: Call) -> Wait | None:
+    """What a request with `wait_ms` waits for. Errors: BadRequestError."""
+    wait_ms = _number(call, "wait_ms", MOST_WAIT_MS) or 0
+    query = _query(call)
+    return Wait(call.herder.log_tail().watch(query), wait_ms / 1000) if wait_ms and query.after is not None else None
+
+
+def _query(call: Call) -> LogQuery:
+    """Errors: BadRequestError."""
+    names, levels = call.query_values("connector"), call.query_values("level")
+    level = level_number(levels[0]) if levels else 0
+    if level is None:
+        raise BadRequestError(f"Unknown log level: {levels[0]}. Known: TRACE, DEBUG, INFO, WARN, ERROR, FATAL")
+    limit = _number(call, "limit")
+    return LogQuery(
+        connector=names[0] if names else None,
+        level=level,
+        since_ms=_number(call, "since"),
+        after=_number(call, "after"),
+        limit=_DEFAULT_LIMIT if limit is None else min(limit, MOST_AT_ONCE),
+    )
+
+
+def _number(call: Call, key: str, most: int = 2**63 - 1) -> int | None:
+    """Errors: BadRequestError."""
+    values = call.query_values(key)
+    if not values:
+        return None
+    if not (values[0].isascii() and values[0].isdecimal() and len(values[0]) < 19):
+        raise BadRequestError(f"{key} must be a number from 0 on, not {values[0]!r}")
+    return min(int(values[0]), most)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "/admin/logs",
+        {
+            "GET": Operation(
+                show_lines,
+                "The last lines of this worker's log, in order",
+                {
+                    200: object_of(
+                        {"worker": text, "last": integer, "missed": boolean, "lines": array_of(_LINE)},
+                        required=("worker", "last", "missed", "lines"),
+                    )
+                },
+                query=(
+                    Query("connector", "Lines of its connector and tasks, and those of the worker that name it"),
+                    Query("level", "At least this level: TRACE, DEBUG, INFO, WARN, ERROR, FATAL"),
+                    Query("since", "Lines from this time on, in milliseconds since the epoch", integer),
+                    Query("after", "Lines behind this number: `last` of an earlier answer", integer),
+                    Query("limit", f"At most so many lines, {_DEFAULT_LIMIT} by default", integer),
+                    Query("wait_ms", f"With after: wait for a line that fits, up to {MOST_WAIT_MS} ms", integer),
+                ),
+            )
+        },
+        deadline_s=10 + MOST_WAIT_MS / 1000,
+        awaits_start=False,
+        waits=wait_for_line,
+    ),
+)
