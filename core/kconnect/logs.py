@@ -5,7 +5,10 @@ The library adds no handler and sets no level: the CLI and the main functions of
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+import socket
 import sys
 import threading
 import time
@@ -89,8 +92,54 @@ class LineFormatter(logging.Formatter):
         return redact(log_words(line))
 
 
-def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
+_CONTEXT: Final = re.compile(r"\[(?P<connector>.*?)(?:\|task-(?P<task>\d+))?(?:\|(?P<stage>[\w -]+))?\] ")
+_TRACE: Final = "\nTraceback (most recent call last):\n"
+
+
+class JsonFormatter(LineFormatter):
+    """One JSON object a line: time (UTC), level (log4j's name), logger, line, message, connector, task, stage, worker,
+    thread, stack; keys without a value are left out. ASCII only, so that no locale of a container spoils it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._worker = socket.gethostname()
+
+    def format(self, record: logging.LogRecord) -> str:
+        context = _CONTEXT.fullmatch(getattr(record, "connect_context", _context.get()))
+        # A slot's line comes with its trace in the text
+        message, has_trace, trace = record.getMessage().partition(_TRACE)
+        stack = _TRACE.lstrip() + trace if has_trace else ""
+        if record.exc_info:
+            stack += self.formatException(record.exc_info)
+        if record.stack_info:
+            stack += self.formatStack(record.stack_info)
+        when = datetime.fromtimestamp(record.created, tz=UTC)
+        task = context["task"] if context else None
+        found = {
+            "time": f"{when:%Y-%m-%dT%H:%M:%S}.{int(record.msecs):03d}Z",
+            "level": level_name(record.levelno),
+            "logger": record.name,
+            "line": record.lineno,
+            "message": redact(log_words(message)),
+            "connector": context["connector"] if context else None,
+            "task": int(task) if task is not None else None,
+            "stage": context["stage"] if context and context["stage"] != "worker" else None,
+            "worker": self._worker,
+            "thread": record.threadName,
+            "stack": redact(log_words(stack)) or None,
+        }
+        return json.dumps({key: value for key, value in found.items() if value is not None})
+
+
+FORMATS: Final = {"line": LineFormatter, "json": JsonFormatter}
+"""How lines of the log may look, by name."""
+
+
+def configure(level: int | str = logging.INFO, stream: TextIO | None = None, form: str = "line") -> logging.Handler:
     """Send the log of this process to `stream` (standard error if None) and set the level; return the handler.
+
+    `form` is one of FORMATS.
 
     A second call replaces the handler of the first and leaves other handlers alone.
     Threads: call it once, at the start of a process.
@@ -99,7 +148,7 @@ def configure(level: int | str = logging.INFO, stream: TextIO | None = None) -> 
     for handler in [handler for handler in root.handlers if isinstance(handler.formatter, LineFormatter)]:
         root.removeHandler(handler)
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(FORMATS[form]())
     root.addHandler(handler)
     root.setLevel(level.upper() if isinstance(level, str) else level)
     return handler
@@ -110,6 +159,24 @@ _LEVELS: Final = {"OFF": 60, "FATAL": 50, "ERROR": 40, "WARN": 30, "INFO": 20, "
 _MAKES_LOGGER: Final = "\nlog = logging.getLogger(__name__)\n"
 # For people used to Java: the root of its loggers also means the root of ours.
 _JAVA_ROOTS: Final = {"org.apache.kafka.connect": "kconnect"}
+
+
+_given: dict[str, int] = {}
+
+
+def give_levels(levels: Mapping[str, int]) -> None:
+    """Set levels of loggers at the start of a process, each with what is below it that has none of its own.
+
+    Threads: call it once, before loggers are at work.
+    """
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    _given.update(levels)
+
+
+def given_levels() -> dict[str, int]:
+    """What `give_levels` has set, parents first: slots get it, too."""
+    return dict(sorted(_given.items()))
 
 
 def level_number(name: str) -> int | None:

@@ -51,3 +51,30 @@ def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Pa
         (line,) = [line for line in lines if line.split()[1] == check]
         assert all(part in line for part in (place, problem, remedy)), line
     assert told.stderr == "3 ok, 5 failed.\n"
+
+
+def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown(home: Path) -> None:
+    (home / "jaas").write_text('o.P required username="u" password="opensesame-1";\n')
+    env = {
+        "CONNECT_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}",
+        "CONNECT_GROUP_ID": "g",
+        "CONNECT_CONFIG_STORAGE_TOPIC": "c",
+        "CONNECT_OFFSET_STORAGE_TOPIC": "o",
+        "CONNECT_STATUS_STORAGE_TOPIC": "s",
+        "CONNECT_KEY_CONVERTER": "StringConverter",
+        "CONNECT_VALUE_CONVERTER": "StringConverter",
+        "CONNECT_SASL_JAAS_CONFIG_FILE": str(home / "jaas"),
+        "CONNECT_LISTENERS": f"http://127.0.0.1:{free_port()}",
+    }
+    told = cli_run("check", "-o", "json", home=home, env=env, expect=1)
+    settings = told.json["checks"][0]
+    assert (settings["where"], settings["message"]) == ("the environment", "9 settings of a distributed worker")
+    assert "opensesame" not in told.stdout + told.stderr
+    del env["CONNECT_GROUP_ID"]
+    for verb in ("check", "distributed"):
+        told = cli_run(verb, home=home, env=env, expect=(1, 2))
+        assert "The environment lacks CONNECT_GROUP_ID, which a worker needs" in told.stderr
+    told = cli_run("distributed", home=home, expect=2)
+    assert "set CONNECT_BOOTSTRAP_SERVERS" in told.stderr
+    told = cli_run("distributed", "--log-format", "jsn", home=home, expect=2)
+    assert told.stderr == "--log-format jsn is neither line nor json\n"

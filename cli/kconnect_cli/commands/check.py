@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED
 from kconnect_cli.options.shared import takes
+from kconnect_cli.processes.worker_settings import FromEnvironmentFlag, any_worker_settings, source_of
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
 from kconnect_cli.session import CliSession, session_of
 
@@ -25,8 +27,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def check(
     ctx: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="WORKER.properties", help="The worker's properties.", show_default=False)
-    ],
+        Path | None,
+        typer.Argument(metavar="[WORKER.properties]", help="The worker's properties.", show_default=False),
+    ] = None,
+    from_environment: FromEnvironmentFlag = False,
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="When to give up what is slow.")] = "5s",
 ) -> None:
     """Try everything that a worker needs for its start, side by side, and tell what will fail.
@@ -34,14 +38,14 @@ def check(
     Settings, config providers, brokers (name, port, TLS, login), Java, Spark, ports, folders, memory. Nothing is
     written, and no group is joined. Ends with 1 if a check failed, and with 0 if there are only warnings.
     """
-    from kconnect.config import read_properties
     from kconnect.preflight.checks import check_start
+    from kconnect.preflight.results import has_failed
 
     session = session_of(ctx)
     _quiet(session)
-    results = check_start(read_properties(file), str(file), seconds_of(timeout, "--timeout"))
+    properties = any_worker_settings(file, from_environment, os.environ)
+    results = check_start(properties, source_of(file), seconds_of(timeout, "--timeout"))
     _show(session, results)
-    from kconnect.preflight.results import has_failed
 
     if has_failed(results):
         raise typer.Exit(FAILED)

@@ -7,7 +7,7 @@ it cannot start (file, port, broker), 130 after Ctrl-C, 143 after SIGTERM.
 from __future__ import annotations
 
 import logging
-import sys
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import ConnectError
+from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
     StopSignals,
-    checked_level,
     exit_code,
     live_view,
     run_worker,
-    shows_live,
     start_broker,
 )
+from kconnect_cli.processes.worker_settings import FromEnvironmentFlag, worker_settings
 from kconnect_cli.session import Verbose, session_of
 
 if TYPE_CHECKING:
@@ -37,49 +36,39 @@ _EXIT_HERDER = 1
 def distributed(
     ctx: typer.Context,
     file: Annotated[
-        Path,
-        typer.Argument(metavar="WORKER.properties", help="The worker's properties.", show_default=False),
-    ],
+        Path | None,
+        typer.Argument(metavar="[WORKER.properties]", help="The worker's properties.", show_default=False),
+    ] = None,
+    from_environment: FromEnvironmentFlag = False,
     broker: Annotated[bool, typer.Option("--broker", help="Also start the dev broker, and stop it last.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines, even on a terminal.")] = False,
-    log_level: Annotated[
-        str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
-    ] = "INFO",
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    log_config: LogFile = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a worker of the cluster that group.id names, its REST server, and its tasks in Spark, until a signal.
 
+    Without a file its settings come from the environment, as in the images of Confluent (CONNECT_GROUP_ID) and Debezium
+    (GROUP_ID); with a file and --from-environment, CONNECT_* variables win over the file.
+
     The first signal stops it cleanly: it hands over its work to the others. A second one quits at once.
     """
-    from kconnect import logs
-
-    level = checked_level(log_level)
+    log_lines = WorkerLog(log_level, log_format, log_config)
     session_of(ctx).choose(None, None, verbose)
-    handler = logs.configure(level, sys.stderr)
     with StopSignals() as signals, ExitStack() as stack:
         with exit_code(EXIT_WORKER):
-            properties = worker_properties(file)
+            log_lines.start()
+            properties = worker_settings(file, from_environment, os.environ)
+            log_lines.follow(properties)
         if broker:
             with exit_code(EXIT_WORKER):
                 start_broker(stack, properties, ctx)
-        _run(file, properties, signals, handler if shows_live(no_live) else None)
+        _run(file, properties, signals, log_lines.live_handler(no_live))
     raise typer.Exit(signals.exit_code())
 
 
-def worker_properties(file: Path) -> dict[str, str]:
-    """Properties of the worker's file. Errors: ConnectError, also when it is that of another kind."""
-    from kconnect.config import read_properties
-
-    properties = read_properties(file)
-    if "offset.storage.file.filename" in properties and "group.id" not in properties:
-        raise ConnectError(
-            f"{file} is the file of a standalone worker (it has offset.storage.file.filename, and no group.id)",
-            hint=f"Try: connect standalone {file}; or set group.id and the three storage topics.",
-        )
-    return properties
-
-
-def _run(file: Path, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
+def _run(file: Path | None, properties: Mapping[str, str], signals: StopSignals, live: logging.Handler | None) -> None:
     def make() -> DistributedWorker:
         from kconnect.worker import DistributedWorker
 

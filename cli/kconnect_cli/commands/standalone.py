@@ -7,7 +7,6 @@ connector or the offsets file stops it, 130 after Ctrl-C, 143 after SIGTERM.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect_cli.processes.worker_log import LogFile, LogFormat, LogLevel, WorkerLog
 from kconnect_cli.processes.worker_run import (
     EXIT_WORKER,
     StopSignals,
-    checked_level,
     exit_code,
     live_view,
     run_worker,
-    shows_live,
     start_broker,
 )
 from kconnect_cli.session import Verbose, session_of
@@ -51,9 +49,9 @@ def standalone(
     broker: Annotated[bool, typer.Option("--broker", help="Also start the dev broker, and stop it last.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Follow connector files: create, update, delete.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="Plain log lines, even on a terminal.")] = False,
-    log_level: Annotated[
-        str, typer.Option("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR.")
-    ] = "INFO",
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    log_config: LogFile = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a worker in this process, its REST server, and its tasks in Spark, until Ctrl-C or SIGTERM.
@@ -61,22 +59,21 @@ def standalone(
     Without connector files it uses those in connectors.d of the current folder. Without a worker file it uses
     localhost:9092, REST on port 8083, and an offsets file in the user's data folder.
     """
-    from kconnect import logs
-
-    level = checked_level(log_level)
+    log_lines = WorkerLog(log_level, log_format, log_config)
     session_of(ctx).choose(None, None, verbose)
-    handler = logs.configure(level, sys.stderr)
     named = list(files or [])
     with StopSignals() as signals, ExitStack() as stack:
         with exit_code(EXIT_WORKER):
+            log_lines.start()
             properties = worker_properties(named[0] if named else None)
+            log_lines.follow(properties)
         with exit_code(_EXIT_CONNECTORS):
             connectors = connector_files(named[1:])
         if broker:
             with exit_code(EXIT_WORKER):
                 start_broker(stack, properties, ctx)
         plan = _Plan(named[0] if named else None, properties, connectors)
-        _run(plan, signals, watched=named[1:] if watch else None, live=handler if shows_live(no_live) else None)
+        _run(plan, signals, watched=named[1:] if watch else None, live=log_lines.live_handler(no_live))
     raise typer.Exit(signals.exit_code())
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 EXIT_WORKER = 2
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _DEFAULT_PORT = 9092
 _STOPPING = {
     signal.SIGINT: "Stopping; press Ctrl-C again to quit now",
@@ -34,13 +33,6 @@ _STOPPING = {
 
 log = logging.getLogger(__name__)
 Made = TypeVar("Made", bound="Worker")
-
-
-def checked_level(text: str) -> str:
-    """The value of --log-level. Errors: UsageProblem."""
-    if text.upper() not in _LEVELS:
-        raise UsageProblem(f"--log-level {text} is not one of {', '.join(_LEVELS)}")
-    return text.upper()
 
 
 def shows_live(no_live: bool) -> bool:

@@ -85,6 +85,7 @@ class KConnectSettings:
     connector_start_timeout_ms: int
     task_stuck_after_ms: int
     task_lagging_after_ms: int
+    log_format: str
     jaas_file: str | None
 
     @classmethod

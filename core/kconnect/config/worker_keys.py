@@ -452,6 +452,15 @@ KCONNECT: Final[Rows] = (
         "its own.",
     ),
     (
+        "kconnect.log.format",
+        STRING,
+        "line",
+        CaseInsensitiveValidString.in_("line", "json"),
+        LOW,
+        "How lines of the worker's log look, its slots' too: line, as Connect's log4j writes them, or json, one object "
+        "a line. --log-format takes precedence.",
+    ),
+    (
         "kconnect.jaas.file",
         STRING,
         None,

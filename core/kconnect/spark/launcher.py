@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.logs import given_levels
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
 from kconnect.spark.application import SparkApplication
@@ -90,7 +91,7 @@ class SparkLauncher:
         self._failure: str | None = None
         self._spark_is_up = False
         self._has_run = False  # a slot has been up
-        self._log_levels: list[SetLogLevel] = []
+        self._log_levels = [SetLogLevel(logger, level) for logger, level in given_levels().items()]
         self._had_archive_made = False
         self._stopping = threading.Event()
         self._stopped = False
