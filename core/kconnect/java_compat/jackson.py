@@ -10,6 +10,7 @@ Source: JsonSerializer, JsonDeserializer (Kafka 4.3), Jackson 2.19.
 from __future__ import annotations
 
 import base64
+import binascii
 import codecs
 import json
 import re
@@ -65,6 +66,30 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04X}"
 
 
+def read_base64(text: str) -> bytes:
+    """Bytes of base64 as Jackson reads it: padding and white space may also stand between two groups of four.
+
+    Errors: ValueError. Source: TextNode.getBinaryValue, Base64Variant.decode (MIME without line feeds).
+    """
+    if len(text) % 4 == 0 and _BASE64.fullmatch(text):
+        return binascii.a2b_base64(text)
+    left = text.strip(_WHITE_SPACE)
+    groups, end = [], 0
+    while end < len(left):
+        group = _BASE64_GROUP.match(left, end)
+        if group is None:
+            raise ValueError(f"Illegal or missing character in base64 content behind position {end}")
+        groups.append(binascii.a2b_base64(group[1]))
+        end = group.end()
+    return b"".join(groups)
+
+
+# What String.trim takes away
+_WHITE_SPACE = "".join(map(chr, range(0x21)))
+_BASE64 = re.compile("[A-Za-z0-9+/]*={0,2}")
+_BASE64_GROUP = re.compile("[\0- ]*([A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]{2}|[A-Za-z0-9+/]=|==))")
+
+
 def write_double(value: float) -> str:
     return _number_or_string(double_text(value))
 
@@ -114,18 +139,21 @@ def parse_exact(raw: bytes) -> Any:
         text = _LEADING_ZERO.sub(lambda match: match.group(1) or match.group(2), text)
     decoder = _DECODER_OF_SURROGATES if _SURROGATE_ESCAPE.search(text) else _DECODER
     value, end = decoder.raw_decode(text)
-    _check_end(value, text[end : end + 1])
+    _check_end(value, text[end : end + 1], is_utf8=b"\0" not in raw[:4])
     return value
 
 
-def _check_end(value: Any, follows: str) -> None:
+def _check_end(value: Any, follows: str, *, is_utf8: bool) -> None:
     """Refuses what Jackson does not let stand right behind a number, true, false or null; all else it ignores.
 
-    Source: ParserBase._verifyRootSpace, UTF8StreamJsonParser._checkMatchEnd.
+    Source: ParserBase._verifyRootSpace, UTF8StreamJsonParser._checkMatchEnd, which reads the first byte of the next
+    character twice: any of several bytes is an error.
     """
     if not follows or isinstance(value, str | list | dict):
         return
     if isinstance(value, bool) or value is None:
+        if is_utf8 and not follows.isascii():
+            raise ValueError(f"Invalid UTF-8 behind true, false or null: {follows!r}")
         if follows >= "0" and (f"a{follows}".isidentifier() or unicodedata.category(follows) in _JAVA_IDENTIFIER_PARTS):
             raise ValueError(f"Unrecognized token: {follows!r} right behind true, false or null")
     elif follows not in " \t\r\n":

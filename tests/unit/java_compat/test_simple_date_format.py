@@ -23,6 +23,7 @@ INSTANT = 1483425001864
         ("yyyy-MM-dd", -12_219_292_800_001, "1582-10-04"),
         ("y G", -62_135_769_600_001, "1 BC"),
         ("YYYY w", 1_483_142_400_000, "2016 53"),
+        ("Y y", -(1 << 63), "-292269054 292269055"),
     ],
 )
 def test_an_instant_is_written_as_java_writes_it(pattern: str, millis: int, text: str) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Callable
 from decimal import Decimal as PyDecimal
 from typing import Any
 
 from kconnect.api import DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Time, Timestamp, Type
 from kconnect.api.values_text import single_precision
-from kconnect.java_compat.jackson import node_type
+from kconnect.java_compat.jackson import node_type, read_base64
 
 _TYPES = {**{kind.value: kind for kind in Type}, "float": Type.FLOAT32, "double": Type.FLOAT64}
 del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own names for these
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class JsonReader:
@@ -193,15 +188,9 @@ def _binary(node: Any) -> bytes | None:
     if not isinstance(node, str):
         return None
     try:
-        return _strict_base64(node)
+        return read_base64(node)
     except ValueError as error:
         raise DataError("Invalid bytes field") from error
-
-
-def _strict_base64(text: str) -> bytes:
-    if not _BASE64.fullmatch(text) or len(text) % 4:
-        raise binascii.Error("Illegal character in base64 content")
-    return base64.b64decode(text, validate=True)
 
 
 def _decimal(schema: Schema, node: Any) -> PyDecimal:
@@ -209,7 +198,7 @@ def _decimal(schema: Schema, node: Any) -> PyDecimal:
         return PyDecimal(repr(node)) if isinstance(node, float) else PyDecimal(node)
     if isinstance(node, str):
         try:
-            return Decimal.to_logical(schema, _strict_base64(node))
+            return Decimal.to_logical(schema, read_base64(node))
         except (ValueError, DataError) as error:
             raise DataError("Invalid bytes for Decimal field") from error
     raise DataError(

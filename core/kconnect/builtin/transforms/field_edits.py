@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from kconnect.api import ConfigError, DataError, Schema, Struct, Type
 from kconnect.api.columns import column_of, values_of
 from kconnect.builtin.transforms.field_path import NESTED, FieldPath
-from kconnect.builtin.transforms.record_part import require_map, require_struct, struct_like
+from kconnect.builtin.transforms.record_part import default_scalar, require_map, require_struct, struct_like
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,9 +161,6 @@ def _filled(schema: Schema, child: pa.Array, outer_nulls: int, replace_null: boo
     if child.null_count <= outer_nulls:
         return child
     if schema.default is not None and replace_null:
-        if schema.name is not None or not schema.type.is_primitive:
-            return None
-        import pyarrow as pa
-
-        return child.fill_null(pa.scalar(schema.default, child.type))
+        default = default_scalar(schema, child.type)
+        return None if default is None else child.fill_null(default)
     return child if schema.is_optional else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConfigDef, ConfigError, Field, Schema, Struct, Type
-from kconnect.builtin.transforms.record_part import require_map, require_struct
+from kconnect.builtin.transforms.record_part import default_scalar, require_map, require_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,8 +74,6 @@ class FieldPath:
 
     def column(self, schema: Schema, column: pa.Array, *, with_default: bool) -> pa.Array | None:
         """The column at the end of the path; None when only records can tell what is right."""
-        import pyarrow as pa
-
         for index, step in enumerate(self.steps):
             field = schema.field(step) if schema.type is Type.STRUCT else None
             if field is None:
@@ -83,9 +81,10 @@ class FieldPath:
             outer_nulls, column, schema = column.null_count, column.flatten()[field.index], field.schema
             is_last = index == len(self.steps) - 1
             if column.null_count and schema.default is not None and (with_default or not is_last):
-                if outer_nulls or not is_last or schema.name is not None or not schema.type.is_primitive:
+                default = None if outer_nulls or not is_last else default_scalar(schema, column.type)
+                if default is None:
                     return None
-                column = column.fill_null(pa.scalar(schema.default, column.type))
+                column = column.fill_null(default)
         return column
 
 

@@ -20,6 +20,7 @@ from kconnect.builtin.transforms.cast_values import schemaless_type
 from kconnect.builtin.transforms.record_part import (
     Part,
     SchemaMemory,
+    default_scalar,
     kept_child,
     require_map,
     require_struct,
@@ -187,13 +188,13 @@ def _kept_below_nulls(schema: Schema, child: pa.Array, column: pa.Array) -> pa.A
         return child
     if schema.default is None:
         return child if schema.is_optional else None
-    if schema.name is not None or not schema.type.is_primitive:
+    default = default_scalar(schema, child.type)
+    if default is None:
         return None
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     is_missing = pc.and_(child.is_null(), column.is_valid())
-    return pc.if_else(is_missing, pa.scalar(schema.default, child.type), child)
+    return pc.if_else(is_missing, default, child)
 
 
 def _unsupported(name: str) -> DataError:

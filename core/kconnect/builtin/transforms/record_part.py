@@ -104,12 +104,21 @@ def kept_child(schema: Schema, child: pa.Array, replace_null: bool) -> pa.Array 
     if not child.null_count:
         return child
     if schema.default is not None and replace_null:
-        import pyarrow as pa
-
-        if schema.name is not None or not schema.type.is_primitive:
-            return None
-        return child.fill_null(pa.scalar(schema.default, child.type))
+        default = default_scalar(schema, child.type)
+        return None if default is None else child.fill_null(default)
     return child if schema.is_optional else None
+
+
+def default_scalar(schema: Schema, kind: pa.DataType) -> pa.Scalar | None:
+    """A field's default; None when only records can tell what is right, or hold it: half a surrogate pair."""
+    import pyarrow as pa
+
+    if schema.name is not None or not schema.type.is_primitive:
+        return None
+    try:
+        return pa.scalar(schema.default, kind)
+    except UnicodeEncodeError:
+        return None
 
 
 def require_map(value: Any, purpose: str) -> dict[Any, Any]:

@@ -24,8 +24,16 @@ def format_instant(pattern: DatePattern, millis: int) -> str:
 
 def _year(year: int, count: int) -> str:
     """Of two letters the last two digits; BC counts its own years up."""
-    shown = year if year > 0 else 1 - year
-    return f"{shown % 100:02d}" if count == 2 else f"{shown:0{count}d}"
+    return _digits(year if year > 0 else 1 - year, count)
+
+
+def _digits(year: int, count: int) -> str:
+    return f"{year % 100:02d}" if count == 2 else f"{year:0{count}d}"
+
+
+def _week_year(year: int, count: int) -> str:
+    """As above, but before 1 AD it counts down: 0 is 1 BC. Source: GregorianCalendar.getWeekYear."""
+    return f"{'-' if year < 0 else ''}{_digits(abs(year), count)}"
 
 
 def _month(moment: Moment, count: int) -> str:
@@ -69,7 +77,7 @@ def _week(moment: Moment) -> tuple[int, int]:
 _WRITERS: dict[str, Callable[[Moment, int], str]] = {
     "G": lambda moment, count: "AD" if moment.year > 0 else "BC",
     "y": lambda moment, count: _year(moment.year, count),
-    "Y": lambda moment, count: _year(_week(moment)[0], count),
+    "Y": lambda moment, count: _week_year(_week(moment)[0], count),
     "M": _month,
     "L": _month,
     "w": _number(lambda moment: _week(moment)[1]),

@@ -5,15 +5,13 @@ Differs: JSON of another type than the schema's is a DataError, where Java reads
 
 from __future__ import annotations
 
-import base64
-import binascii
 import decimal
 from collections.abc import Callable, Mapping
 from ctypes import c_float
 from typing import Any, Final
 
 from kconnect.api import DataError, Date, Decimal, Schema, Struct, Time, Timestamp, Type
-from kconnect.java_compat.jackson import MISSING
+from kconnect.java_compat.jackson import MISSING, read_base64
 from kconnect.schema_registry.json_schema.json_names import JsonOptions, has_text_keys, is_union
 
 Reader = Callable[[Any], Any]
@@ -110,8 +108,8 @@ def _float(node: Any, schema: Schema) -> float:
 
 def _base64(node: Any, schema: Schema) -> bytes:
     try:
-        return base64.b64decode(_of(node, str, schema), validate=True)
-    except binascii.Error as error:
+        return read_base64(_of(node, str, schema))
+    except ValueError as error:
         raise DataError(f"Invalid bytes field: {error}") from error
 
 
