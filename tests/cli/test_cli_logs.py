@@ -199,9 +199,9 @@ def test_the_history_of_a_connector_and_of_all_is_answered(workers):
     for second in (0, 10):
         worker.herder.hour.sample(float(second), BEGIN_MS + second * 1000, {TaskId("a/b", 0): meter}, [])
     with ConnectClient(worker.url) as client:
-        found, lines = client.history("a/b"), client.history(slots=True)
+        found, lines, slots = client.history("a/b"), client.history(), client.history(slots=True)
     assert found["worker"] == worker.herder.worker_id
     assert found["times"][-1] == BEGIN_MS + 10_000
     assert found["tasks"][0]["series"]["records_in_per_s"][-3:] == [None, 0, 0]
     assert list(lines["connectors"]) == ["a/b"]
-    assert lines["slots"] == []
+    assert (slots["slots"], slots["tasks"]) == ([], [])

@@ -244,14 +244,20 @@ class ConnectClient:
         """The slots that run tasks; NotFoundError from a worker that has no slots, such as Java's."""
         return self._exchange.read("GET", "/admin/slots", as_objects)
 
-    def history(self, connector: str | None = None, *, slots: bool = False) -> dict[str, Any]:
+    def workers(self) -> list[dict[str, Any]]:
+        """The workers of the cluster: worker, answers, is_leader, slots, rebalances; NotFoundError from Java's."""
+        return self._exchange.read("GET", "/admin/workers", as_objects)
+
+    def history(self, connector: str | None = None, *, slots: bool = False, cluster: bool = False) -> dict[str, Any]:
         """What a worker's tasks did over the last hour; NotFoundError from a worker without it, such as Java's.
 
+        `cluster`: of all workers that answer it, added up. `slots`: of these only.
+
         Shape: of one connector every_ms, times, tasks: [{connector, task, series}], slots: [{slot, series}]; without
-        one every_ms, times, connectors: {name: {records_per_s, now_per_s, lag, errors, restarts}}, with `slots` these.
+        one every_ms, times, connectors: {name: {records_per_s, now_per_s, lag, errors, restarts}}.
         """
-        query = f"?connector={quote(connector, safe='')}" if connector is not None else f"?slots={str(slots).lower()}"
-        return self._exchange.read("GET", f"/admin/history{query}", as_object)
+        what = f"connector={quote(connector, safe='')}" if connector is not None else f"slots={str(slots).lower()}"
+        return self._exchange.read("GET", f"/admin/history?{what}&cluster={str(cluster).lower()}", as_object)
 
     def logs(self, **query: str | int | None) -> dict[str, Any]:
         """The last lines of a worker's log; NotFoundError from a worker that keeps none, such as Java's.

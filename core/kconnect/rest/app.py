@@ -27,7 +27,18 @@ from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
-from kconnect.rest import conditions, connectors, history, internal, log_lines, loggers, observe, plugins_api, root
+from kconnect.rest import (
+    conditions,
+    connectors,
+    history,
+    internal,
+    log_lines,
+    loggers,
+    observe,
+    plugins_api,
+    root,
+    workers,
+)
 from kconnect.rest.bodies import BodyTooLargeError, read_body
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
@@ -47,6 +58,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *observe.ENDPOINTS,
     *history.ENDPOINTS,
     *log_lines.ENDPOINTS,
+    *workers.ENDPOINTS,
     *conditions.ENDPOINTS,
 )
 

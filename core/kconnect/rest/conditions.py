@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -75,9 +75,9 @@ def _of_others(
 
 
 class OtherWorkers:
-    """Fetches the conditions of other workers' tasks. Threads: any; `close` aborts requests in progress.
+    """Fetches what other workers know of themselves. Threads: any; `close` aborts requests in progress.
 
-    A worker that does not answer in time is omitted, and not asked for a while: its tasks then have no condition.
+    A worker that does not answer in time is omitted, and not asked for that for a while.
     """
 
     def __init__(
@@ -88,21 +88,28 @@ class OtherWorkers:
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="conditions")
         self._lock = threading.Lock()  # guards the fields below
-        self._not_before_s: dict[str, float] = {}
+        self._not_before_s: dict[tuple[str, str], float] = {}  # by worker and path
 
     def conditions(self, worker_ids: Collection[str], headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
         """Conditions of the tasks that these workers (host:port) run; `headers` identify the caller."""
-        now_s = self._monotonic()
-        with self._lock:
-            asked = [worker for worker in worker_ids if self._not_before_s.get(worker, 0.0) <= now_s]
-        jobs: list[Future[dict[TaskId, TaskCondition]]] = [
-            self._pool.submit(self._fetch, worker, headers) for worker in sorted(asked)
-        ]
-        done, _ = wait(jobs, ANSWER_S)
         found: dict[TaskId, TaskCondition] = {}
-        for job in done:
-            found |= job.result()
+        for worker, body in self.ask(worker_ids, "/conditions", headers).items():
+            try:
+                found |= as_conditions(body)
+            except (KeyError, TypeError, ValueError) as err:
+                self._leave_alone(worker, "/conditions", _AWAY_S, err)
         return found
+
+    def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """JSON of a path and query from each of these workers, as far as they answer."""
+        now_s, path = self._monotonic(), target.partition("?")[0]
+        with self._lock:
+            asked = [worker for worker in worker_ids if self._not_before_s.get((worker, path), 0.0) <= now_s]
+        jobs: dict[Future[Any], str] = {
+            self._pool.submit(self._fetch, worker, target, headers): worker for worker in sorted(asked)
+        }
+        done, _ = wait(jobs, ANSWER_S)
+        return {jobs[job]: body for job in done if (body := job.result()) is not None}
 
     def close(self) -> None:
         """Idempotent."""
@@ -111,23 +118,26 @@ class OtherWorkers:
         for thread in list(self._pool._threads):  # the executor offers no join with a deadline
             thread.join(_JOIN_S)
 
-    def _fetch(self, worker: str, headers: Mapping[str, str]) -> dict[TaskId, TaskCondition]:
+    def _fetch(self, worker: str, target: str, headers: Mapping[str, str]) -> Any:  # JSON; None for none
         host, _, port = worker.rpartition(":")
-        url = f"{self._scheme()}://{f'[{host}]' if ':' in host else host}:{port}"
-        request = Request("GET", "/conditions", None, {"accept": "application/json", **headers})
+        url = f"{self._scheme()}://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port}"
+        request, path = (
+            Request("GET", target, None, {"accept": "application/json", **headers}),
+            target.partition("?")[0],
+        )
         try:
             answer = self._peers.send(url, request)
             if answer.status == 200:
-                return as_conditions(orjson.loads(answer.body))
-            self._leave_alone(worker, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
-        except (ConnectError, KeyError, TypeError, ValueError) as err:
-            self._leave_alone(worker, _AWAY_S, err)
-        return {}
+                return orjson.loads(answer.body)
+            self._leave_alone(worker, path, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
+        except (ConnectError, ValueError) as err:
+            self._leave_alone(worker, path, _AWAY_S, err)
+        return None
 
-    def _leave_alone(self, worker: str, for_s: float, why: object) -> None:
-        log.debug("Worker %s does not report the conditions of its tasks: %s", worker, why)
+    def _leave_alone(self, worker: str, path: str, for_s: float, why: object) -> None:
+        log.debug("Worker %s does not answer GET %s: %s", worker, path, why)
         with self._lock:
-            self._not_before_s[worker] = self._monotonic() + for_s
+            self._not_before_s[worker, path] = self._monotonic() + for_s
 
 
 def list_conditions(call: Call) -> Answer:

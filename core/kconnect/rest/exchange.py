@@ -22,6 +22,10 @@ class Others(Protocol):
         """Conditions of the tasks these workers run, as far as they answer."""
         ...
 
+    def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> Mapping[str, Any]:
+        """JSON of a path and query from each of these workers, as far as they answer."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

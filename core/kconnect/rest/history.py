@@ -1,17 +1,19 @@
 """`GET /admin/history`: rates, errors, lag, latencies of the last hour, of this worker's tasks and slots.
 
-Each worker knows its own; their samples have the same times, so that whoever asks several can add them up
-(`client/history.py`).
+Each worker knows its own; with `cluster=true` it asks the others and adds theirs.
 Differs: Java has no such resource.
 """
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 from kconnect.metrics.history import SLOT_SERIES, TASK_SERIES
+from kconnect.metrics.history_sum import sum_of_histories, sum_of_overviews
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.operation import Operation, Query, Schema, array_of, integer, object_of, text
+from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
+from kconnect.rest.workers import ask_others
 
 _VALUES: Final[Schema] = array_of({"type": ["number", "null"]})
 _LINE: Final[Schema] = object_of(
@@ -33,7 +35,8 @@ _HISTORY: Final[Schema] = object_of(
         ),
         "slots": array_of(
             object_of(
-                {"slot": integer, "series": object_of(dict.fromkeys(SLOT_SERIES, _VALUES))}, required=("slot", "series")
+                {"worker": text, "slot": integer, "series": object_of(dict.fromkeys(SLOT_SERIES, _VALUES))},
+                required=("slot", "series"),
             )
         ),
         "left_out": integer,
@@ -44,13 +47,16 @@ _HISTORY: Final[Schema] = object_of(
 
 
 def show_history(call: Call) -> Answer:
-    """Of one connector everything; without `connector` a line for each, and the slots."""
+    """Of one connector everything; without `connector` a line for each, or with `slots` the slots."""
     names, history = call.query_values("connector"), call.herder.history()
-    worker = {"worker": call.herder.worker_id}
-    if names:
-        return Answer({**worker, **history.of(names[0])})
-    slots = history.of()["slots"] if call.flag("slots") else []
-    return Answer({**worker, **history.overview(), "slots": slots})
+    worker, is_overview = call.herder.worker_id, not names and not call.flag("slots")
+    own = {"worker": worker, **(history.overview() if is_overview else history.of(names[0] if names else None))}
+    if not call.flag("cluster"):
+        return Answer(own)
+    query = f"connector={quote(names[0], safe='')}" if names else f"slots={str(not is_overview).lower()}"
+    others = ask_others(call, f"/admin/history?{query}")
+    add_up = sum_of_overviews if is_overview else sum_of_histories
+    return Answer({"worker": worker, **add_up([own, *others.values()])})
 
 
 ENDPOINTS = (
@@ -63,7 +69,8 @@ ENDPOINTS = (
                 {200: _HISTORY},
                 query=(
                     Query("connector", "All series of its tasks, and of the slots; without it a line per connector"),
-                    Query("slots", "Without a connector: true for the series of the slots too"),
+                    Query("slots", "Without a connector: true for the series of the slots instead"),
+                    Query("cluster", "true: of all workers, as far as they answer within two seconds", boolean),
                 ),
             )
         },

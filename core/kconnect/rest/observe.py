@@ -11,7 +11,7 @@ from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, array_of, boolean, integer, object_of, text
 
 _NUMBER = {"type": ["number", "null"]}
-_SLOT = object_of(
+SLOT = object_of(
     {
         "slot": integer,
         "attached": boolean,
@@ -25,7 +25,7 @@ _SLOT = object_of(
         "memory_bytes": _NUMBER,
     }
 )
-_REBALANCE = object_of(
+REBALANCE = object_of(
     {
         **dict.fromkeys(("generation", "began_ms", "ended_ms"), integer),
         "why": text,
@@ -96,11 +96,11 @@ ENDPOINTS = (
         awaits_start=False,
     ),
     Endpoint(
-        "/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(_SLOT)})}, awaits_start=False
+        "/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(SLOT)})}, awaits_start=False
     ),
     Endpoint(
         "/admin/rebalances",
-        {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(_REBALANCE)})},
+        {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(REBALANCE)})},
         awaits_start=False,
     ),
     Endpoint(

@@ -1,0 +1,100 @@
+"""The histories of several workers as one: their samples have the same times. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+Values: TypeAlias = Sequence[float | None]
+Document: TypeAlias = Mapping[str, Any]
+
+_EMPTY_LINE = {"now_per_s": 0.0, "lag": 0.0, "errors": 0.0, "restarts": 0.0}
+
+
+def sum_of_histories(documents: Sequence[Document]) -> dict[str, Any]:
+    """The answers of several workers to `GET /admin/history` for one connector, as one answer.
+
+    A task that has moved has one series, with the values of whoever ran it. Slots have their `worker`.
+    """
+    times, every_ms = _times(documents)
+    tasks: dict[tuple[str, int], dict[str, list[float | None]]] = {}
+    slots: list[dict[str, Any]] = []
+    for document in documents:
+        shift = _Shift(document["times"], times)
+        for task in document["tasks"]:
+            into = tasks.setdefault((task["connector"], task["task"]), {})
+            for name, values in task["series"].items():
+                moved = shift.moved(values)
+                into[name] = [_either(a, b) for a, b in zip(into[name], moved, strict=True)] if name in into else moved
+        slots += _slots(document, shift)
+    shown = [{"connector": name, "task": task, "series": tasks[name, task]} for name, task in sorted(tasks)]
+    return {
+        "every_ms": every_ms,
+        "times": times,
+        "tasks": shown,
+        "slots": slots,
+        "left_out": sum(document.get("left_out", 0) for document in documents),
+    }
+
+
+def sum_of_overviews(documents: Sequence[Document]) -> dict[str, Any]:
+    """The answers of several workers to `GET /admin/history` without a connector, as one answer."""
+    times, every_ms = _times(documents)
+    lines: dict[str, dict[str, Any]] = {}
+    for document in documents:
+        shift = _Shift(document["times"], times)
+        for name, line in document["connectors"].items():
+            into = lines.setdefault(name, {"records_per_s": [0.0] * len(times), **_EMPTY_LINE})
+            moved = shift.moved(line["records_per_s"])
+            into["records_per_s"] = [a + (b or 0.0) for a, b in zip(into["records_per_s"], moved, strict=True)]
+            into["lag"] = max(into["lag"], line["lag"])
+            for key in ("now_per_s", "errors", "restarts"):
+                into[key] += line[key]
+    return {"every_ms": every_ms, "times": times, "connectors": lines}
+
+
+def sum_of_tasks(tasks: Sequence[Mapping[str, Any]], name: str, how: str) -> list[float | None]:
+    """One series of all tasks of a connector: their `sum`, or the `most` of them; None where there is no value."""
+    columns: list[list[float]] = []
+    for task in tasks:
+        for place, value in enumerate(task["series"].get(name, ())):
+            if place == len(columns):
+                columns.append([])
+            if value is not None:
+                columns[place].append(value)
+    if how == "sum":
+        return [sum(values) if values else None for values in columns]
+    return [max(values) if values else None for values in columns]
+
+
+def _times(documents: Sequence[Document]) -> tuple[list[int], int]:
+    found = sorted({time for document in documents for time in document["times"]})
+    longest = max((len(document["times"]) for document in documents), default=0)
+    return found[len(found) - longest :], next((document["every_ms"] for document in documents), 0)
+
+
+class _Shift:
+    """Moves the values of one worker to the times of all."""
+
+    def __init__(self, own: Sequence[int], times: Sequence[int]) -> None:
+        places = {time: place for place, time in enumerate(own)}
+        self._places = [places.get(time) for time in times]
+
+    def moved(self, values: Values) -> list[float | None]:
+        return [None if place is None or place >= len(values) else values[place] for place in self._places]
+
+
+def _slots(document: Document, shift: _Shift) -> list[dict[str, Any]]:
+    worker = document.get("worker", "")
+    return [
+        {
+            "worker": slot.get("worker", worker),
+            "slot": slot["slot"],
+            "series": {name: shift.moved(values) for name, values in slot["series"].items()},
+        }
+        for slot in document.get("slots", ())
+    ]
+
+
+def _either(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first

@@ -1,0 +1,99 @@
+"""`GET /admin/workers`: all workers of the cluster with their slots and rebalances; and how to ask the others.
+
+Each worker knows its own slots only, so the one that gets the request asks the others, with the caller's login.
+Differs: Java has no such resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kconnect.errors import ConnectError
+from kconnect.rest.exchange import Answer, Call, Endpoint
+from kconnect.rest.observe import REBALANCE, SLOT
+from kconnect.rest.operation import Operation, array_of, boolean, object_of, text
+
+_WORKER: Final = object_of(
+    {
+        "worker": text,
+        "answers": boolean,
+        "is_leader": boolean,
+        "connectors": array_of(text),
+        "tasks": array_of(text),
+        "slots": array_of(SLOT),
+        "rebalances": array_of(REBALANCE),
+    },
+    required=("worker", "answers", "is_leader", "connectors", "tasks", "slots", "rebalances"),
+)
+
+
+def list_workers(call: Call) -> Answer:
+    """The worker that is asked first. Those that do not answer, and Java's, have neither slots nor rebalances."""
+    rebalances = [rebalance.to_json() for rebalance in call.herder.rebalances()]
+    own, runs = call.herder.worker_id, _runs(call)
+    others = _others(call, runs)
+    slots = _asked(call, others, "/admin/slots")
+    told = _asked(call, others, "/admin/rebalances")
+    slots[own], told[own] = [slot.to_json() for slot in call.herder.slots()], rebalances
+    leader = urlsplit(rebalances[-1]["leader_url"]).netloc if rebalances else own
+    return Answer(
+        [
+            {
+                "worker": worker,
+                "answers": worker in slots,
+                "is_leader": worker == leader,
+                "connectors": runs.get(worker, ((), ()))[0],
+                "tasks": runs.get(worker, ((), ()))[1],
+                "slots": slots.get(worker, []),
+                "rebalances": told.get(worker, []),
+            }
+            for worker in [own, *sorted(others)]
+        ]
+    )
+
+
+def ask_others(call: Call, target: str) -> dict[str, Any]:
+    """JSON of a path and query from each other worker, as far as they answer within two seconds; by worker id."""
+    return _asked(call, _others(call, _runs(call)), target)
+
+
+def _asked(call: Call, others: set[str], target: str) -> dict[str, Any]:
+    return dict(call.others.ask(others, target, call.headers)) if call.others is not None and others else {}
+
+
+def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
+    """Ids of the other workers: those of the last rebalance, as its leader knows them, and those in statuses."""
+    found, rebalances = set(runs), list(call.herder.rebalances())
+    if rebalances:
+        last = rebalances[-1].to_json()
+        found.add(urlsplit(last["leader_url"]).netloc)
+        if not last["is_leader"] and call.others is not None:
+            led = call.others.ask({urlsplit(last["leader_url"]).netloc}, "/admin/rebalances", call.headers)
+            last = next((body[-1] for body in led.values() if body), last)
+        found |= {urlsplit(url).netloc for url in last["members"]}
+    return found - {"", call.herder.worker_id}
+
+
+def _runs(call: Call) -> Mapping[str, tuple[list[str], list[str]]]:
+    """Connectors and tasks of each worker, as statuses say."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for name in call.herder.connectors() if call.herder.is_open() else ():
+        with suppress(ConnectError):  # it was deleted meanwhile, or has no status yet
+            status = call.herder.connector_status(name)
+            found.setdefault(status.connector.worker_id, ([], []))[0].append(name)
+            for task in status.tasks:
+                found.setdefault(task.worker_id, ([], []))[1].append(f"{name}-{task.id}")
+    return found
+
+
+ENDPOINTS = (
+    Endpoint(
+        "/admin/workers",
+        {"GET": Operation(list_workers, "The workers of the cluster, their slots and work", {200: array_of(_WORKER)})},
+        deadline_s=15,
+        awaits_start=False,
+    ),
+)

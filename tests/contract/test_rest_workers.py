@@ -1,0 +1,77 @@
+"""What each worker of a cluster knows of itself only, asked of one: workers with their slots, an hour of all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kconnect.client import ConnectClient
+from kconnect.client.workers import worker_urls
+from kconnect.metrics import TaskMeter
+from kconnect.metrics.history import SlotLoad
+from kconnect.model import TaskId
+from kit.memory_herder import file_source
+from kit.rest_cluster import RestCluster, rest_cluster
+from kit.waiting import eventually
+
+BEGIN_MS = 1_760_000_400_000
+
+
+@pytest.fixture
+def cluster() -> Iterator[RestCluster]:
+    """Three workers; the first leads, the last has nothing to do."""
+    with rest_cluster({"bootstrap.servers": "localhost:9092"}) as made:
+        for _ in range(3):
+            made.add()
+        with ConnectClient(made.workers[0].url) as client:
+            client.put_connector_config("orders", file_source())
+
+            def runs() -> bool:
+                status = client.connector_statuses().get("orders")
+                return status is not None and [str(task.state) for task in status.tasks] == ["RUNNING"]
+
+            eventually(runs, 10, "orders runs")
+        yield made
+
+
+def test_any_worker_lists_all_with_the_leader_and_what_they_run(cluster: RestCluster) -> None:
+    ids = {worker.herder.worker_id for worker in cluster.workers}
+    for worker in cluster.workers:
+        with ConnectClient(worker.url) as client:
+
+            def listed(client: ConnectClient = client) -> list[dict[str, object]]:
+                found = client.workers()
+                assert {each["worker"] for each in found} == ids
+                return found
+
+            found = eventually(listed, 10, "all workers, idle ones too")
+            assert {each.rstrip("/") for each in worker_urls(client)} == {one.url for one in cluster.workers}
+        assert found[0]["worker"] == worker.herder.worker_id
+        assert [each["worker"] for each in found if each["is_leader"]] == [cluster.workers[0].herder.worker_id]
+        assert [task for each in found for task in each["tasks"]] == ["orders-0"]
+        assert all(each["answers"] and each["rebalances"] for each in found)
+
+
+def test_a_worker_that_is_away_is_listed_as_such(cluster: RestCluster) -> None:
+    asked, away = cluster.workers[0], cluster.workers[2]
+    away.server.stop(1.0)
+    with ConnectClient(asked.url) as client:
+        assert {each["worker"]: each["answers"] for each in client.workers()} == {
+            worker.herder.worker_id: worker is not away for worker in cluster.workers
+        }
+
+
+def test_histories_of_all_workers_are_added_up(cluster: RestCluster) -> None:
+    for number, worker in enumerate(cluster.workers):
+        meter = TaskMeter(run=1, born_s=0.0)
+        for second in (0, 10):
+            load = SlotLoad(0, 10.0 * number, None, 1)
+            worker.herder.history().sample(second, BEGIN_MS + second * 1000, {TaskId("orders", number): meter}, [load])
+    with ConnectClient(cluster.workers[1].url) as client:
+        found = client.history("orders", cluster=True)
+        assert [task["task"] for task in found["tasks"]] == [0, 1, 2]
+        assert len(found["slots"]) == 3
+        assert {slot["worker"] for slot in found["slots"]} == {worker.herder.worker_id for worker in cluster.workers}
+        assert list(client.history(cluster=True)["connectors"]) == ["orders"]
+        assert [task["task"] for task in client.history("orders")["tasks"]] == [1]
