@@ -185,6 +185,10 @@ class CliSession:
         """One for another thread, as the client belongs to one; whoever asks closes it. Ask once there is a client."""
         return type(self.client)([self.url], retry_conflicts_s=self.retry_s, access=self._access)
 
+    def client_of(self, urls: Sequence[str], *, timeout_s: float) -> ConnectClient:
+        """One for another thread, for these workers, that waits this long; as `another_client` in all else."""
+        return type(self.client)(urls, timeout_s=timeout_s, retry_conflicts_s=self.retry_s, access=self._access)
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()

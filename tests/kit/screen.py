@@ -39,10 +39,28 @@ class Terminal:
         )
         os.close(slave)
         self._raw = b""
+        self._taken = 0
 
     @property
     def text(self) -> str:
         return self._raw.decode(errors="replace")
+
+    @property
+    def raw(self) -> bytes:
+        """All that it wrote so far."""
+        return self._raw
+
+    def taken(self) -> bytes:
+        """What was written since the last call."""
+        while self._read(0.0):
+            pass
+        found, self._taken = self._raw[self._taken :], len(self._raw)
+        return found
+
+    def resize(self, columns: int, lines: int) -> None:
+        """As when a window is drawn larger; the program is told."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
 
     def until(self, word: str, within_s: float = 20.0) -> str:
         """Everything written once `word` was; fails with it all when it was not in time."""
@@ -55,7 +73,7 @@ class Terminal:
 
     def forget(self) -> None:
         """Look for later words only in what comes from now on."""
-        self._raw = b""
+        self._raw, self._taken = b"", 0
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())

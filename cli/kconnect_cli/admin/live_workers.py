@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.direct.client import DirectClient
+    from kconnect.direct.group.live_group import LiveGroup
 
 # Connectors named in one sentence
 _MOST_SHOWN = 10
@@ -19,19 +24,33 @@ def say_who_lives(session: CliSession, names: Collection[str]) -> None:
     client = session.direct
     if client is None:
         return
+    for sentence in notes_on_life(client, look_at_group(client), names):
+        session.say(sentence)
+
+
+def look_at_group(client: DirectClient) -> LiveGroup | ConnectError | None:
+    """The workers that run, as the broker knows them; why that is not known; None where no group was named."""
     from kconnect.direct.group.live_group import live_group
 
     if not client.access.has_group:
-        session.say("States are the last ones that workers wrote; --group-id would show whether one still runs.")
-        return
+        return None
     try:
-        live = live_group(client.access)
+        return live_group(client.access)
     except ConnectError as err:  # what was read stands; only the note is missing
-        session.say(f"Cannot tell whether workers are running: {err}")
-        return
-    if not live.is_live:
-        session.say(f"No worker of group {live.name} is running: states are the last ones that workers wrote.")
+        return err
+
+
+def notes_on_life(
+    client: DirectClient, group: LiveGroup | ConnectError | None, names: Collection[str]
+) -> Iterator[str]:
+    """What the states are worth that were read from the topics; nothing while workers run."""
+    if group is None:
+        yield "States are the last ones that workers wrote; --group-id would show whether one still runs."
+    elif isinstance(group, ConnectError):
+        yield f"Cannot tell whether workers are running: {group}"
+    elif not group.is_live:
+        yield f"No worker of group {group.name} is running: states are the last ones that workers wrote."
         changes = [f"{name} {state}" for name, state in client.states_to_come(names).items()]
         more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
         if changes:
-            session.say(f"The next worker makes {', '.join(changes[:_MOST_SHOWN])}{more}.")
+            yield f"The next worker makes {', '.join(changes[:_MOST_SHOWN])}{more}."

@@ -24,6 +24,7 @@ from kconnect.errors import ConnectError
 from kconnect.wording import counted
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
+from kconnect_cli.screen.rates import Rates
 from kconnect_cli.screen.status_rows import root_cause
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 # Twice a second is as often as an eye reads numbers; it costs 0.5 % of a core with ten connectors
 _REDRAW_S = 0.5
 _STOP_S = 2.0
-# Counters come once a second: over five, a rate does not jump
-_RATE_WINDOW_S = 5.0
 _MOST_LOG_ENTRIES = 100
 _DATE = re.compile(r"^\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d{3}\]")
 _LOGGER = re.compile(r" \(\S+:\d+\)$")
@@ -76,26 +75,6 @@ class PageContent:
     """Kafka does not answer the worker."""
     waits_for: str = ""
     """What a worker that starts waits for, in sentences."""
-
-
-class Rates:
-    """Records per second of each task, over the last seconds."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, dict[TaskId, int]]] = deque()
-
-    def add(self, now_s: float, counters: Mapping[TaskId, TaskCounters]) -> dict[TaskId, float]:
-        """Take counters as they are now; gives rates of tasks that were seen before, not below zero (a new run)."""
-        moved = {task: _moved(found) for task, found in counters.items()}
-        self._seen.append((now_s, moved))
-        while len(self._seen) > 2 and self._seen[1][0] <= now_s - _RATE_WINDOW_S:
-            self._seen.popleft()
-        then_s, before = self._seen[0]
-        if now_s <= then_s:
-            return {}
-        return {
-            task: max(0, count - before[task]) / (now_s - then_s) for task, count in moved.items() if task in before
-        }
 
 
 def page(facts: PageContent, height: int) -> RenderableType:
@@ -149,7 +128,7 @@ class LiveView:
         self._stream = stream
         self._where = where
         self._lines = _LastLines(handler)
-        self._rates = Rates()
+        self._rates: Rates[TaskId] = Rates()
         self._began_s = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
@@ -209,7 +188,7 @@ class LiveView:
             up_s=up_s,
             statuses=statuses,
             counters=counters,
-            rates=self._rates.add(now_s, counters),
+            rates=self._rates.add(now_s, {task: _moved(found) for task, found in counters.items()}),
             log_lines=self._lines.heads(),
             outage=worker.outage(),
             waits_for=waits_for,

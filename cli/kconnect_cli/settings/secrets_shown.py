@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -18,7 +18,7 @@ from kconnect.logs import is_secret
 from kconnect.redaction import HIDDEN
 
 if TYPE_CHECKING:
-    from kconnect_cli.session import CliSession
+    from kconnect_cli.admin.connector_admin import ConnectorReader
 
 
 ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask secrets.")]
@@ -26,10 +26,17 @@ ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="Do not mask s
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
+class HasReader(Protocol):
+    """Where tables of plugins are read: a `CliSession`, or whoever has clients of its own."""
+
+    @property
+    def reader(self) -> ConnectorReader: ...
+
+
 class Masker:
     """Masks configs of one worker's connectors; asks it for the table of each plugin once."""
 
-    def __init__(self, session: CliSession, *, reveal: bool = False) -> None:
+    def __init__(self, session: HasReader, *, reveal: bool = False) -> None:
         self._session = session
         self._reveal = reveal
         self._passwords: dict[str, frozenset[str]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from kconnect.client.access import ClientAccess
 from kconnect.client.exchange import Exchange
 from kconnect.client.failover import FailoverTransport
+from kconnect.client.metrics_text import Sample, samples_of
 from kconnect.client.response_json import (
     as_conditions,
     as_info,
@@ -268,6 +269,10 @@ class ConnectClient:
         """
         given = {key: str(value) for key, value in query.items() if value is not None}
         return self._exchange.read("GET", f"/admin/logs?{urlencode(given)}", as_object)
+
+    def metrics(self, names: Collection[str]) -> list[Sample]:
+        """Samples of these metrics of this worker's tasks; NotFoundError from a worker without them, such as Java's."""
+        return list(samples_of(self._exchange.read_text("/metrics", "text/plain"), names))
 
     def rebalances(self) -> list[dict[str, Any]]:
         """The worker's last rebalances; NotFoundError from one that keeps none, such as Java's."""

@@ -48,6 +48,12 @@ class Exchange:
         request, response = self._sent(method, path, body)
         return self._parsed(request, response, parse)
 
+    def read_text(self, path: str, media_type: str) -> str:
+        """The answer as it is; the worker's refusals are JSON all the same."""
+        headers = {"accept": f"{media_type}, application/json", **self._access.headers()}
+        _, response = self._exchanged(Request("GET", path, None, headers))
+        return response.body.decode("utf-8", "replace")
+
     def do(self, method: str, path: str) -> None:
         """A request whose answer only confirms it."""
         self._sent(method, path, None)
@@ -67,7 +73,9 @@ class Exchange:
 
     def _sent(self, method: str, path: str, body: object, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
         """One request, retried while a temporary conflict lasts and there is time. Errors: any but a success."""
-        request = self._request(method, path, body)
+        return self._exchanged(self._request(method, path, body), good)
+
+    def _exchanged(self, request: Request, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
         deadline = self._clock.monotonic() + self._retry_conflicts_s
         pause_s = _FIRST_PAUSE_S
         while True:

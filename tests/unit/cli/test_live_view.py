@@ -23,7 +23,8 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
-from kconnect_cli.screen.live_view import LiveView, PageContent, Rates, page
+from kconnect_cli.screen.live_view import LiveView, PageContent, page
+from kconnect_cli.screen.rates import Rates
 
 TASK = TaskId("lines", 0)
 
@@ -127,9 +128,9 @@ def test_a_healthy_task_has_nothing_to_say():
 
 def test_rates_go_over_the_last_seconds_and_never_below_zero():
     rates = Rates()
-    assert rates.add(0.0, {TASK: TaskCounters(records_put=0)}) == {}
-    assert rates.add(1.0, {TASK: TaskCounters(records_put=100)})[TASK] == pytest.approx(100)
+    assert rates.add(0.0, {TASK: 0}) == {}
+    assert rates.add(1.0, {TASK: 100})[TASK] == pytest.approx(100)
     for second in range(2, 20):
-        seen = rates.add(float(second), {TASK: TaskCounters(records_put=100)})
+        seen = rates.add(float(second), {TASK: 100})
     assert seen[TASK] == 0
-    assert rates.add(20.0, {TASK: TaskCounters(records_put=3)})[TASK] == 0, "a new run counts from zero"
+    assert rates.add(20.0, {TASK: 3})[TASK] == 0, "a new run counts from zero"

@@ -1,0 +1,192 @@
+"""What is known of a cluster, from whom and since when; and how each look at it changes that. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from kconnect.model import ConnectorStatus, TargetState, TaskId
+from kconnect.outage import Outage
+
+# A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went
+_REMEMBERED_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a task, or all tasks of a connector, move; None where nobody says."""
+
+    rate: float | None = None
+    """Records per second."""
+    records: int | None = None
+    """Records since the start of the task."""
+    lag: int | None = None
+    errors: int | None = None
+
+
+NO_FIGURES = Figures()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFacts:
+    """One worker, as its last answer has it."""
+
+    url: str
+    kind: str = ""
+    """`kconnect` or `Java`; empty until it has answered."""
+    version: str = ""
+    answered_s: float | None = None
+    """When its last answer came, by this machine's monotonic clock; None: never."""
+    asked_s: float = 0.0
+    problem: str = ""
+    """Why it did not answer when it was asked last; empty while it answers."""
+    figures: Mapping[TaskId, Figures] = field(default_factory=dict)
+    slots: tuple[Mapping[str, Any], ...] | None = None
+    """None: it has none, as Java's."""
+    members: tuple[str, ...] = ()
+    """URLs of the group's workers, if it leads the group."""
+
+    @property
+    def id(self) -> str:
+        """As statuses name it."""
+        return urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLook:
+    """All connectors as a worker, or the topics, have them; or why there is no answer."""
+
+    at_s: float
+    statuses: Mapping[str, ConnectorStatus] | None = None
+    problem: str = ""
+    hint: str = ""
+    asked: str = ""
+    """URL of the worker that answered."""
+    cluster_id: str = ""
+    outage: Outage | None = None
+    note: str = ""
+    """What a starting worker waits for, or how current the topics' states are."""
+    to_come: Mapping[str, TargetState] = field(default_factory=dict)
+    """On the topics: the states that the next worker brings connectors to."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLook:
+    """One worker's answer, or why there is none (`facts.problem`)."""
+
+    at_s: float
+    facts: WorkerFacts
+
+
+Look: TypeAlias = StatusLook | WorkerLook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """All that the screen shows of the cluster."""
+
+    place: str
+    is_direct: bool = False
+    cluster_id: str = ""
+    statuses: Mapping[str, ConnectorStatus] = field(default_factory=dict)
+    answered_s: float | None = None
+    """When the statuses came; None: never yet."""
+    problem: str = ""
+    """Why the last question for statuses was not answered."""
+    hint: str = ""
+    outage: Outage | None = None
+    outage_s: float = 0.0
+    """When the outage was told."""
+    note: str = ""
+    to_come: Mapping[str, TargetState] = field(default_factory=dict)
+    workers: Mapping[str, WorkerFacts] = field(default_factory=dict)
+    """By id."""
+
+    @property
+    def figures(self) -> dict[TaskId, Figures]:
+        """Of all tasks whose worker answers; those of a worker that does not are not known."""
+        found: dict[TaskId, Figures] = {}
+        for worker in self.workers.values():
+            if not worker.problem:
+                found.update(worker.figures)
+        return found
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether any worker tells rates: Java's do not, over REST."""
+        return any(worker.kind == "kconnect" for worker in self.workers.values())
+
+
+def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
+    """What is known after a look. A look without an answer takes nothing away: what was known gets older."""
+    if isinstance(look, WorkerLook):
+        return _with_worker(facts, look)
+    if look.statuses is None:
+        return replace(facts, problem=look.problem or "no answer", hint=look.hint)
+    known = _known_ids(look.statuses)
+    workers = {
+        id_: worker
+        for id_, worker in facts.workers.items()
+        if not worker.problem or id_ in known or look.at_s - (worker.answered_s or worker.asked_s) < _REMEMBERED_S
+    }
+    return replace(
+        facts,
+        cluster_id=look.cluster_id or facts.cluster_id,
+        statuses=look.statuses,
+        answered_s=look.at_s,
+        problem="",
+        hint="",
+        outage=look.outage,
+        outage_s=look.at_s,
+        note=look.note,
+        to_come=look.to_come,
+        workers=workers,
+    )
+
+
+def _with_worker(facts: ClusterFacts, look: WorkerLook) -> ClusterFacts:
+    found, before = look.facts, facts.workers.get(look.facts.id)
+    if found.problem and before is not None:
+        found = replace(before, problem=found.problem, asked_s=look.at_s)
+    elif found.problem:
+        found = replace(found, asked_s=look.at_s)
+    else:
+        found = replace(found, answered_s=look.at_s, asked_s=look.at_s)
+    return replace(facts, workers={**facts.workers, found.id: found})
+
+
+def worker_urls(statuses: Mapping[str, ConnectorStatus], asked: str, members: Sequence[str]) -> list[str]:
+    """URLs of the workers that statuses name and that the group's leader knows; the one that was asked comes first.
+
+    A worker's id is host and port of its REST server. Where the only worker has another name than we asked it by, as
+    behind a forwarded port, it is that one.
+    """
+    scheme = urlsplit(asked).scheme or "http"
+    by_id = {urlsplit(url).netloc: url for url in members}
+    ids = _known_ids(statuses) | by_id.keys()
+    if len(ids) <= 1:
+        return [asked]
+    return sorted({by_id.get(id_, f"{scheme}://{id_}") for id_ in ids})
+
+
+def _known_ids(statuses: Mapping[str, ConnectorStatus]) -> set[str]:
+    found = {status.connector.worker_id for status in statuses.values()}
+    found |= {task.worker_id for status in statuses.values() for task in status.tasks}
+    return {id_ for id_ in found if id_}
+
+
+def summed(figures: Sequence[Figures]) -> Figures:
+    """Of several tasks together; a figure that none of them has stays unknown."""
+    return Figures(
+        _sum([each.rate for each in figures]),
+        _sum([each.records for each in figures]),
+        _sum([each.lag for each in figures]),
+        _sum([each.errors for each in figures]),
+    )
+
+
+def _sum(values: Sequence[Any]) -> Any:  # ints stay ints, floats floats
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

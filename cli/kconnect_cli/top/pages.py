@@ -1,0 +1,111 @@
+"""The page of one connector: its tasks, traces with the root cause first, config, offsets, log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kconnect.model import TaskId, TaskState
+from kconnect_cli.screen.conditions import condition_why
+from kconnect_cli.screen.status_rows import root_cause
+from kconnect_cli.top.events import Part
+from kconnect_cli.top.facts import NO_FIGURES
+from kconnect_cli.top.lines import Line, line, padded, wrapped
+from kconnect_cli.top.rows import whole
+from kconnect_cli.top.state import Detail, TopState
+
+STATE_STYLES = {
+    "RUNNING": "good",
+    "FAILED": "bad",
+    "UNASSIGNED": "warn",
+    "PAUSED": "warn",
+    "STOPPED": "warn",
+    "RESTARTING": "warn",
+    "unreachable": "bad",
+    "starting": "warn",
+}
+
+
+def page_lines(state: TopState, detail: Detail) -> list[Line]:
+    """All lines of the part that is looked at, as wide as the screen; the view shows as many as there is room for."""
+    if detail.part is not Part.TASKS and detail.connector not in state.facts.statuses and state.facts.answered_s:
+        return [line((f"{detail.connector} does not exist any more.", "warn"))]
+    match detail.part:
+        case Part.TASKS:
+            return list(_tasks(state, detail))
+        case Part.TRACE:
+            return list(_traces(state, detail))
+    body = detail.bodies.get(detail.part)
+    if body is None:
+        return [line(("..", "dim"))]
+    if body.problem:
+        return [line((text, "warn")) for text in wrapped(body.problem, state.columns - 2)]
+    return [line(text) for each in body.lines for text in wrapped(each, state.columns - 1, "    ")]
+
+
+def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
+    """A line for each task; the first line is the head."""
+    status = state.facts.statuses.get(detail.connector)
+    if status is None:
+        yield line((f"{detail.connector} does not exist (any more).", "warn"))
+        return
+    if not status.tasks:
+        yield line(("It has no tasks.", "dim"))
+        return
+    figures = state.facts.figures
+    for task in status.tasks:
+        found = figures.get(TaskId(detail.connector, task.id), NO_FIGURES)
+        rate = "-" if found.rate is None else whole(found.rate)
+        lag = "-" if found.lag is None else whole(found.lag)
+        word = "" if task.condition is None else str(task.condition.condition)
+        yield line(
+            padded(str(task.id), 5, to_right=True) + "  ",
+            (padded(str(task.state), 11), STATE_STYLES.get(str(task.state), "plain")),
+            padded(word, 10),
+            padded(rate, 11, to_right=True),
+            padded(lag, 11, to_right=True) + "  ",
+            (padded(task.worker_id, min(24, max(12, len(task.worker_id)))), "dim"),
+            ("  " + (root_cause(task.trace) or condition_why(task.condition)), "bad" if task.trace else "warn"),
+        )
+
+
+TASK_HEAD = f"{'TASK':>5}  {'STATE':<11}{'CONDITION':<10}{'RECORDS/S':>11}{'LAG':>11}  WORKER"
+
+
+def _traces(state: TopState, detail: Detail) -> Iterator[Line]:
+    """The root causes first, then whole traces and stacks of calls that hang."""
+    status = state.facts.statuses.get(detail.connector)
+    if status is None:
+        return
+    width = state.columns - 1
+    chosen = status.tasks[detail.task].id if detail.task < len(status.tasks) else None
+    tasks = sorted(status.tasks, key=lambda task: task.id != chosen)
+    found = [("connector", status.connector.trace)] if status.connector.trace else []
+    found += [(f"task {task.id}", text) for task in tasks if (text := _trace_of(task))]
+    if not found:
+        yield line(("Nothing has failed: there is no trace.", "good"))
+        return
+    by_cause: dict[str, list[str]] = {}
+    for what, trace in found:
+        by_cause.setdefault(root_cause(trace), []).append(what)
+    for cause, whats in by_cause.items():
+        for text in wrapped(f"{', '.join(whats)}: {cause}", width, "  "):
+            yield line((text, "bad"))
+    shown: set[str] = set()
+    for what, trace in found:
+        if trace in shown:
+            continue
+        shown.add(trace)
+        yield line("")
+        yield line((f"Trace of {what}", "head"))
+        for each in trace.rstrip().splitlines():
+            for text in wrapped(each, width, "      "):
+                yield line((text, "bad" if each.lstrip().startswith("Caused by: ") else "plain"))
+
+
+def _trace_of(task: TaskState) -> str:
+    if task.trace:
+        return task.trace
+    if task.condition is not None and condition_why(task.condition):
+        stack = task.condition.stack or ""
+        return f"{task.condition.condition} {condition_why(task.condition)}\n{stack}".rstrip()
+    return ""

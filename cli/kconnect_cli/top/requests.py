@@ -1,0 +1,159 @@
+"""What keys ask for: parts of a connector, and changes, each on a thread of its own with a deadline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kconnect.errors import ConnectError
+from kconnect.model import TaskId
+from kconnect_cli.admin.rest_admin import RestAdmin
+from kconnect_cli.exits import explain
+from kconnect_cli.screen.output import json_cell, plain_table
+from kconnect_cli.settings.secrets_shown import Masker
+from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+    from kconnect.direct.client import DirectClient
+    from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader, PreparedChange
+
+Post = Callable[[Event], None]
+
+
+class Side(Protocol):
+    """A cluster's workers, or its topics."""
+
+    def reading(self) -> Iterator[ConnectorReader]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    reader: ConnectorReader
+
+
+class Requests:
+    """Carries requests out. `post` takes what came of each, from any thread.
+
+    `connect` makes a client of the cluster's workers; `direct` is a client of its topics, used by one thread at a time.
+    """
+
+    def __init__(
+        self, post: Post, *, connect: Callable[[], ConnectClient] | None = None, direct: DirectClient | None = None
+    ) -> None:
+        self._post = post
+        self._connect = connect
+        self._direct = direct
+        self._lock = threading.Lock()  # one change at a time, and one use of `direct`
+        self._prepared: dict[Deed, PreparedChange] = {}  # guarded by _lock
+
+    def carry_out(self, request: Fetch | Prepare | Make) -> None:
+        """Returns at once."""
+        threading.Thread(target=self._run, args=(request,), name=f"top-{type(request).__name__}", daemon=True).start()
+
+    def _run(self, request: Fetch | Prepare | Make) -> None:
+        """Top of the thread: what fails is told on the screen."""
+        try:
+            event: Event = self._done(request)
+        except Exception as err:
+            sentence, hint, _ = explain(err)
+            if isinstance(request, Fetch):
+                event = Fetched(request.connector, request.part, problem=" ".join(filter(None, (sentence, hint))))
+            else:
+                event = Refused(request.deed, sentence, hint or "")
+        self._post(event)
+
+    def _done(self, request: Fetch | Prepare | Make) -> Event:
+        """Errors: ConnectError."""
+        match request:
+            case Fetch(name, part):
+                with self._reader() as reader:
+                    return Fetched(name, part, tuple(_part(reader, name, part)))
+            case Prepare(deed):
+                with self._lock:
+                    change = self._prepared[deed] = self._change(deed)
+                    warnings = list(change.check())
+                return Prepared(deed, tuple(change.description()), tuple(warnings))
+            case Make(deed):
+                with self._lock:
+                    return Made(deed, tuple(self._prepared.pop(deed).make()))
+
+    @contextmanager
+    def _reader(self) -> Iterator[ConnectorReader]:
+        if self._direct is not None:
+            with self._lock:
+                self._direct.forget()
+                yield self._direct
+            return
+        assert self._connect is not None
+        with self._connect() as client:
+            yield client
+
+    def _change(self, deed: Deed) -> PreparedChange:
+        """Errors: ConnectError, also when it may not be made as things are."""
+        match deed.verb:
+            case Verb.PAUSE:
+                return self._admin().pause(deed.connector)
+            case Verb.RESUME:
+                return self._admin().resume(deed.connector)
+            case Verb.STOP:
+                return self._admin().stop(deed.connector)
+        return _Restart(deed, self._connected)
+
+    def _admin(self) -> ConnectorAdmin:
+        if self._direct is None:
+            return RestAdmin(self._connected)
+        from kconnect_cli.admin.topic_admin import DirectAdmin
+
+        self._direct.forget()
+        return DirectAdmin(self._direct)
+
+    def _connected(self) -> ConnectClient:
+        assert self._connect is not None
+        return self._connect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Restart:
+    """A restart, which only a worker can do. Implements PreparedChange."""
+
+    deed: Deed
+    connect: Callable[[], ConnectClient]
+    is_empty: bool = False
+    needs_consent: bool = True
+
+    def description(self) -> list[str]:
+        return []
+
+    def check(self) -> list[str]:
+        return []
+
+    def make(self) -> list[str]:
+        name, verb = self.deed.connector, self.deed.verb
+        with self.connect() as client:
+            if verb is Verb.RESTART_TASK and self.deed.task is not None:
+                client.restart_task(TaskId(name, self.deed.task))
+                return [f"restarted {name} task {self.deed.task}"]
+            is_whole = verb in (Verb.RESTART_ALL, Verb.RESTART_FAILED)
+            client.restart_connector(name, include_tasks=is_whole, only_failed=verb is Verb.RESTART_FAILED)
+        return [f"restarted {'what had FAILED of ' if verb is Verb.RESTART_FAILED else ''}{name}"]
+
+
+def _part(reader: ConnectorReader, name: str, part: Part) -> Iterator[str]:
+    """The lines of a part. Errors: ConnectError."""
+    match part:
+        case Part.CONFIG:
+            config = Masker(_Reading(reader)).masked(reader.connector(name).config)
+            yield from (f"{key} = {value}" for key, value in sorted(config.items()))
+        case Part.OFFSETS:
+            offsets = reader.connector_offsets(name)
+            rows = [(json_cell(each.partition), json_cell(each.offset)) for each in offsets]
+            if rows:
+                yield from plain_table(("PARTITION", "OFFSET"), rows).splitlines()
+            else:
+                yield "No offsets have been committed yet."
+        case Part.LOG:
+            raise ConnectError("This worker does not serve its log over REST (GET /admin/logs).")

@@ -1,0 +1,269 @@
+"""The rows of each view: what stands in which column, how they are sorted, and which of them a filter leaves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from kconnect.model import ConnectorStatus, TaskState
+from kconnect.outage import length_text
+from kconnect_cli.screen.conditions import condition_why
+from kconnect_cli.screen.status_rows import root_cause
+from kconnect_cli.top.facts import NO_FIGURES, ClusterFacts, Figures, WorkerFacts, summed
+
+# How bad a row is: the first of them come first
+BAD, WORRYING, WELL = 0, 1, 2
+# What is in these states does not get on by itself
+_GRADES = {"FAILED": BAD, "UNASSIGNED": WORRYING, "RESTARTING": WORRYING}
+
+
+class View(StrEnum):
+    """The lists of the screen, in the order of their keys."""
+
+    CONNECTORS = "Connectors"
+    TASKS = "Tasks"
+    SLOTS = "Slots"
+    WORKERS = "Workers"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a list. `values` by column: text, a number, or None for what nobody tells."""
+
+    id: str
+    values: Mapping[str, Any]
+    grade: int = WELL
+    is_old: bool = False
+    """Its worker does not answer any more: what it says is the last that was known."""
+    connector: str | None = None
+    task: int | None = None
+    search: str = ""
+    """What a filter looks at, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `rank` says how long it stays when the screen gets narrow (0: always)."""
+
+    title: str
+    rank: int = 0
+    is_number: bool = False
+    shown: Callable[[Any], str] = str
+    is_flexible: bool = False
+    """Takes the room that is left."""
+
+
+def whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def percent(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def mebibytes(value: float) -> str:
+    return f"{value / 2**20:,.0f} MiB"
+
+
+COLUMNS: Mapping[View, tuple[Column, ...]] = {
+    View.CONNECTORS: (
+        Column("NAME"),
+        Column("TYPE", 6),
+        Column("STATE"),
+        Column("TASKS", 1),
+        Column("RECORDS/S", 2, True, whole),
+        Column("LAG", 3, True, whole),
+        Column("ERRORS", 4, True, whole),
+        Column("WHY", 5, is_flexible=True),
+    ),
+    View.TASKS: (
+        Column("NAME"),
+        Column("TASK", 0, True),
+        Column("STATE"),
+        Column("CONDITION", 3),
+        Column("RECORDS/S", 2, True, whole),
+        Column("RECORDS", 7, True, whole),
+        Column("LAG", 4, True, whole),
+        Column("ERRORS", 5, True, whole),
+        Column("WORKER", 6),
+        Column("WHY", 5, is_flexible=True),
+    ),
+    View.SLOTS: (
+        Column("WORKER"),
+        Column("SLOT", 0, True),
+        Column("STATE"),
+        Column("HOST", 5),
+        Column("PID", 6, True),
+        Column("CPU %", 1, True, percent),
+        Column("MEMORY", 2, True, mebibytes),
+        Column("COUNT", 3, True),
+        Column("TASKS", 4, is_flexible=True),
+    ),
+    View.WORKERS: (
+        Column("WORKER"),
+        Column("STATE"),
+        Column("KIND", 5),
+        Column("VERSION", 6),
+        Column("CONNECTORS", 3, True),
+        Column("TASKS", 1, True),
+        Column("RECORDS/S", 2, True, whole),
+        Column("SLOTS", 4, True),
+        Column("LAST ANSWER", 3),
+        Column("WHY", 5, is_flexible=True),
+    ),
+}
+
+
+def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
+    """All rows of a view, in no particular order."""
+    match view:
+        case View.CONNECTORS:
+            figures = facts.figures
+            return [_connector_row(status, facts, figures) for status in facts.statuses.values()]
+        case View.TASKS:
+            figures = facts.figures
+            return [
+                _task_row(status.name, task, facts, figures.get(_task_id(status, task), NO_FIGURES))
+                for status in facts.statuses.values()
+                for task in status.tasks
+            ]
+        case View.SLOTS:
+            return [_slot_row(worker, slot) for worker in facts.workers.values() for slot in (worker.slots or ())]
+        case View.WORKERS:
+            return [_worker_row(worker, facts, now_s) for worker in facts.workers.values()]
+
+
+def arranged(rows: Sequence[Row], filter_: str, sort: str | None, *, is_reversed: bool) -> list[Row]:
+    """The rows that match all words of the filter, sorted. `sort` None: the worst first. Unknown values come last."""
+    words = filter_.lower().split()
+    found = [row for row in rows if all(word in row.search for word in words)] if words else list(rows)
+    found.sort(key=_name_key)
+    if sort is None:
+        found.sort(key=lambda row: row.grade, reverse=is_reversed)
+        return found
+    known = [row for row in found if row.values.get(sort) is not None]
+    known.sort(key=lambda row: row.values[sort], reverse=is_reversed)
+    return known + [row for row in found if row.values.get(sort) is None]
+
+
+def _name_key(row: Row) -> tuple[str, int, str]:
+    return (row.connector or row.id, -1 if row.task is None else row.task, row.id)
+
+
+def _connector_row(status: ConnectorStatus, facts: ClusterFacts, figures: Mapping[Any, Figures]) -> Row:
+    tasks = status.tasks
+    running = sum(task.state == "RUNNING" for task in tasks)
+    worst = next((task for task in tasks if task.state == "FAILED"), None)
+    sick = next((task for task in tasks if condition_why(task.condition)), None)
+    state, own = state_of(status), str(status.connector.state)
+    why = _cause(status.connector.trace)
+    if not why and worst is not None:
+        why = f"task {worst.id}: {_cause(worst.trace)}"
+    if not why and sick is not None and sick.condition is not None:
+        why = f"task {sick.id} {sick.condition.condition} {condition_why(sick.condition)}"
+    if not why and status.name in facts.to_come:
+        why = f"{facts.to_come[status.name]} with the next worker"
+    grade = min((_GRADES.get(str(task.state), WELL) for task in tasks), default=WELL)
+    grade = min(grade, _GRADES.get(own, WELL), WORRYING if sick is not None else WELL)
+    total = summed([figures.get(_task_id(status, task), NO_FIGURES) for task in tasks])
+    values = {
+        "NAME": status.name,
+        "TYPE": str(status.type),
+        "STATE": state,
+        "TASKS": f"{running}/{len(tasks)}",
+        "RECORDS/S": total.rate,
+        "LAG": total.lag,
+        "ERRORS": total.errors,
+        "WHY": why,
+    }
+    return Row(
+        status.name, values, grade, connector=status.name, search=f"{status.name} {status.type} {state} {why}".lower()
+    )
+
+
+def state_of(status: ConnectorStatus) -> str:
+    """The connector's own state; FAILED if a task has: RUNNING is no comfort then."""
+    own = str(status.connector.state)
+    return "FAILED" if own == "RUNNING" and any(task.state == "FAILED" for task in status.tasks) else own
+
+
+def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures) -> Row:
+    worker = facts.workers.get(task.worker_id)
+    condition = "" if task.condition is None else str(task.condition.condition)
+    why = _cause(task.trace) or condition_why(task.condition)
+    grade = _GRADES.get(str(task.state), WORRYING if condition_why(task.condition) else WELL)
+    is_old = worker is not None and bool(worker.problem)
+    if is_old and not why:
+        why = "its worker does not answer"
+        grade = min(grade, WORRYING)
+    values = {
+        "NAME": name,
+        "TASK": task.id,
+        "STATE": str(task.state),
+        "CONDITION": condition,
+        "RECORDS/S": figures.rate,
+        "RECORDS": figures.records,
+        "LAG": figures.lag,
+        "ERRORS": figures.errors,
+        "WORKER": task.worker_id,
+        "WHY": why,
+    }
+    search = f"{name} {name}-{task.id} {task.state} {condition} {task.worker_id} {why}".lower()
+    return Row(f"{name}-{task.id}", values, grade, is_old, name, task.id, search)
+
+
+def _slot_row(worker: WorkerFacts, slot: Mapping[str, Any]) -> Row:
+    tasks = [f"{task['connector']}-{task['task']}" for task in slot.get("tasks", ())]
+    attached = bool(slot.get("attached"))
+    values = {
+        "WORKER": worker.id,
+        "SLOT": slot.get("slot"),
+        "STATE": "up" if attached else "starting",
+        "HOST": slot.get("host") or None,
+        "PID": slot.get("pid"),
+        "CPU %": slot.get("cpu_percent"),
+        "MEMORY": slot.get("memory_bytes"),
+        "COUNT": len(tasks),
+        "TASKS": " ".join(tasks),
+    }
+    search = f"{worker.id} {slot.get('host')} {' '.join(tasks)}".lower()
+    grade = WELL if attached and not worker.problem else WORRYING
+    return Row(f"{worker.id} {slot.get('slot')}", values, grade, bool(worker.problem), search=search)
+
+
+def _worker_row(worker: WorkerFacts, facts: ClusterFacts, now_s: float) -> Row:
+    connectors = [status for status in facts.statuses.values() if status.connector.worker_id == worker.id]
+    tasks = [task for status in facts.statuses.values() for task in status.tasks if task.worker_id == worker.id]
+    is_known = bool(connectors or tasks) or len(facts.workers) > 1
+    age = None if worker.answered_s is None else f"{length_text(max(0.0, now_s - worker.answered_s))} ago"
+    values = {
+        "WORKER": worker.id,
+        "STATE": "unreachable" if worker.problem else "up" if worker.kind else "asked",
+        "KIND": worker.kind or None,
+        "VERSION": worker.version or None,
+        "CONNECTORS": len(connectors) if is_known else len(facts.statuses),
+        "TASKS": len(tasks) if is_known else sum(len(status.tasks) for status in facts.statuses.values()),
+        "RECORDS/S": None if worker.problem else summed(list(worker.figures.values())).rate,
+        "SLOTS": None if worker.slots is None else len(worker.slots),
+        "LAST ANSWER": age or ("never" if worker.problem else None),
+        "WHY": worker.problem,
+    }
+    grade = BAD if worker.problem else WELL
+    return Row(
+        worker.id, values, grade, bool(worker.problem), search=f"{worker.id} {worker.kind} {values['STATE']}".lower()
+    )
+
+
+def _task_id(status: ConnectorStatus, task: TaskState) -> Any:
+    from kconnect.model import TaskId
+
+    return TaskId(status.name, task.id)
+
+
+@lru_cache(maxsize=4096)
+def _cause(trace: str | None) -> str:
+    """Traces come again with each look: taken apart once."""
+    return root_cause(trace)

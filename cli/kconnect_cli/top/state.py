@@ -1,0 +1,446 @@
+"""TopState: what the screen is about; `step` is its only change: an event in, the next state and requests out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from kconnect_cli.top.events import (
+    FETCHED,
+    Deed,
+    Event,
+    Fetch,
+    Fetched,
+    Key,
+    LookNow,
+    Made,
+    Make,
+    Part,
+    Prepare,
+    Prepared,
+    Quit,
+    Refused,
+    Request,
+    Resized,
+    Ticked,
+    Verb,
+)
+from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerLook, with_look
+from kconnect_cli.top.rows import COLUMNS, Row, View, arranged, rows_of
+
+# A message stays until it was read; one of something that failed until it is cleared or replaced
+_MESSAGE_S = 8.0
+# Lines of the screen that are not rows: two of summary, tabs, heads, the last line with keys
+FRAME_LINES = 5
+
+VIEWS = tuple(View)
+PARTS = tuple(Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How one list is looked at. `cursor` None: the first row, whichever it is."""
+
+    sort: str | None = None
+    """Column that it is sorted by; None: the worst first."""
+    is_reversed: bool = False
+    cursor: str | None = None
+    """Id of the row: the cursor stays with it when rows move."""
+    index: int = 0
+    """Where it was last, for when the row is gone."""
+    top: int = 0
+    """First row on the screen."""
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One connector, looked at closely."""
+
+    connector: str
+    part: Part = Part.TASKS
+    task: int = 0
+    """Which of its tasks the cursor is on, counted from the top."""
+    scroll: int = 0
+    bodies: Mapping[Part, Fetched] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """Which restart?"""
+
+    title: str
+    choices: tuple[tuple[str, Deed], ...]
+    """Key and what it asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Shall this be done? `is_ready`: what it will write is known."""
+
+    deed: Deed
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    is_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    pass
+
+
+Dialog: TypeAlias = Menu | Confirm | Help
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line at the bottom of the screen."""
+
+    text: str
+    is_bad: bool = False
+    since_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopState:
+    """All of the screen's state. `rows`: those of the view, filtered and sorted."""
+
+    facts: ClusterFacts
+    now_s: float = 0.0
+    columns: int = 80
+    lines: int = 24
+    view: View = View.CONNECTORS
+    listings: Mapping[View, Listing] = field(default_factory=lambda: {view: Listing() for view in View})
+    is_typing: bool = False
+    """Keys go into the filter."""
+    detail: Detail | None = None
+    dialog: Dialog | None = None
+    message: Message | None = None
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def listing(self) -> Listing:
+        return self.listings[self.view]
+
+    @property
+    def cursor(self) -> int:
+        """Index of the row under the cursor; -1 when there are no rows."""
+        listing = self.listing
+        if listing.cursor is not None:
+            for index, row in enumerate(self.rows):
+                if row.id == listing.cursor:
+                    return index
+        return min(listing.index, len(self.rows) - 1)
+
+    @property
+    def room(self) -> int:
+        """Lines for rows."""
+        return max(1, self.lines - FRAME_LINES - len(banners(self)))
+
+
+Stepped: TypeAlias = tuple[TopState, Sequence[Request]]
+
+
+def step(state: TopState, event: Event, now_s: float) -> Stepped:
+    """The next state, and what it takes from the program around it. `now_s`: this machine's monotonic clock."""
+    state = replace(state, now_s=now_s)
+    match event:
+        case Key():
+            state, requests = _key(state, event)
+            return _settled(state), requests
+        case Resized(columns, lines):
+            return _settled(replace(state, columns=columns, lines=lines)), ()
+        case Ticked():
+            return _ticked(state), ()
+        case StatusLook() | WorkerLook():
+            return _settled(_arranged(replace(state, facts=with_look(state.facts, event)))), ()
+        case Fetched():
+            return _settled(_fetched(state, event)), ()
+        case Prepared(deed, lines, warnings):
+            if isinstance(state.dialog, Confirm) and state.dialog.deed == deed:
+                dialog = Confirm(deed, tuple(lines), tuple(warnings), is_ready=True)
+                return replace(state, dialog=dialog, message=None), ()
+            return state, ()
+        case Made(_, lines):
+            return _told(state, "; ".join(lines)), (LookNow(),)
+        case Refused(deed, sentence, hint):
+            if isinstance(state.dialog, Confirm) and state.dialog.deed == deed:
+                state = replace(state, dialog=None)
+            return _told(state, f"{sentence}{'' if not hint else f' {hint}'}", is_bad=True), (LookNow(),)
+
+
+def banners(state: TopState) -> list[str]:
+    """Lines that must not be missed, above the list: nobody answers, Kafka is away, a worker starts."""
+    from kconnect.outage import length_text
+
+    facts, found = state.facts, []
+    if facts.problem:
+        age = (
+            "" if facts.answered_s is None else f" What is shown is {length_text(state.now_s - facts.answered_s)} old."
+        )
+        found.append(f"{facts.problem}.{age}" if not facts.problem.endswith(".") else f"{facts.problem}{age}")
+        if facts.answered_s is None and facts.hint:
+            found.append(facts.hint)
+    if facts.outage is not None:
+        found.append(facts.outage.banner())
+    for worker in facts.workers.values():
+        if worker.problem and not facts.problem:
+            last = worker.answered_s
+            since = "it never answered" if last is None else f"last answer {length_text(state.now_s - last)} ago"
+            found.append(f"Worker {worker.id} does not answer ({since}): {worker.problem}")
+    if facts.note:
+        found.append(facts.note)
+    return found[: max(1, state.lines // 4)]
+
+
+def detail_lines(state: TopState) -> int:
+    """Lines for the body of a connector's page."""
+    return max(1, state.lines - FRAME_LINES - len(banners(state)))
+
+
+def _key(state: TopState, key: Key) -> Stepped:
+    if state.dialog is not None:
+        return _key_in_dialog(state, state.dialog, key)
+    if state.is_typing:
+        return _key_in_filter(state, key), ()
+    match key.character or key.name:
+        case "q":
+            return state, (Quit(),)
+        case "?":
+            return replace(state, dialog=Help()), ()
+        case "p" | "r" | "s" as letter:
+            return _asked(state, {"p": Verb.PAUSE, "r": Verb.RESUME, "s": Verb.STOP}[letter])
+        case "R":
+            return _restart_menu(state), ()
+        case "ctrl+l" | " ":
+            return state, (LookNow(),)
+    if state.detail is not None:
+        return _key_in_detail(state, state.detail, key)
+    return _key_in_list(state, key)
+
+
+def _key_in_dialog(state: TopState, dialog: Dialog, key: Key) -> Stepped:
+    pressed = key.character or key.name
+    closed = replace(state, dialog=None)
+    match dialog:
+        case Help():
+            return closed, ()
+        case Menu(_, choices):
+            for letter, deed in choices:
+                if pressed == letter:
+                    return replace(state, dialog=Confirm(deed)), (Prepare(deed),)
+            return (closed, ()) if key.name in ("escape", "q", "n") or pressed in ("q", "n") else (state, ())
+        case Confirm(deed, is_ready=is_ready):
+            if pressed in ("y", "Y") and is_ready:
+                return _told(closed, f"{deed.words()} .."), (Make(deed),)
+            if pressed in ("n", "N", "q") or key.name in ("escape", "enter"):
+                return _told(closed, "Nothing was changed."), ()
+    return state, ()
+
+
+def _key_in_filter(state: TopState, key: Key) -> TopState:
+    match key.name:
+        case "enter":
+            return replace(state, is_typing=False)
+        case "escape":
+            return _filtered(replace(state, is_typing=False), "")
+        case "backspace":
+            return _filtered(state, state.listing.filter[:-1])
+        case "ctrl+u":
+            return _filtered(state, "")
+        case "up" | "down":
+            return _moved(state, -1 if key.name == "up" else 1)
+    if key.character is not None and key.character.isprintable():
+        return _filtered(state, state.listing.filter + key.character)
+    return state
+
+
+def _key_in_list(state: TopState, key: Key) -> Stepped:
+    letter = key.character or key.name
+    if letter in ("1", "2", "3", "4"):
+        return _viewed(state, VIEWS[int(letter) - 1]), ()
+    match letter:
+        case "tab" | "shift+tab":
+            way = 1 if letter == "tab" else -1
+            return _viewed(state, VIEWS[(VIEWS.index(state.view) + way) % len(VIEWS)]), ()
+        case "/":
+            return replace(state, is_typing=True), ()
+        case "escape" | "backspace":
+            return (_filtered(state, "") if state.listing.filter else replace(state, message=None)), ()
+        case "<" | "left" | ">" | "right":
+            return _sorted_by_next(state, 1 if letter in (">", "right") else -1), ()
+        case "i":
+            return _listed(state, replace(state.listing, is_reversed=not state.listing.is_reversed)), ()
+        case "w":
+            return _listed(state, replace(state.listing, sort=None, is_reversed=False)), ()
+        case "enter":
+            return _opened(state)
+    steps = _steps(letter, state.room, len(state.rows))
+    return (state if steps is None else _moved(state, steps)), ()
+
+
+def _steps(letter: str, room: int, count: int) -> int | None:
+    """How far a key moves; None for a key that does not."""
+    return {
+        "up": -1,
+        "k": -1,
+        "down": 1,
+        "j": 1,
+        "pageup": -room,
+        "pagedown": room,
+        "home": -count,
+        "g": -count,
+        "end": count,
+        "G": count,
+    }.get(letter)
+
+
+def _key_in_detail(state: TopState, detail: Detail, key: Key) -> Stepped:
+    letter = key.character or key.name
+    if letter in ("1", "2", "3", "4", "5"):
+        return _turned(state, detail, PARTS[int(letter) - 1])
+    match letter:
+        case "escape" | "backspace":
+            return replace(state, detail=None), ()
+        case "tab" | "right" | "shift+tab" | "left":
+            way = 1 if letter in ("tab", "right") else -1
+            return _turned(state, detail, PARTS[(PARTS.index(detail.part) + way) % len(PARTS)])
+        case "enter" if detail.part is Part.TASKS:
+            return _turned(state, detail, Part.TRACE)
+    status = state.facts.statuses.get(detail.connector)
+    tasks = 0 if status is None else len(status.tasks)
+    steps = _steps(letter, detail_lines(state), 1_000_000)
+    if steps is None:
+        return state, ()
+    if detail.part is Part.TASKS:
+        task = max(0, min(tasks - 1, detail.task + steps))
+        return replace(state, detail=replace(detail, task=task)), ()
+    from kconnect_cli.top.pages import page_lines
+
+    most = max(0, len(page_lines(state, detail)) - detail_lines(state))
+    return replace(state, detail=replace(detail, scroll=max(0, min(most, detail.scroll + steps)))), ()
+
+
+def _asked(state: TopState, verb: Verb) -> Stepped:
+    name, _ = chosen(state)
+    if name is None:
+        return _told(state, f"Choose a connector to {verb}: 1 lists them."), ()
+    deed = Deed(verb, name)
+    return replace(state, dialog=Confirm(deed), message=None), (Prepare(deed),)
+
+
+def _restart_menu(state: TopState) -> TopState:
+    name, task = chosen(state)
+    if name is None:
+        return _told(state, "Choose a connector or a task to restart: 1 and 2 list them.")
+    if state.facts.is_direct:
+        return _told(state, "A restart needs a worker: with --direct there is none to do it. Stop and resume write it.")
+    choices = [("f", Deed(Verb.RESTART_FAILED, name))]
+    if task is not None:
+        choices.append(("t", Deed(Verb.RESTART_TASK, name, task)))
+    choices += [("c", Deed(Verb.RESTART_CONNECTOR, name)), ("a", Deed(Verb.RESTART_ALL, name))]
+    return replace(state, dialog=Menu(f"Restart what of {name}?", tuple(choices)), message=None)
+
+
+def chosen(state: TopState) -> tuple[str | None, int | None]:
+    """The connector that keys are about, and the task if one is."""
+    if state.detail is not None:
+        status = state.facts.statuses.get(state.detail.connector)
+        tasks = () if status is None else status.tasks
+        task = tasks[min(state.detail.task, len(tasks) - 1)].id if tasks and state.detail.part is Part.TASKS else None
+        return state.detail.connector, task
+    if state.cursor < 0:
+        return None, None
+    row = state.rows[state.cursor]
+    return row.connector, row.task
+
+
+def _opened(state: TopState) -> Stepped:
+    """Enter: a connector's page; of a slot or worker the tasks that it runs."""
+    if state.cursor < 0:
+        return state, ()
+    row = state.rows[state.cursor]
+    if row.connector is None:
+        worker = str(row.values["WORKER"])
+        # Behind a forwarded port statuses name the worker otherwise; then it is the only one
+        is_named = any(task.worker_id == worker for each in state.facts.statuses.values() for task in each.tasks)
+        return _filtered(_viewed(state, View.TASKS), worker if is_named else ""), ()
+    status = state.facts.statuses.get(row.connector)
+    tasks = () if status is None else status.tasks
+    at = next((index for index, task in enumerate(tasks) if task.id == row.task), 0)
+    return replace(state, detail=Detail(row.connector, task=at), message=None), ()
+
+
+def _turned(state: TopState, detail: Detail, part: Part) -> Stepped:
+    detail = replace(detail, part=part, scroll=0)
+    requests = (Fetch(detail.connector, part),) if part in FETCHED else ()
+    return replace(state, detail=detail), requests
+
+
+def _fetched(state: TopState, event: Fetched) -> TopState:
+    if state.detail is None or state.detail.connector != event.connector:
+        return state
+    bodies = {**state.detail.bodies, event.part: event}
+    return replace(state, detail=replace(state.detail, bodies=bodies))
+
+
+def _viewed(state: TopState, view: View) -> TopState:
+    return _arranged(replace(state, view=view, message=None))
+
+
+def _filtered(state: TopState, text: str) -> TopState:
+    listing = replace(state.listing, filter=text)
+    return _arranged(replace(state, listings={**state.listings, state.view: listing}))
+
+
+def _sorted_by_next(state: TopState, way: int) -> TopState:
+    """The next column, in the direction that one wants of it: numbers from the largest, names from A."""
+    columns: list[str | None] = [None, *(column.title for column in COLUMNS[state.view])]
+    sort = columns[(columns.index(state.listing.sort) + way) % len(columns)]
+    is_number = any(column.title == sort and column.is_number for column in COLUMNS[state.view])
+    return _listed(state, replace(state.listing, sort=sort, is_reversed=is_number))
+
+
+def _listed(state: TopState, listing: Listing) -> TopState:
+    """In a new order: what comes first then is what one wants to see."""
+    listing = replace(listing, cursor=None, index=0, top=0)
+    return _arranged(replace(state, listings={**state.listings, state.view: listing}))
+
+
+def _moved(state: TopState, steps: int) -> TopState:
+    if not state.rows:
+        return state
+    index = max(0, min(len(state.rows) - 1, state.cursor + steps))
+    listing = replace(state.listing, cursor=state.rows[index].id, index=index)
+    return replace(state, listings={**state.listings, state.view: listing})
+
+
+def _arranged(state: TopState) -> TopState:
+    listing = state.listing
+    rows = rows_of(state.view, state.facts, state.now_s)
+    found = arranged(rows, state.listing.filter, listing.sort, is_reversed=listing.is_reversed)
+    return replace(state, rows=tuple(found))
+
+
+def _settled(state: TopState) -> TopState:
+    """The list scrolled so that the cursor is on the screen."""
+    listing, cursor, room = state.listing, max(0, state.cursor), state.room
+    top = min(listing.top, cursor, max(0, len(state.rows) - room))
+    top = max(top, cursor - room + 1)
+    if listing.cursor is not None:
+        listing = replace(listing, index=cursor)
+    if top != listing.top or listing is not state.listing:
+        return replace(state, listings={**state.listings, state.view: replace(listing, top=top)})
+    return state
+
+
+def _ticked(state: TopState) -> TopState:
+    message = state.message
+    if message is not None and not message.is_bad and state.now_s - message.since_s > _MESSAGE_S:
+        state = replace(state, message=None)
+    return _arranged(state) if state.view is View.WORKERS else state
+
+
+def _told(state: TopState, text: str, *, is_bad: bool = False) -> TopState:
+    return replace(state, message=Message(text, is_bad, state.now_s))

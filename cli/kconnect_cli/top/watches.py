@@ -1,0 +1,310 @@
+"""Threads that look at a cluster again and again: one for the statuses, one for each worker. Keys never wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from kconnect.errors import ConnectError, NotFoundError
+from kconnect.model import ConnectorStatus, TaskId
+from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text
+from kconnect_cli.screen.rates import Rates
+from kconnect_cli.top.facts import Figures, Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+    from kconnect.direct.client import DirectClient
+
+Post = Callable[[Look], None]
+Keeps = Callable[[str], bool]
+"""Whether a connector of this name is wanted."""
+
+ANSWER_S = 5.0
+"""How long a look waits for an answer: longer than a busy worker takes, shorter than anybody's patience."""
+# A look that takes long is made more rarely: at most a quarter of the time goes into looking
+_REST_RATIO = 3.0
+_MEMBERS_EVERY_S = 10.0
+_FORGOTTEN_S = 300.0
+
+_RECORDS = (
+    "kafka_connect_source_task_metrics_source_record_write_total",
+    "kafka_connect_sink_task_metrics_sink_record_send_total",
+)
+_MINUTE_RATES = (
+    "kafka_connect_source_task_metrics_source_record_write_rate",
+    "kafka_connect_sink_task_metrics_sink_record_send_rate",
+)
+_ERRORS = (
+    "kafka_connect_task_error_metrics_total_record_errors",
+    "kafka_connect_task_error_metrics_total_record_failures",
+)
+_LAG = "kafka_connect_sink_task_metrics_sink_record_lag_max"
+
+
+class Watches(Protocol):
+    """What looks at a cluster, of whatever kind."""
+
+    def start(self) -> None: ...
+    def look_now(self) -> None: ...
+    def stop(self, timeout_s: float) -> None:
+        """Idempotent. A thread that waits for an answer ends when its deadline has passed."""
+
+
+class Repeated(threading.Thread):
+    """Calls `look` again and again, on a thread of its own, until it is stopped. It never raises ConnectError."""
+
+    def __init__(self, name: str, look: Callable[[], None], interval_s: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self._look = look
+        self._interval_s = interval_s
+        self._wake = threading.Event()
+        self._is_over = False
+
+    def run(self) -> None:
+        while not self._is_over:
+            began_s = time.monotonic()
+            self._look()
+            took_s = time.monotonic() - began_s
+            self._wake.wait(max(self._interval_s - took_s, _REST_RATIO * min(took_s, ANSWER_S)))
+            self._wake.clear()
+
+    def look_now(self) -> None:
+        self._wake.set()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._wake.set()
+
+
+class RestWatches:
+    """Looks at a cluster over REST. `connect` makes a client for workers; a dead worker is replaced by known others."""
+
+    def __init__(
+        self,
+        connect: Callable[[Sequence[str]], ConnectClient],
+        urls: Sequence[str],
+        keeps: Keeps,
+        post: Post,
+        interval_s: float,
+    ) -> None:
+        self._connect = connect
+        self._given = list(urls)
+        self._keeps = keeps
+        self._post = post
+        self._interval_s = interval_s
+        self._statuses = Repeated("top-statuses", self._look, interval_s)
+        self._lock = threading.Lock()  # guards both below
+        self._workers: dict[str, _WorkerWatch] = {}
+        self._members: dict[str, tuple[str, ...]] = {}
+        # Only the thread of the statuses uses these
+        self._urls: list[str] = []
+        self._client: ConnectClient | None = None
+        self._has_started = False
+        self._cluster_id = ""
+
+    @property
+    def urls(self) -> list[str]:
+        """The given workers, and those that became known since. Threads: any."""
+        with self._lock:
+            return list(dict.fromkeys([*self._given, *self._workers]))
+
+    def start(self) -> None:
+        self._statuses.start()
+
+    def look_now(self) -> None:
+        self._statuses.look_now()
+
+    def stop(self, timeout_s: float) -> None:
+        with self._lock:
+            threads = [self._statuses, *(watch.thread for watch in self._workers.values())]
+        for thread in threads:
+            thread.end()
+        deadline_s = time.monotonic() + timeout_s
+        for thread in threads:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline_s - time.monotonic()))
+
+    def _look(self) -> None:
+        client = self._client_of_all()
+        try:
+            look = self._statuses_of(client)
+        except ConnectError as err:
+            self._has_started = False
+            look = StatusLook(at_s=time.monotonic(), problem=str(err), hint=err.hint or "")
+        self._post(look)
+        if look.statuses is not None:
+            with self._lock:
+                members = max(self._members.values(), key=len, default=())
+            self._watch_workers(worker_urls(look.statuses, client.url, members))
+
+    def _statuses_of(self, client: ConnectClient) -> StatusLook:
+        """Errors: ConnectError."""
+        start = None if self._has_started else start_of(client)
+        if start is not None and not start.get("answers_requests", True):
+            return StatusLook(at_s=time.monotonic(), problem=f"{client.url} is {start_text(start)}", asked=client.url)
+        found = client.connector_statuses()
+        if start is None and has_unassigned(found.values()):
+            start = start_of(client)
+        self._has_started = start is None
+        if not self._cluster_id:
+            self._cluster_id = str(client.server_info().get("kafka_cluster_id") or "")
+        return StatusLook(
+            at_s=time.monotonic(),
+            statuses=_kept(found, self._keeps),
+            asked=client.url,
+            cluster_id=self._cluster_id,
+            outage=client.outage,
+            note=f"{client.url} is {start_text(start)}" if start is not None else "",
+        )
+
+    def _client_of_all(self) -> ConnectClient:
+        """The client of the given workers and of those that became known since."""
+        urls = self.urls
+        if self._client is None or urls != self._urls:
+            if self._client is not None:
+                self._client.close()
+            self._client, self._urls = self._connect(urls), urls
+        return self._client
+
+    def _watch_workers(self, urls: Sequence[str]) -> None:
+        with self._lock:
+            for url in urls:
+                if url not in self._workers:
+                    self._workers[url] = _WorkerWatch(url, self._connect([url]), self._saw, self._interval_s)
+                    self._workers[url].thread.start()
+            for url, watch in list(self._workers.items()):
+                if url not in urls and time.monotonic() - watch.answered_s > _FORGOTTEN_S:
+                    watch.thread.end()
+                    del self._workers[url]
+
+    def _saw(self, look: WorkerLook) -> None:
+        with self._lock:
+            if look.facts.members:
+                self._members[look.facts.url] = look.facts.members
+            elif not look.facts.problem:
+                self._members.pop(look.facts.url, None)
+        self._post(look)
+
+
+class _WorkerWatch:
+    """Looks at one worker: does it answer, what do its tasks move, which slots has it."""
+
+    def __init__(self, url: str, client: ConnectClient, post: Callable[[WorkerLook], None], interval_s: float) -> None:
+        self.thread = Repeated(f"top-{urlsplit(url).netloc}", self._look, interval_s)
+        self.answered_s = time.monotonic()
+        self._client = client
+        self._post = post
+        self._rates: Rates[TaskId] = Rates()
+        self._known = WorkerFacts(url=url)
+        self._members_s = 0.0
+
+    def _look(self) -> None:
+        try:
+            self._known = self._asked()
+            self.answered_s = time.monotonic()
+            found = self._known
+        except ConnectError as err:
+            self._known = replace(self._known, kind="")  # whatever answers there next may be another worker
+            found = replace(self._known, problem=str(err))
+        self._post(WorkerLook(time.monotonic(), found))
+
+    def _asked(self) -> WorkerFacts:
+        """Errors: ConnectError."""
+        client, known = self._client, self._known
+        if not known.kind:
+            known = replace(known, version=str(client.server_info().get("version") or ""), slots=None, members=())
+        elif known.kind == "Java":
+            client.server_info()
+            return known
+        try:
+            figures = self._figures()
+        except NotFoundError:
+            return replace(known, kind="Java", figures={})
+        if time.monotonic() - self._members_s > _MEMBERS_EVERY_S:
+            known = replace(known, members=_members(client))
+            self._members_s = time.monotonic()
+        return replace(known, kind="kconnect", figures=figures, slots=tuple(client.slots()))
+
+    def _figures(self) -> dict[TaskId, Figures]:
+        """Of the tasks that this worker runs. Errors: NotFoundError from a worker without metrics."""
+        found: dict[TaskId, dict[str, float]] = {}
+        for sample in self._client.metrics((*_RECORDS, *_MINUTE_RATES, *_ERRORS, _LAG)):
+            labels = sample.labels
+            if "connector" in labels and labels.get("task", "").isdecimal():
+                found.setdefault(TaskId(labels["connector"], int(labels["task"])), {})[sample.name] = sample.value
+        totals = {task: int(sum(values.get(name, 0) for name in _RECORDS)) for task, values in found.items()}
+        rates = self._rates.add(time.monotonic(), totals)
+        return {
+            task: Figures(
+                rate=rates.get(task, _first(values, _MINUTE_RATES)),
+                records=totals[task],
+                lag=_whole(values.get(_LAG)),
+                errors=_whole(max((values[name] for name in _ERRORS if name in values), default=None)),
+            )
+            for task, values in found.items()
+        }
+
+
+class DirectWatches:
+    """Looks at a cluster on its topics, with no worker. The client is this thread's own."""
+
+    def __init__(self, client: DirectClient, keeps: Keeps, post: Post, interval_s: float) -> None:
+        self._client = client
+        self._keeps = keeps
+        self._post = post
+        self._thread = Repeated("top-topics", self._look, interval_s)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def look_now(self) -> None:
+        self._thread.look_now()
+
+    def stop(self, timeout_s: float) -> None:
+        self._thread.end()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _look(self) -> None:
+        from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
+
+        try:
+            found = _kept(self._client.connector_statuses(), self._keeps)
+            group = look_at_group(self._client)
+            note = " ".join(notes_on_life(self._client, group, ()))
+            to_come = self._client.states_to_come(list(found))
+        except ConnectError as err:
+            self._post(StatusLook(at_s=time.monotonic(), problem=str(err), hint=err.hint or ""))
+            return
+        self._post(StatusLook(at_s=time.monotonic(), statuses=found, note=note, to_come=to_come))
+        if group is not None and not isinstance(group, ConnectError):
+            for worker in group.workers:
+                facts = WorkerFacts(url=worker.url, kind="leader" if worker.is_leader else "member")
+                self._post(WorkerLook(time.monotonic(), facts))
+
+
+def _kept(found: Mapping[str, ConnectorStatus], keeps: Keeps) -> dict[str, ConnectorStatus]:
+    return {name: status for name, status in found.items() if keeps(name)}
+
+
+def _members(client: ConnectClient) -> tuple[str, ...]:
+    """URLs of the group, from the worker that leads it: only that one knows them."""
+    try:
+        rebalances = client.rebalances()
+    except NotFoundError:
+        return ()
+    last = rebalances[-1] if rebalances else {}
+    return tuple(last.get("members") or ()) if last.get("is_leader") else ()
+
+
+def _first(values: Mapping[str, float], names: Sequence[str]) -> float | None:
+    """NaN is not known."""
+    return next((values[name] for name in names if name in values and values[name] == values[name]), None)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or value != value else int(value)

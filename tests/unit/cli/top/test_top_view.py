@@ -1,0 +1,68 @@
+"""What the live screen shows: lines that fit, names that cannot harm, only rows that are seen."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from kconnect.model import TaskId
+from kconnect_cli.top.lines import clean, fitted, padded
+from kconnect_cli.top.view import draw
+from kit.pace import ample_s
+from kit.top_world import Driven, connector, look, worker
+
+
+def many(count: int = 1_000) -> list:
+    return [connector(f"orders-{number:04}", "RUNNING", "RUNNING") for number in range(count)]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(60, 15), (80, 24), (200, 50), (20, 6)])
+@pytest.mark.parametrize("keys", ["", "2", "3", "4", "\n", "\n2", "?", "R", "s", "/abc"])
+def test_the_screen_is_filled_and_never_overflows(columns, lines, keys):
+    trace = "ConnectException: " + "x" * 300
+    screen = Driven(columns, lines).take(look(*many(30), connector("bad", "FAILED", trace=trace)))
+    screen.take(worker(rates={TaskId("orders-0001", 0): 123456.0}), worker("w2:8083", problem="no route to host"))
+    screen.press(*("enter" if key == "\n" else key for key in keys))
+    drawn = draw(screen.state).lines
+    assert len(drawn) == lines
+    widths = [sum(cell_len(text) for text, _ in line) for line in drawn]
+    assert max(widths) <= columns, screen.text
+
+
+def test_a_small_terminal_keeps_name_and_state_and_drops_what_matters_least():
+    screen = Driven(60, 15).take(look(connector("orders", "FAILED", trace="boom")), worker(rates={}))
+    head = next(line for line in screen.text.splitlines() if line.startswith("NAME"))
+    assert head.split() == ["NAME", "STATE", "TASKS", "RECORDS/S", "LAG", "ERRORS"]
+    assert head.split()[:2] == ["NAME", "STATE"]
+
+
+def test_rows_that_are_not_seen_are_not_made_so_that_keys_answer_at_once():
+    screen = Driven(120, 40).take(look(*many()), worker(rates={TaskId(f"orders-{n:04}", 0): n for n in range(1_000)}))
+    began = time.perf_counter()
+    for _ in range(20):
+        screen.press("down")
+        draw(screen.state)
+    assert (time.perf_counter() - began) / 20 < ample_s(0.02), "a key of a list of 1,000 is on the screen in 20 ms"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mred", "a\rb", "a\x9b2J", "\u202eevil", "a\nb"])
+def test_names_and_traces_cannot_send_control_characters_to_the_terminal(name):
+    screen = Driven().take(look(connector(name, "FAILED", trace=f"boom {name}")))
+    for keys in ((), ("enter",), ("2",), ("escape", "s")):
+        text = screen.press(*keys).text
+        assert not any(character in text for character in "\x1b\r\x9b\u202e"), keys
+
+
+@given(st.text(), st.integers(1, 40))
+def test_text_is_padded_to_exactly_its_width(text, width):
+    assert cell_len(padded(clean(text), width)) == width
+
+
+@given(st.lists(st.text(max_size=10), max_size=6), st.integers(0, 30))
+def test_a_line_never_gets_wider_than_the_screen(texts, width):
+    line = fitted([(clean(text), "plain") for text in texts], width)
+    assert sum(cell_len(text) for text, _ in line) <= width
