@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit test differential bench chaos outages mixed lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser test differential bench chaos outages mixed lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -67,7 +67,15 @@ layers: $(DEV)
 unit: $(DEV)  ## unit tests alone: within a minute on two quiet cores
 	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
-test: $(DEV) install  ## all tests, on a real broker, real Spark and real Java Connect
+browser:  ## Chromium, which tests of the web console need, by apt-get where it is missing
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	  echo "Installing Chromium for the tests of the web console" >&2; \
+	  if ! command -v apt-get >/dev/null; then echo "Tests of the web console need Chromium: install it, as 'chromium'" >&2; exit 1; fi; \
+	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
+	  echo "Tests of the web console need Chromium, and apt-get could not install it: apt-get install chromium" >&2; exit 1; }
+
+test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true
 	KCONNECT_REQUIRE=broker,java,spark $(BIN)/pytest -q $(SIDE_BY_SIDE) -n 3 tests
 

@@ -191,3 +191,16 @@ def test_the_history_has_samples_of_tasks_and_slots(worker):
         found = eventually(sampled, within_s=30, why="a sample, which is taken every ten seconds")
         assert (found["tasks"][0]["connector"], found["tasks"][0]["task"]) == (SINK, 0)
         assert SINK in client.history()["connectors"]
+
+
+def test_what_runs_the_slots_is_told_with_the_address_of_sparks_own_pages(worker):
+    with ConnectClient(worker.url) as client:
+        (only,) = client.workers()
+    spark = only["spark"]
+    assert spark["master"].startswith("local")
+    assert spark["application_id"].startswith("local-")
+    with urllib.request.urlopen(f"{spark['ui_url']}/jobs/", timeout=ample_s(10)) as answer:
+        assert answer.status == 200
+    assert {task for slot in only["slots"] for task in [f"{t['connector']}-{t['task']}" for t in slot["tasks"]]} == set(
+        only["tasks"]
+    )

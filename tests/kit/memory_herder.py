@@ -80,6 +80,7 @@ class MemoryHerder:
         self.conditions = {}
         self.hour = History()
         self.tail = LogTail()
+        self.spark = None
         self.traces = {}
         """Connector -> trace with which its task is FAILED; a restart takes it away."""
         self.unassigned = set()
@@ -300,6 +301,9 @@ class MemoryHerder:
         keys = PLUGIN_TABLE.config_keys
         infos = tuple(ConfigInfo(keys[value.name], value) for value in values)
         return ConfigInfos(config["connector.class"], errors, (), infos)
+
+    def runtime(self):
+        return self.spark
 
     def history(self):
         self._called("history")

@@ -77,6 +77,9 @@ class MemoryLauncher:
     def task_meters(self) -> Mapping[TaskId, TaskMeter]:
         return {task_id: TaskMeter(spec.run, 0.0) for task_id, spec in self.tasks.items()}
 
+    def runtime(self) -> None:
+        """No Spark."""
+
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         return dict(self.conditions)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import kconnect
 from kconnect.errors import ConnectError, LinkError, LinkRefusedError
+from kconnect.herder.interface import RuntimeInfo
 from kconnect.model import ConnectorOffset, RunState, TargetState, TaskId, TaskSpec
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.messages import (
@@ -314,6 +315,9 @@ class MemorySpark:
     def cancel_slot(self, slot: int) -> None:
         if process := self.processes.get(slot):
             self.end_process(process, "cancelled")
+
+    def about(self) -> RuntimeInfo:
+        return RuntimeInfo("memory", "4.1.0", "app-1", None)
 
     def note_daemon(self, pid: int) -> None:
         """It has none."""

@@ -58,6 +58,31 @@ class SlotInfo:
         return body
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutorInfo:
+    """One executor of Spark; `excluded`: Spark gives it nothing now."""
+
+    id: str
+    host: str
+    slots: int
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeInfo:
+    """The Spark application that runs a worker's tasks. Without executors its slots are on the worker's machine."""
+
+    master: str
+    version: str
+    application_id: str
+    ui_url: str | None
+    """None where spark.ui.enabled is off, as it is by default."""
+    executors: tuple[ExecutorInfo, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
 class LauncherEvents(Protocol):
     """A launcher's callbacks. Threads: the launcher's own; must return quickly and never raise."""
 
@@ -126,6 +151,10 @@ class Launcher(Protocol):
         ...
 
     def slots(self) -> Sequence[SlotInfo]: ...
+
+    def runtime(self) -> RuntimeInfo | None:
+        """What runs the slots; None while it starts, and where there is no Spark. May take some milliseconds."""
+        ...
 
     def waits_for(self) -> str | None:
         """What must start before any task can run, as a sentence; None once one could run."""
@@ -280,6 +309,10 @@ class Herder(Protocol):
 
     def slots(self) -> Sequence[SlotInfo]:
         """Where tasks run."""
+        ...
+
+    def runtime(self) -> RuntimeInfo | None:
+        """What runs the slots; None while it starts, and where there is no Spark."""
         ...
 
     def history(self) -> History:

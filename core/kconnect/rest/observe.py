@@ -25,6 +25,13 @@ SLOT = object_of(
         "memory_bytes": _NUMBER,
     }
 )
+RUNTIME = object_of(
+    {
+        **dict.fromkeys(("master", "version", "application_id"), text),
+        "ui_url": {"type": ["string", "null"]},
+        "executors": array_of(object_of({"id": text, "host": text, "slots": integer, "excluded": boolean})),
+    }
+)
 REBALANCE = object_of(
     {
         **dict.fromkeys(("generation", "began_ms", "ended_ms"), integer),
@@ -70,6 +77,12 @@ def list_slots(call: Call) -> Answer:
     return Answer([slot.to_json() for slot in call.herder.slots()])
 
 
+def show_spark(call: Call) -> Answer:
+    """Null while it starts, and where there is none."""
+    runtime = call.herder.runtime()
+    return Answer(None if runtime is None else runtime.to_json())
+
+
 def list_rebalances(call: Call) -> Answer:
     return Answer([rebalance.to_json() for rebalance in call.herder.rebalances()])
 
@@ -97,6 +110,18 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(SLOT)})}, awaits_start=False
+    ),
+    Endpoint(
+        "/admin/spark",
+        {
+            "GET": Operation(
+                show_spark,
+                "The Spark application that runs the slots, and its executors; null while it starts",
+                {200: {"anyOf": [RUNTIME, {"type": "null"}]}},
+            )
+        },
+        deadline_s=10,
+        awaits_start=False,
     ),
     Endpoint(
         "/admin/rebalances",

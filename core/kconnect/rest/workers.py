@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.observe import REBALANCE, SLOT
+from kconnect.rest.observe import REBALANCE, RUNTIME, SLOT
 from kconnect.rest.operation import Operation, array_of, boolean, object_of, text
 
 _WORKER: Final = object_of(
@@ -25,6 +25,7 @@ _WORKER: Final = object_of(
         "tasks": array_of(text),
         "slots": array_of(SLOT),
         "rebalances": array_of(REBALANCE),
+        "spark": {"anyOf": [RUNTIME, {"type": "null"}]},
     },
     required=("worker", "answers", "is_leader", "connectors", "tasks", "slots", "rebalances"),
 )
@@ -37,6 +38,9 @@ def list_workers(call: Call) -> Answer:
     others = _others(call, runs)
     slots = _asked(call, others, "/admin/slots")
     told = _asked(call, others, "/admin/rebalances")
+    sparks = _asked(call, others, "/admin/spark")
+    if (runtime := call.herder.runtime()) is not None:
+        sparks[own] = runtime.to_json()
     slots[own], told[own] = [slot.to_json() for slot in call.herder.slots()], rebalances
     leader = urlsplit(rebalances[-1]["leader_url"]).netloc if rebalances else own
     return Answer(
@@ -49,6 +53,7 @@ def list_workers(call: Call) -> Answer:
                 "tasks": runs.get(worker, ((), ()))[1],
                 "slots": slots.get(worker, []),
                 "rebalances": told.get(worker, []),
+                "spark": sparks.get(worker),
             }
             for worker in [own, *sorted(others)]
         ]

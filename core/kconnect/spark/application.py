@@ -20,6 +20,7 @@ from typing import Any
 import kconnect
 from kconnect.class_archive import ClassArchive
 from kconnect.errors import ConnectError, EnvironmentProblemError
+from kconnect.herder.interface import ExecutorInfo, RuntimeInfo
 from kconnect.java import find_java
 from kconnect.spark import entry
 from kconnect.spark.cluster import ClusterView, slot_group
@@ -125,6 +126,19 @@ class SparkApplication:
         """Cancel the job of a slot: its `run_slot` fails, and Spark kills its process."""
         with contextlib.suppress(Exception):  # the JVM is going away, and the job with it
             self._context.cancelJobGroup(slot_group(slot))
+
+    def about(self) -> RuntimeInfo:
+        """What it is and which executors it has; only after start. Errors: ConnectError when Spark is gone."""
+        executors = tuple(
+            ExecutorInfo(found.id, found.host, found.slots, found.excluded) for found in self.cluster.executors()
+        )
+        try:
+            context = self._context
+            return RuntimeInfo(
+                str(context.master), str(context.version), str(context.applicationId), context.uiWebUrl, executors
+            )
+        except Exception as error:  # py4j's and Spark's errors share no root; the context ends with the worker
+            raise ConnectError(f"Spark does not answer: {error}") from error
 
     def note_daemon(self, pid: int) -> None:
         """Remember a Python daemon of Spark on this machine, so that `stop` waits for its end."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
-from kconnect.herder.interface import LauncherEvents, SlotInfo
+from kconnect.herder.interface import LauncherEvents, RuntimeInfo, SlotInfo
 from kconnect.logs import given_levels
 from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
@@ -183,6 +183,15 @@ class SparkLauncher:
             cpu_percent=beat.cpu_percent if beat is not None else None,
             memory_bytes=beat.memory_bytes if beat is not None else None,
         )
+
+    def runtime(self) -> RuntimeInfo | None:
+        with self._lock:
+            is_up = self._spark_is_up and not self._stopped
+        try:
+            return self._app.about() if is_up else None
+        except ConnectError as err:
+            log.debug("Spark does not answer: %s", err)
+            return None
 
     def waits_for(self) -> str | None:
         with self._lock:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
 from kconnect.errors import LinkRefusedError
+from kconnect.herder.interface import RuntimeInfo
 from kconnect.spark.executors import Executor, RunningSlot
 from kconnect.spark.link import LinkServer
 from kconnect.spark.messages import Hello, Message
@@ -68,6 +69,10 @@ class Application(SlotJobs, Protocol):
 
     def start(self) -> None:
         """Blocks until Spark is up, or `stop` is called. Errors: ConnectError."""
+        ...
+
+    def about(self) -> RuntimeInfo:
+        """What it is and which executors it has; only after start. Errors: ConnectError when Spark is gone."""
         ...
 
     def note_daemon(self, pid: int) -> None:

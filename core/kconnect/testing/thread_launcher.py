@@ -82,6 +82,9 @@ class ThreadLauncher:
         self._count()
         return self._meters.meters()
 
+    def runtime(self) -> None:
+        """No Spark."""
+
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         host = self._host
         for (task_id, run), condition in host.conditions().items() if host is not None else ():

@@ -14,7 +14,7 @@ from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.herder.connectors.runner import call_once
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.health.reasons import Reason
-from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
+from kconnect.herder.interface import PluginDescription, RuntimeInfo, ServerInfo, SlotInfo
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.logger_levels import WorkerLoggers
 from kconnect.herder.queries.start_state import StartState
@@ -154,6 +154,9 @@ class HerderQueries:
 
     def slots(self) -> Sequence[SlotInfo]:
         return self._parts.launcher.slots()
+
+    def runtime(self) -> RuntimeInfo | None:
+        return self._parts.launcher.runtime()
 
     def history(self) -> History:
         return self._parts.history
