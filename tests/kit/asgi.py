@@ -32,19 +32,19 @@ class Answered:
 class RestCaller:
     """The REST application over a herder; `ask("GET", "/connectors")` runs one request through it."""
 
-    def __init__(self, herder, settings: AppSettings | None = None):
+    def __init__(self, herder, settings: AppSettings | None = None, **more):
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="rest")
-        self._app = create_app(herder, self._pool, settings)
+        self._app = create_app(herder, self._pool, settings, **more)
 
-    def ask(self, method, target, body=None, *, headers=None, chunks=None) -> Answered:
-        """`body`: bytes as they are, anything else as JSON. `target` is the raw path and query."""
+    def ask(self, method, target, body=None, *, headers=None, chunks=None, scope=None) -> Answered:
+        """`body`: bytes as they are, anything else as JSON. `target` is the raw path and query, `scope` goes on top."""
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         sent = {"host": "worker:8083", **(headers or {})}
         if body is not None:
             sent.setdefault("content-type", "application/json")
-        return asyncio.run(self._call(method, target, chunks or [raw], sent))
+        return asyncio.run(self._call(method, target, chunks or [raw], sent, scope or {}))
 
-    async def _call(self, method, target, chunks, headers) -> Answered:
+    async def _call(self, method, target, chunks, headers, more) -> Answered:
         path, _, query = target.partition("?")
         scope = {
             "type": "http",
@@ -57,6 +57,7 @@ class RestCaller:
             "query_string": query.encode(),
             "headers": [(key.lower().encode(), value.encode()) for key, value in headers.items()],
             "server": ("127.0.0.1", 8083),
+            **more,
         }
         left = list(chunks)
         sent = []

@@ -242,7 +242,7 @@ class MemoryHerder:
     def request_task_reconfiguration(self, name):
         self._called("request_task_reconfiguration", name)
 
-    def check_peer(self, signature):
+    def check_peer(self, signature, *, always=False):
         self._called("check_peer", signature)
 
     def put_task_configs(self, name, configs):

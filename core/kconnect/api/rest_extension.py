@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from kconnect.api.configdef import ConfigDef
 from kconnect.model import ConnectorType
@@ -15,6 +15,13 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+USER: Final = "kconnect.user"
+"""Where middleware that knows who calls puts the user's name, in the scope that it passes on: roles are given to it.
+
+Only middleware may put it there: nothing of a request ever does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class RestRequest:
     headers: Mapping[str, str] = field(repr=False)  # they contain the password
     """By names in lower case."""
     body: bytes = b""
+    user: str | None = None
+    """Who sent it, after login or by certificate; None if nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,13 @@ class ConnectRestExtensionContext(Protocol):
 
     def cluster_state(self) -> ConnectClusterState: ...
 
-    def add_route(self, path: str, handler: RestHandler, methods: Sequence[str] = ("GET",)) -> None:
+    def add_route(
+        self, path: str, handler: RestHandler, methods: Sequence[str] = ("GET",), role: str | None = None
+    ) -> None:
         """Answer these requests, such as `/ext/{name}`, on `listeners`. Connect's own routes come first.
+
+        `role`: what callers need where the worker has roles: reader, operator, editor or admin; by default reader for
+        GET, else admin. It must be for the connector that `{connector}` in the path names, or else for any.
 
         The handler is called on a pool thread, at the same time for several requests. NotFoundError and the like get
         the status that Connect's own routes give them, any other error is 500.

@@ -87,6 +87,7 @@ class KConnectSettings:
     task_lagging_after_ms: int
     log_format: str
     jaas_file: str | None
+    rest_roles_file: str | None
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

@@ -469,4 +469,13 @@ KCONNECT: Final[Rows] = (
         "JAAS file with the entry KafkaConnect for basic auth of REST; else -Djava.security.auth.login.config of "
         "KAFKA_OPTS names it.",
     ),
+    (
+        "kconnect.rest.roles.file",
+        STRING,
+        None,
+        None,
+        LOW,
+        "TOML file of who may do what over REST, by role and name of connector; read again when it changes. Without "
+        "it, whoever is let in may do everything.",
+    ),
 )

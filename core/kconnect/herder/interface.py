@@ -266,8 +266,10 @@ class Herder(Protocol):
     def restart_task(self, task_id: TaskId) -> None: ...
     def request_task_reconfiguration(self, name: str) -> None: ...
 
-    def check_peer(self, signature: RequestSignature | None) -> None:
+    def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         """Whether a request comes from another worker of the cluster; without a cluster nothing is checked.
+
+        `always`: also where the group's protocol asks for no signatures.
 
         Errors: BadRequestError, ForbiddenError; NotReadyError while there is no key for the check.
         """

@@ -1,7 +1,8 @@
 """The ASGI application: the table of routes, and the path of a request through it.
 
-match the raw path -> method -> Accept and Content-Type -> body -> the worker has started -> handler in a pool thread
--> JSON. All steps share one deadline. If a handler finds that another worker must handle the request, it is forwarded.
+match the raw path -> method -> may the caller do it -> Accept and Content-Type -> body -> the worker has started ->
+handler in a pool thread -> JSON. All steps share one deadline. If a handler finds that another worker must handle the
+request, it is forwarded.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from kconnect.errors import BadRequestError, ConflictError, WrongWorkerError
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, WrongWorkerError
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
@@ -39,6 +40,8 @@ from kconnect.rest import (
     root,
     workers,
 )
+from kconnect.rest.access.access import CHALLENGE, Access, DeniedError, Gatekeeper
+from kconnect.rest.access.needs import NOTHING, Of
 from kconnect.rest.bodies import BodyTooLargeError, read_body
 from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
@@ -97,13 +100,15 @@ def create_app(
     forwarder: Forwarder | None = None,
     others: Others | None = None,
     more_routes: Sequence[BaseRoute] = (),
+    gatekeeper: Gatekeeper | None = None,
 ) -> Starlette:
     """The application over a herder; handlers run in the executor. `login`: the document declares that a login is
     required.
 
-    Without a forwarder, requests for another worker are a conflict. `more_routes` come after Connect's own.
+    Without a forwarder, requests for another worker are a conflict. `more_routes` come after Connect's own, and guard
+    themselves. Errors: ConnectError for an endpoint that does not say what it needs of its callers.
     """
-    shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others)
+    shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others, gatekeeper or Gatekeeper())
     routes = (*endpoints, _document(endpoints, herder, login))
     app = Starlette(routes=[*(_RawPathRoute(endpoint, shared) for endpoint in routes), *more_routes])
     app.router.redirect_slashes = False
@@ -118,7 +123,9 @@ def _document(endpoints: Sequence[Endpoint], herder: Herder, login: bool) -> End
         return Answer(openapi_document((*endpoints, own), herder.server_info().version, login=login))
 
     own = Endpoint(
-        "/openapi.json", {"GET": Operation(show, "This document", {200: {"type": "object"}})}, awaits_start=False
+        "/openapi.json",
+        {"GET": Operation(show, "This document", {200: {"type": "object"}}, needs=NOTHING)},
+        awaits_start=False,
     )
     return own
 
@@ -130,6 +137,7 @@ class _Shared:
     settings: AppSettings
     forwarder: Forwarder | None
     others: Others | None
+    gatekeeper: Gatekeeper
 
 
 class _RawPathRoute(BaseRoute):
@@ -143,6 +151,7 @@ class _RawPathRoute(BaseRoute):
         self._endpoint = endpoint
         self._segments = _segments(endpoint.path)
         self._shared = shared
+        self._operations = {method: _declared(endpoint, method) for method in endpoint.handlers}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
@@ -174,9 +183,15 @@ class _RawPathRoute(BaseRoute):
 
     async def _respond(self, request: Request) -> Response:
         method = request.method
-        handler = self._endpoint.handlers.get("GET" if method == "HEAD" else method)
-        if handler is None:
+        operation = self._operations.get("GET" if method == "HEAD" else method)
+        if operation is None:
             return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
+        try:
+            access = self._admitted(request, operation)
+        except DeniedError as err:
+            return _denied(err)
+        except BadRequestError as err:
+            return _json_response(400, error_body(400, str(err)))
         if not _accepts(request.headers.get("accept"), self._endpoint.media_type):
             return _plain_error(406, "Not Acceptable")
         try:
@@ -185,12 +200,14 @@ class _RawPathRoute(BaseRoute):
                 body = await read_body(request, self._shared.settings.max_body_bytes)
                 if body and not _is_json(request.headers.get("content-type")):
                     return _plain_error(415, "Unsupported Media Type")
-            call = self._call(request, body)
+            call = self._call(request, body, access)
             await self._wait(call, request)
+        except DeniedError as err:
+            return _denied(err)
         except (BadRequestError, BodyTooLargeError) as err:
             status = 413 if isinstance(err, BodyTooLargeError) else 400
             return _json_response(status, error_body(status, str(err)))
-        return await self._run(handler, call, request)
+        return await self._run(operation, call, request)
 
     async def _wait(self, call: Call, request: Request) -> None:
         """Wait for what the endpoint waits for, without a pool thread. Errors: BadRequestError, ClientDisconnect."""
@@ -204,7 +221,15 @@ class _RawPathRoute(BaseRoute):
                 raise ClientDisconnect
             await asyncio.sleep(min(_ASK_EVERY_S, max(deadline - loop.time(), 0)))
 
-    def _call(self, request: Request, body: bytes) -> Call:
+    def _admitted(self, request: Request, operation: Operation) -> Access:
+        """Errors: DeniedError, and BadRequestError for the path."""
+        access, needs = self._shared.gatekeeper.access(request.scope), operation.needs
+        if access.is_guarded:
+            connector = _decoded(request.path_params["name"]) if needs.of is Of.CONNECTOR else None
+            access.require(needs, connector, f"{request.method} {request.scope['raw_path'].decode('latin-1')}")
+        return access
+
+    def _call(self, request: Request, body: bytes, access: Access) -> Call:
         return Call(
             herder=self._shared.herder,
             path={key: _decoded(value) for key, value in request.path_params.items()},
@@ -215,6 +240,7 @@ class _RawPathRoute(BaseRoute):
             raw_path=request.scope["raw_path"].decode("latin-1"),
             headers={name: request.headers[name] for name in CARRIED_HEADERS if name in request.headers},
             others=self._shared.others,
+            access=access,
         )
 
     async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
@@ -269,6 +295,21 @@ class _RawPathRoute(BaseRoute):
         except ConflictError as err:
             status, message = status_and_message(err, call.method, call.raw_path)
             return _json_response(status, error_body(status, message))
+
+
+def _declared(endpoint: Endpoint, method: str) -> Operation:
+    """Errors: ConnectError for a handler that is open to everybody because nobody thought of it."""
+    operation = endpoint.handlers[method]
+    if not isinstance(operation, Operation):
+        raise ConnectError(f"{method} {endpoint.path} does not say what it needs of its callers (Operation.needs)")
+    if operation.needs.of is Of.CONNECTOR and "{name}" not in endpoint.path:
+        raise ConnectError(f"{method} {endpoint.path} needs {operation.needs}, and its path has no {{name}}")
+    return operation
+
+
+def _denied(error: DeniedError) -> Response:
+    headers = {"www-authenticate": CHALLENGE} if error.status == 401 else {}
+    return _json_response(error.status, error_body(error.status, str(error)), headers)
 
 
 def _answer(handler: Handler, call: Call, method: str, path: str, media_type: str) -> Response | WrongWorkerError:

@@ -22,6 +22,7 @@ from kconnect.client.peers import Peers
 from kconnect.client.response_json import as_conditions
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorStatus, RunState, TaskCondition, TaskId, TaskState
+from kconnect.rest.access.needs import SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
 
@@ -129,6 +130,8 @@ class OtherWorkers:
             answer = self._peers.send(url, request)
             if answer.status == 200:
                 return orjson.loads(answer.body)
+            if answer.status in (401, 403):
+                return None  # this caller may not; others may
             self._leave_alone(worker, path, _UNABLE_S if answer.status == 404 else _AWAY_S, f"status {answer.status}")
         except (ConnectError, ValueError) as err:
             self._leave_alone(worker, path, _AWAY_S, err)
@@ -143,7 +146,8 @@ class OtherWorkers:
 def list_conditions(call: Call) -> Answer:
     """Of the tasks that this worker runs."""
     found = call.herder.task_conditions()
-    return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in sorted(found)])
+    seen = [task_id for task_id in sorted(found) if call.access.may_read(task_id.connector)]
+    return Answer([{**task_id.to_json(), "condition": found[task_id].to_json()} for task_id in seen])
 
 
 _CONDITION: Final[Schema] = ref("Condition")
@@ -155,6 +159,7 @@ ENDPOINTS = (
                 list_conditions,
                 "The conditions of the tasks this worker runs",
                 {200: array_of(object_of({"connector": text, "task": integer, "condition": _CONDITION}))},
+                needs=SEES_SOME,
             )
         },
         deadline_s=10,

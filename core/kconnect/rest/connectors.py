@@ -8,6 +8,7 @@ from typing import Any
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.model import ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.rest.access.needs import CREATES, EDITS, FROM_PEERS, OPERATES, READS, SEES_SOME
 from kconnect.rest.conditions import CONDITION, with_condition, with_conditions
 from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, accepted, no_content
@@ -47,9 +48,9 @@ _OFFSETS = 'a JSON object {"offsets": [{"partition": {..}, "offset": {..}}, ..]}
 def list_connectors(call: Call) -> Answer:
     expansions = call.query_values("expand")
     if not expansions:
-        return Answer(call.herder.connectors())
+        return Answer(call.access.readable(call.herder.connectors()))
     found = {}
-    for name in call.herder.connectors():
+    for name in call.access.readable(call.herder.connectors()):
         try:
             found[name] = _expanded(call, name, expansions)
         except NotFoundError:
@@ -81,6 +82,7 @@ def create_connector(call: Call) -> Answer:
         raise BadRequestError(f'"config" is missing in the body; expected {_CREATE}')
     name = (name or "").strip()
     config = _named(without_nulls(as_texts(body["config"])), name)
+    call.require(CREATES, config["name"])
     state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
     if offsets is None:
         _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
@@ -226,32 +228,39 @@ ENDPOINTS = (
                 list_connectors,
                 "Names of all connectors, or with expand their statuses and configs",
                 query=(Query("expand", "What to show of each", {"enum": ["status", "info"]}, many=True), CONDITION),
+                needs=SEES_SOME,
             ),
-            "POST": Operation(create_connector, "Create a connector", {201: ref("Connector")}, body=_CREATE_BODY),
+            "POST": Operation(
+                create_connector, "Create a connector", {201: ref("Connector")}, body=_CREATE_BODY, needs=CREATES
+            ),
         },
     ),
     Endpoint(
         "/connectors/{name}",
         {
-            "GET": Operation(show_connector, "Config and task ids of a connector", {200: ref("Connector")}),
-            "DELETE": Operation(delete_connector, "Stop a connector and forget its config", {204: None}),
+            "GET": Operation(
+                show_connector, "Config and task ids of a connector", {200: ref("Connector")}, needs=READS
+            ),
+            "DELETE": Operation(delete_connector, "Stop a connector and forget its config", {204: None}, needs=EDITS),
         },
     ),
     Endpoint(
         "/connectors/{name}/config",
         {
-            "GET": Operation(show_config, "Config of a connector", {200: texts}),
+            "GET": Operation(show_config, "Config of a connector", {200: texts}, needs=READS),
             "PUT": Operation(
                 put_config,
                 "Create a connector or replace its config",
                 {200: ref("Connector"), 201: ref("Connector")},
                 body=texts,
+                needs=EDITS,
             ),
             "PATCH": Operation(
                 patch_config,
                 "Change some settings of a connector; null removes one",
                 {200: ref("Connector")},
                 body=_CHANGES_BODY,
+                needs=EDITS,
             ),
         },
     ),
@@ -259,13 +268,26 @@ ENDPOINTS = (
         "/connectors/{name}/status",
         {
             "GET": Operation(
-                show_status, "What a connector and its tasks were seen doing", {200: ref("Status")}, query=(CONDITION,)
+                show_status,
+                "What a connector and its tasks were seen doing",
+                {200: ref("Status")},
+                query=(CONDITION,),
+                needs=READS,
             )
         },
     ),
-    Endpoint("/connectors/{name}/pause", {"PUT": Operation(pause, "Let a connector and its tasks idle", {202: None})}),
-    Endpoint("/connectors/{name}/resume", {"PUT": Operation(resume, "Run a paused or stopped connector", {202: None})}),
-    Endpoint("/connectors/{name}/stop", {"PUT": Operation(stop, "End a connector and all its tasks", {204: None})}),
+    Endpoint(
+        "/connectors/{name}/pause",
+        {"PUT": Operation(pause, "Let a connector and its tasks idle", {202: None}, needs=OPERATES)},
+    ),
+    Endpoint(
+        "/connectors/{name}/resume",
+        {"PUT": Operation(resume, "Run a paused or stopped connector", {202: None}, needs=OPERATES)},
+    ),
+    Endpoint(
+        "/connectors/{name}/stop",
+        {"PUT": Operation(stop, "End a connector and all its tasks", {204: None}, needs=OPERATES)},
+    ),
     Endpoint(
         "/connectors/{name}/restart",
         {
@@ -277,44 +299,59 @@ ENDPOINTS = (
                     Query("includeTasks", "Restart tasks too", boolean),
                     Query("onlyFailed", "Restart only what has failed", boolean),
                 ),
+                needs=OPERATES,
             )
         },
     ),
     Endpoint(
         "/connectors/{name}/tasks",
         {
-            "GET": Operation(list_tasks, "Tasks of a connector with their configs", {200: array_of(ref("Task"))}),
+            "GET": Operation(
+                list_tasks, "Tasks of a connector with their configs", {200: array_of(ref("Task"))}, needs=READS
+            ),
             "POST": Operation(
-                put_task_configs, "Between the workers of a cluster: task configs", {204: None}, body=array_of(texts)
+                put_task_configs,
+                "Between the workers of a cluster: task configs",
+                {204: None},
+                body=array_of(texts),
+                needs=FROM_PEERS,
             ),
         },
     ),
     Endpoint(
         "/connectors/{name}/tasks/{task}/status",
-        {"GET": Operation(task_status, "What a task was seen doing", {200: ref("TaskStatus")}, query=(CONDITION,))},
+        {
+            "GET": Operation(
+                task_status, "What a task was seen doing", {200: ref("TaskStatus")}, query=(CONDITION,), needs=READS
+            )
+        },
     ),
     Endpoint(
-        "/connectors/{name}/tasks/{task}/restart", {"POST": Operation(restart_task, "Restart a task", {204: None})}
+        "/connectors/{name}/tasks/{task}/restart",
+        {"POST": Operation(restart_task, "Restart a task", {204: None}, needs=OPERATES)},
     ),
     Endpoint(
         "/connectors/{name}/topics",
-        {"GET": Operation(show_topics, "Topics a connector was seen to use", {200: _TOPICS})},
+        {"GET": Operation(show_topics, "Topics a connector was seen to use", {200: _TOPICS}, needs=READS)},
     ),
     Endpoint(
         "/connectors/{name}/topics/reset",
-        {"PUT": Operation(reset_topics, "Forget the topics a connector was seen to use", {202: None})},
+        {"PUT": Operation(reset_topics, "Forget the topics a connector was seen to use", {202: None}, needs=OPERATES)},
     ),
     Endpoint(
         "/connectors/{name}/offsets",
         {
-            "GET": Operation(show_offsets, "Committed offsets of a connector", {200: ref("Offsets")}),
+            "GET": Operation(show_offsets, "Committed offsets of a connector", {200: ref("Offsets")}, needs=READS),
             "PATCH": Operation(
                 alter_offsets,
                 "Alter offsets of a stopped connector",
                 {200: ref("Message")},
                 body=ref("Offsets"),
+                needs=EDITS,
             ),
-            "DELETE": Operation(reset_offsets, "Forget the offsets of a stopped connector", {200: ref("Message")}),
+            "DELETE": Operation(
+                reset_offsets, "Forget the offsets of a stopped connector", {200: ref("Message")}, needs=EDITS
+            ),
         },
     ),
 )

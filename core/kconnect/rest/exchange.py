@@ -13,6 +13,8 @@ import orjson
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.interface import Herder
 from kconnect.model import TaskCondition, TaskId
+from kconnect.rest.access.access import OPEN, Access
+from kconnect.rest.access.needs import Needs
 
 
 class Others(Protocol):
@@ -44,6 +46,12 @@ class Call:
     """Those that go along when the request is forwarded, by names in lower case."""
     others: Others | None = None
     """None without a cluster."""
+    access: Access = OPEN
+    """Who sent it, and what it may do."""
+
+    def require(self, needs: Needs, connector: str | None) -> None:
+        """For handlers whose connector is in the body; None: any. Errors: DeniedError."""
+        self.access.require(needs, connector, f"{self.method} {self.raw_path}")
 
     def query_values(self, key: str) -> list[str]:
         return [value for name, value in self.query if name == key]

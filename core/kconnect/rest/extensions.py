@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ from kconnect.api.rest_extension import (
 )
 from kconnect.errors import ConfigError
 from kconnect.herder.interface import Herder
+from kconnect.rest.access.access import CHALLENGE, DeniedError, Gatekeeper
+from kconnect.rest.access.needs import ADMINISTERS, SEES_SOME, Needs, Of, Role
 from kconnect.rest.bodies import BodyTooLargeError, read_body
 from kconnect.rest.exchange import json_bytes
 from kconnect.rest.problems import error_body, status_and_message
@@ -81,12 +84,15 @@ class Extensions:
                 raise ConfigError(f"{name}.register() raised {type(error).__name__}: {error}") from error
             self._added.append(added)
 
-    def routes(self, executor: Executor, timeout_s: float, max_body_bytes: int) -> list[Route]:
+    def routes(
+        self, executor: Executor, timeout_s: float, max_body_bytes: int, gatekeeper: Gatekeeper | None = None
+    ) -> list[Route]:
         """Their routes; handlers run in the executor."""
+        runs = _Runs(executor, timeout_s, max_body_bytes, gatekeeper or Gatekeeper())
         return [
-            Route(path, partial(_respond, handler, executor, timeout_s, max_body_bytes), methods=list(methods))
+            Route(path, partial(_respond, handler, role, runs), methods=list(methods))
             for added in self._added
-            for path, handler, methods in added.routes
+            for path, handler, methods, role in added.routes
         ]
 
     def around(self, app: AsgiApp) -> AsgiApp:
@@ -110,14 +116,20 @@ class _Added:
 
     def __init__(self, state: ConnectClusterState) -> None:
         self._state = state
-        self.routes: list[tuple[str, RestHandler, Sequence[str]]] = []
+        self.routes: list[tuple[str, RestHandler, Sequence[str], Role | None]] = []
         self.middleware: list[Callable[[AsgiApp], AsgiApp]] = []
 
     def cluster_state(self) -> ConnectClusterState:
         return self._state
 
-    def add_route(self, path: str, handler: RestHandler, methods: Sequence[str] = ("GET",)) -> None:
-        self.routes.append((path, handler, methods))
+    def add_route(
+        self, path: str, handler: RestHandler, methods: Sequence[str] = ("GET",), role: str | None = None
+    ) -> None:
+        """Errors: ConfigError for an unknown role."""
+        roles = {str(known): known for known in Role}
+        if role is not None and role not in roles:
+            raise ConfigError(f"The route {path} names an unknown role: {role}. Roles are {', '.join(roles)}")
+        self.routes.append((path, handler, methods, None if role is None else roles[role]))
 
     def add_middleware(self, wrap: Callable[[AsgiApp], AsgiApp]) -> None:
         self.middleware.append(wrap)
@@ -149,11 +161,28 @@ class ClusterState:
         return self._herder.server_info().kafka_cluster_id
 
 
-async def _respond(
-    handler: RestHandler, executor: Executor, timeout_s: float, max_body_bytes: int, request: Request
-) -> Response:
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What every route of extensions runs with."""
+
+    executor: Executor
+    timeout_s: float
+    max_body_bytes: int
+    gatekeeper: Gatekeeper
+
+
+async def _respond(handler: RestHandler, role: Role | None, runs: _Runs, request: Request) -> Response:
+    access, what = runs.gatekeeper.access(request.scope), f"{request.method} {request.url.path}"
+    connector = request.path_params.get("connector")
     try:
-        body = await read_body(request, max_body_bytes)
+        access.require(_needs(role, request.method, connector), connector, what)
+    except DeniedError as error:
+        response = _failed(error.status, str(error))
+        if error.status == 401:
+            response.headers["www-authenticate"] = CHALLENGE
+        return response
+    try:
+        body = await read_body(request, runs.max_body_bytes)
     except BodyTooLargeError as error:
         return _failed(413, str(error))
     given = RestRequest(
@@ -163,13 +192,23 @@ async def _respond(
         request.query_params.multi_items(),
         dict(request.headers),
         body,
+        access.caller.name,
     )
-    job = asyncio.get_running_loop().run_in_executor(executor, _answer, handler, given)
+    job = asyncio.get_running_loop().run_in_executor(runs.executor, _answer, handler, given)
     try:
-        return await asyncio.wait_for(job, timeout_s)
+        return await asyncio.wait_for(job, runs.timeout_s)
     except TimeoutError:
-        log.warning("%s %s of a REST extension did not end within %s s", given.method, given.path, timeout_s)
+        log.warning("%s of a REST extension did not end within %s s", what, runs.timeout_s)
         return _failed(500, "Request timed out.")
+
+
+def _needs(role: Role | None, method: str, connector: str | None) -> Needs:
+    """A route that names no role is a reader's if it only shows something, else the administrators'."""
+    if role is None:
+        return SEES_SOME if method in ("GET", "HEAD") else ADMINISTERS
+    if role is Role.ADMIN:
+        return ADMINISTERS
+    return Needs(role, Of.ANY if connector is None else Of.CONNECTOR)
 
 
 def _answer(handler: RestHandler, request: RestRequest) -> Response:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from kconnect.metrics.history import SLOT_SERIES, TASK_SERIES
 from kconnect.metrics.history_sum import sum_of_histories, sum_of_overviews
+from kconnect.rest.access.needs import READS, SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
 from kconnect.rest.workers import ask_others
@@ -47,10 +48,14 @@ _HISTORY: Final[Schema] = object_of(
 
 
 def show_history(call: Call) -> Answer:
-    """Of one connector everything; without `connector` a line for each, or with `slots` the slots."""
+    """Of one connector everything, for its readers; without `connector` a line for each, or with `slots` the slots."""
     names, history = call.query_values("connector"), call.herder.history()
     worker, is_overview = call.herder.worker_id, not names and not call.flag("slots")
+    if names:
+        call.require(READS, names[0])
     own = {"worker": worker, **(history.overview() if is_overview else history.of(names[0] if names else None))}
+    if is_overview:
+        own["connectors"] = {name: line for name, line in own["connectors"].items() if call.access.may_read(name)}
     if not call.flag("cluster"):
         return Answer(own)
     query = f"connector={quote(names[0], safe='')}" if names else f"slots={str(not is_overview).lower()}"
@@ -72,6 +77,7 @@ ENDPOINTS = (
                     Query("slots", "Without a connector: true for the series of the slots instead"),
                     Query("cluster", "true: of all workers, as far as they answer within two seconds", boolean),
                 ),
+                needs=SEES_SOME,
             )
         },
         deadline_s=10,

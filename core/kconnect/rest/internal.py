@@ -7,6 +7,7 @@ Differs: Java parses the body first, so a malformed one without a valid signatur
 from __future__ import annotations
 
 from kconnect.herder.decisions.request_signatures import RequestSignature
+from kconnect.rest.access.needs import FROM_PEERS
 from kconnect.rest.config_body import as_texts, without_nulls
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.rest.operation import Operation
@@ -30,13 +31,18 @@ def fence(call: Call) -> Answer:
 
 
 def _check_peer(call: Call) -> None:
-    call.herder.check_peer(RequestSignature.of(call.headers, call.body))
+    """With roles an unsigned request is refused too, whatever the group's protocol: it would need no role."""
+    call.herder.check_peer(RequestSignature.of(call.headers, call.body), always=call.access.is_guarded)
 
 
 # POST tasks shares its path with GET, so it is in `connectors.py`
 ENDPOINTS = (
     Endpoint(
         "/connectors/{name}/fence",
-        {"PUT": Operation(fence, "Between the workers of a cluster: fence off earlier tasks", {204: None})},
+        {
+            "PUT": Operation(
+                fence, "Between the workers of a cluster: fence off earlier tasks", {204: None}, needs=FROM_PEERS
+            )
+        },
     ),
 )

@@ -12,6 +12,7 @@ from typing import Final
 from kconnect.errors import BadRequestError
 from kconnect.log_tail import MOST_AT_ONCE, LogQuery
 from kconnect.logs import level_number
+from kconnect.rest.access.needs import ADMINISTERS, READS, SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint, Wait
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
 
@@ -57,8 +58,12 @@ def wait_for_line(call: Call) -> Wait | None:
 
 
 def _query(call: Call) -> LogQuery:
-    """Errors: BadRequestError."""
+    """Lines of one connector are for its readers, the others for administrators.
+
+    Errors: BadRequestError, DeniedError.
+    """
     names, levels = call.query_values("connector"), call.query_values("level")
+    call.require(READS if names else ADMINISTERS, names[0] if names else None)
     level = level_number(levels[0]) if levels else 0
     if level is None:
         raise BadRequestError(f"Unknown log level: {levels[0]}. Known: TRACE, DEBUG, INFO, WARN, ERROR, FATAL")
@@ -103,6 +108,7 @@ ENDPOINTS = (
                     Query("limit", f"At most so many lines, {_DEFAULT_LIMIT} by default", integer),
                     Query("wait_ms", f"With after: wait for a line that fits, up to {MOST_WAIT_MS} ms", integer),
                 ),
+                needs=SEES_SOME,
             )
         },
         deadline_s=10 + MOST_WAIT_MS / 1000,

@@ -6,6 +6,7 @@ import logging
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.logs import level_number
+from kconnect.rest.access.needs import ADMINISTERS
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
 from kconnect.rest.operation import Operation, Query, Schema, array_of, object_of, text
 
@@ -50,7 +51,10 @@ ENDPOINTS = (
         "/admin/loggers",
         {
             "GET": Operation(
-                list_loggers, "Levels of all loggers", {200: {"type": "object", "additionalProperties": _LOGGER}}
+                list_loggers,
+                "Levels of all loggers",
+                {200: {"type": "object", "additionalProperties": _LOGGER}},
+                needs=ADMINISTERS,
             )
         },
         awaits_start=False,
@@ -58,13 +62,14 @@ ENDPOINTS = (
     Endpoint(
         "/admin/loggers/{logger}",
         {
-            "GET": Operation(show_logger, "Level of a logger", {200: _LOGGER}),
+            "GET": Operation(show_logger, "Level of a logger", {200: _LOGGER}, needs=ADMINISTERS),
             "PUT": Operation(
                 set_logger,
                 "Give a logger, and those below it, a level; names of those that changed",
                 {200: array_of(text), 204: None},
                 body=object_of({"level": _LEVELS}, required=("level",)),
                 query=(Query("scope", "Whose loggers; worker if absent", {"enum": ["worker", "cluster"]}),),
+                needs=ADMINISTERS,
             ),
         },
     ),

@@ -5,11 +5,16 @@ Differs: Java shows its metrics over JMX only, has no slots, and keeps no list o
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, Final
+
 from kconnect.errors import BadRequestError
-from kconnect.metrics import CONTENT_TYPE, prometheus_text
+from kconnect.metrics import CONTENT_TYPE, Reading, prometheus_text
+from kconnect.rest.access.needs import ADMINISTERS, SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, array_of, boolean, integer, object_of, text
 
+_CONNECTOR_TAG: Final = "connector"
 _NUMBER = {"type": ["number", "null"]}
 SLOT = object_of(
     {
@@ -70,11 +75,29 @@ _TRACE = object_of(
 
 
 def show_metrics(call: Call) -> Answer:
-    return Answer(text=prometheus_text(call.herder.metrics()))
+    """Of connectors that the caller may see, and of the worker."""
+    readings = call.herder.metrics()
+    if call.access.is_guarded:
+        readings = [reading for reading in readings if _may_see(call, reading)]
+    return Answer(text=prometheus_text(readings))
+
+
+def _may_see(call: Call, reading: Reading) -> bool:
+    labels = dict(zip(reading.metric.tags, reading.labels, strict=True))
+    return _CONNECTOR_TAG not in labels or call.access.may_read(labels[_CONNECTOR_TAG])
 
 
 def list_slots(call: Call) -> Answer:
-    return Answer([slot.to_json() for slot in call.herder.slots()])
+    return Answer(visible_slots(call))
+
+
+def visible_slots(call: Call) -> list[dict[str, Any]]:
+    """Of this worker, with the tasks of connectors that the caller may see."""
+    slots = call.herder.slots()
+    if call.access.is_guarded:
+        seen = [tuple(task for task in slot.tasks if call.access.may_read(task.connector)) for slot in slots]
+        slots = [replace(slot, tasks=tasks) for slot, tasks in zip(slots, seen, strict=True)]
+    return [slot.to_json() for slot in slots]
 
 
 def show_spark(call: Call) -> Answer:
@@ -103,13 +126,15 @@ def _entry_number(text: str) -> int:
 ENDPOINTS = (
     Endpoint(
         "/metrics",
-        {"GET": Operation(show_metrics, "All metrics as text for Prometheus", {200: text})},
+        {"GET": Operation(show_metrics, "All metrics as text for Prometheus", {200: text}, needs=SEES_SOME)},
         deadline_s=10,
         media_type=CONTENT_TYPE,
         awaits_start=False,
     ),
     Endpoint(
-        "/admin/slots", {"GET": Operation(list_slots, "Where tasks run", {200: array_of(SLOT)})}, awaits_start=False
+        "/admin/slots",
+        {"GET": Operation(list_slots, "Where tasks run", {200: array_of(SLOT)}, needs=SEES_SOME)},
+        awaits_start=False,
     ),
     Endpoint(
         "/admin/spark",
@@ -118,6 +143,7 @@ ENDPOINTS = (
                 show_spark,
                 "The Spark application that runs the slots, and its executors; null while it starts",
                 {200: {"anyOf": [RUNTIME, {"type": "null"}]}},
+                needs=SEES_SOME,
             )
         },
         deadline_s=10,
@@ -125,7 +151,11 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/admin/rebalances",
-        {"GET": Operation(list_rebalances, "The last rebalances, and why", {200: array_of(REBALANCE)})},
+        {
+            "GET": Operation(
+                list_rebalances, "The last rebalances, and why", {200: array_of(REBALANCE)}, needs=SEES_SOME
+            )
+        },
         awaits_start=False,
     ),
     Endpoint(
@@ -136,6 +166,7 @@ ENDPOINTS = (
                 "What the herder saw and decided last, without values of configs",
                 {200: _TRACE},
                 query=(Query("since", "Only what came after this entry, without a checkpoint", integer),),
+                needs=ADMINISTERS,
             )
         },
         awaits_start=False,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kconnect.errors import ConnectError
 from kconnect.model import Condition
 from kconnect.rest.exchange import Endpoint, Handler
 from kconnect.rest.operation import Operation, Query, Schema, array_of, integer, object_of, ref, text, texts
@@ -108,10 +109,13 @@ def _path(endpoint: Endpoint) -> dict[str, Any]:
 
 def _operation(method: str, endpoint: Endpoint, handler: Handler) -> dict[str, Any]:
     path = endpoint.path
-    described = handler if isinstance(handler, Operation) else Operation(handler, f"{method} {path}")
+    if not isinstance(handler, Operation):
+        raise ConnectError(f"{method} {path} is not described")
+    described = handler
     operation: dict[str, Any] = {
         "operationId": _operation_id(method, path),
         "summary": described.summary,
+        "description": f"Needs {described.needs}, where the worker has roles.",
         "tags": [path.split("/")[1] or "worker"],
         "responses": {
             **{

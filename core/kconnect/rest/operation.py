@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from kconnect.rest.access.needs import Needs
 from kconnect.rest.exchange import Answer, Call, Handler
 
 # A JSON schema; values may be any JSON
@@ -49,7 +50,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A handler and its description. It is a Handler itself, so tables of routes may contain either.
+    """A handler, its description, and what it needs of its caller. It is a Handler itself.
 
     `answers`: the statuses of success, with the schema of their bodies, None for no body. Errors need not be listed.
     """
@@ -59,6 +60,7 @@ class Operation:
     answers: Mapping[int, Schema | None] = field(default_factory=lambda: {200: {}})
     body: Schema | None = None
     query: Sequence[Query] = ()
+    needs: Needs = field(kw_only=True)
 
     def __call__(self, call: Call) -> Answer:
         return self.handler(call)

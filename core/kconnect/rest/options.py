@@ -6,17 +6,24 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.types import ASGIApp
 
 from kconnect.config.worker_config import WorkerConfig
+from kconnect.errors import ConfigError
+from kconnect.rest.access.access import Gatekeeper
+from kconnect.rest.access.principals import SETTING as PRINCIPALS
+from kconnect.rest.access.principals import PrincipalRules
+from kconnect.rest.access.roles_file import SETTING as ROLES
+from kconnect.rest.access.roles_file import RolesFile
 from kconnect.rest.cors import CrossOrigin, origin_check
 from kconnect.rest.extensions import load_extensions
 from kconnect.rest.headers import HeaderRule, ResponseHeaders, parse_rules
 from kconnect.rest.jaas import Login
 from kconnect.rest.security import EXTENSION, BasicAuth, find_login, is_basic_auth
-from kconnect.rest.tls import peer_context, server_context
+from kconnect.rest.tls import peer_context, server_context, tls_settings
 
 if TYPE_CHECKING:
     from kconnect.api import ConnectRestExtension
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 
 MAIN_TLS: Final = "listeners.https."
 ADMIN_TLS: Final = "admin.listeners.https."
+_SIGNED: Final = "sessioned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,8 @@ class RestOptions:
     login: Login | None = None
     extensions: Sequence[ConnectRestExtension] = ()
     """Configured, in order."""
+    gatekeeper: Gatekeeper = field(default_factory=Gatekeeper)
+    """Who may do what."""
     peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
     peer_scheme: str | None = None
@@ -50,6 +60,7 @@ class RestOptions:
         origin_check(config.access_control_allow_origin)
         names: Sequence[str] = config.values["rest.extension.classes"]
         others = [name for name in names if not is_basic_auth(name)]
+        login = find_login(names, config.kconnect.jaas_file, env)
         return cls(
             admin_listeners=config.admin_listeners,
             tls=server_context(config.originals, MAIN_TLS) if _has_https(config.listeners) else None,
@@ -57,7 +68,8 @@ class RestOptions:
             allowed_origins=config.access_control_allow_origin,
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
-            login=find_login(names, config.kconnect.jaas_file, env),
+            login=login,
+            gatekeeper=_gatekeeper(config, knows_callers=login is not None or bool(others)),
             extensions=load_extensions(others, plugins, config.originals, EXTENSION.rpartition(".")[2]),
             peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
             peer_tls=partial(peer_context, config.originals, MAIN_TLS),
@@ -75,6 +87,30 @@ class RestOptions:
     def around_admin(self, app: ASGIApp) -> ASGIApp:
         """The application as `admin.listeners` serve it: for operators, not for browsers."""
         return BasicAuth(app, self.login) if self.login is not None else app
+
+
+def _gatekeeper(config: WorkerConfig, *, knows_callers: bool) -> Gatekeeper:
+    """Errors: ConfigError for roles that can never be anybody's, or that a cluster's own requests would go around."""
+    settings, found = tls_settings(config.originals, MAIN_TLS)
+    rules = PrincipalRules.parse(settings.get(PRINCIPALS), f"{found}{PRINCIPALS}")
+    if not (file := config.kconnect.rest_roles_file):
+        return Gatekeeper(None, rules)
+    roles = RolesFile(Path(file))
+    asks = (settings.get("ssl.client.auth") or "none") != "none" and _has_https(config.listeners)
+    if not (knows_callers or asks or roles.roles().knows_anonymous()):
+        raise ConfigError(
+            f"{ROLES}={file} gives roles to users, and nobody could say who he is.",
+            hint=f"Set rest.extension.classes={EXTENSION.rpartition('.')[2]} or listeners.https.ssl.client.auth.",
+        )
+    protocol = str(config.values.get("connect.protocol", _SIGNED)).lower()
+    if protocol != _SIGNED:
+        raise ConfigError.invalid(
+            "connect.protocol",
+            protocol,
+            f"with {ROLES} it must be {_SIGNED}: else workers do not sign their requests to each other, and anybody "
+            "could send these without a role",
+        )
+    return Gatekeeper(roles, rules)
 
 
 def _has_https(listeners: Sequence[str] | None) -> bool:

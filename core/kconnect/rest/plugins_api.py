@@ -7,6 +7,7 @@ from typing import Any
 from kconnect.errors import BadRequestError
 from kconnect.herder.interface import PluginDescription
 from kconnect.herder.validation.config_infos import key_info
+from kconnect.rest.access.needs import CREATES, NOTHING
 from kconnect.rest.config_body import CONFIG, as_texts
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, ref, text
@@ -64,6 +65,7 @@ def validate(call: Call) -> Answer:
     Differs: without `connector.class`, or with one that does not exist, Java answers 500.
     """
     config = as_texts(call.json_object(CONFIG, texts=True))
+    call.require(CREATES, config.get("name") or None)
     plugin, given = call.path["plugin"], config.get("connector.class")
     if given is not None and not _stem(given).endswith(_stem(plugin)):
         raise BadRequestError(f"Included connector type {given} does not match request type {plugin}")
@@ -91,6 +93,7 @@ ENDPOINTS = (
                 "Plugins of the worker",
                 {200: array_of(ref("Plugin"))},
                 query=(Query("connectorsOnly", "Whether to leave out all but connectors; true if absent", boolean),),
+                needs=NOTHING,
             )
         },
         awaits_start=False,
@@ -103,6 +106,7 @@ ENDPOINTS = (
                 "Settings of a plugin of any type",
                 {200: array_of(_KEY)},
                 query=(Query("version", "Version, or range of versions, that the plugin must have"),),
+                needs=NOTHING,
             )
         },
         awaits_start=False,
@@ -115,6 +119,7 @@ ENDPOINTS = (
                 "What is wrong with the config of a connector, setting by setting",
                 {200: _REPORT},
                 body={"type": "object", "additionalProperties": _MAYBE},
+                needs=CREATES,
             )
         },
         awaits_start=False,

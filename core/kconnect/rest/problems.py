@@ -15,6 +15,7 @@ from kconnect.errors import (
 )
 from kconnect.java_messages import is_failed_start, plain_words
 from kconnect.redaction import redact
+from kconnect.rest.access.access import DeniedError
 from kconnect.rest.exchange import json_bytes
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ def status_and_message(error: Exception, method: str, path: str) -> tuple[int, s
 
     Differs: the settings of a ConfigError are the caller's, so 400; Java wraps them into its BadRequestException first.
     """
+    if isinstance(error, DeniedError):
+        return error.status, redact(str(error))
     for kind, status in _STATUS_OF:
         if isinstance(error, kind):
             return status, redact(str(error))

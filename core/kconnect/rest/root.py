@@ -8,6 +8,7 @@ from typing import Any
 
 from kconnect.errors import ConflictError
 from kconnect.herder.health.reasons import Reason, reasons_text
+from kconnect.rest.access.needs import NOTHING
 from kconnect.rest.exchange import Answer, Call, Endpoint
 from kconnect.rest.operation import Operation, array_of, boolean, integer, object_of, text
 
@@ -69,11 +70,25 @@ def _now_ms() -> int:
 
 
 ENDPOINTS = (
-    Endpoint("/", {"GET": Operation(server_info, "Version of the worker and id of its Kafka cluster", {200: _INFO})}),
+    Endpoint(
+        "/",
+        {
+            "GET": Operation(
+                server_info, "Version of the worker and id of its Kafka cluster", {200: _INFO}, needs=NOTHING
+            )
+        },
+    ),
     # Java waits 10 s for its herder's thread (DEFAULT_HEALTH_CHECK_TIMEOUT_MS)
     Endpoint(
         "/health",
-        {"GET": Operation(health, "Whether the worker is ready", {200: _HEALTH, 503: _HEALTH, 500: _HEALTH})},
+        {
+            "GET": Operation(
+                health,
+                "Whether the worker is ready",
+                {200: _HEALTH, 503: _HEALTH, 500: _HEALTH},
+                needs=NOTHING,
+            )
+        },
         deadline_s=10,
         when_late=unhealthy,
         awaits_start=False,

@@ -17,7 +17,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kconnect.api.rest_extension import USER
 from kconnect.errors import ConfigError
+from kconnect.rest.access.access import CHALLENGE
 from kconnect.rest.cors import is_preflight
 from kconnect.rest.jaas import Login, load_login
 from kconnect.rest.problems import error_body
@@ -78,17 +80,21 @@ class BasicAuth:
         self._login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_internal(scope) or is_preflight(scope) or self._admits(scope):
+        """The user's name goes along in the scope, for roles."""
+        if scope["type"] != "http" or _is_internal(scope) or is_preflight(scope):
             await self._app(scope, receive, send)
             return
+        if (user := self._user(scope)) is not None:
+            await self._app({**scope, USER: user}, receive, send)
+            return
         log.debug("%s %s without a known user", scope["method"], scope["path"])
-        headers = {"www-authenticate": 'Basic realm="Kafka Connect", charset="UTF-8"'}
+        headers = {"www-authenticate": CHALLENGE}
         body = error_body(401, "User cannot access the resource.")
         await Response(body, 401, headers, media_type="application/json")(scope, receive, send)
 
-    def _admits(self, scope: Scope) -> bool:
+    def _user(self, scope: Scope) -> str | None:
         found = credentials(Headers(scope=scope).get("authorization"))
-        return found is not None and self._login.admits(*found)
+        return found[0] if found is not None and self._login.admits(*found) else None
 
 
 def credentials(header: str | None) -> tuple[str, str] | None:

@@ -24,6 +24,7 @@ from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
 from kconnect.rest.app import AppSettings, create_app, endpoints_for
 from kconnect.rest.conditions import ANSWER_S, OtherWorkers
+from kconnect.rest.connection import Connection
 from kconnect.rest.extensions import Extensions
 from kconnect.rest.forward import Forwarder
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
@@ -164,13 +165,18 @@ class RestServer:
             login=login,
             forwarder=self._forwarder,
             others=self._others,
-            more_routes=extensions.routes(pool, settings.request_timeout_s, settings.max_body_bytes),
+            more_routes=extensions.routes(
+                pool, settings.request_timeout_s, settings.max_body_bytes, options.gatekeeper
+            ),
+            gatekeeper=options.gatekeeper,
         )
         main = options.around_main(extensions.around(app))
         servers = _by_scheme(main, listeners, options.tls)
         if self._admin is not None:
             served = endpoints_for(admin=True)
-            admin_app = create_app(self._herder, pool, self._settings, served, login=login)
+            admin_app = create_app(
+                self._herder, pool, self._settings, served, login=login, gatekeeper=options.gatekeeper
+            )
             admin = options.around_admin(extensions.around(admin_app))
             servers += _by_scheme(admin, self._admin, options.admin_tls)
         return servers
@@ -229,7 +235,7 @@ def _uvicorn(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
         uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -12,8 +12,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError
+from kconnect.rest.access.needs import SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.observe import REBALANCE, RUNTIME, SLOT
+from kconnect.rest.observe import REBALANCE, RUNTIME, SLOT, visible_slots
 from kconnect.rest.operation import Operation, array_of, boolean, object_of, text
 
 _WORKER: Final = object_of(
@@ -41,7 +42,7 @@ def list_workers(call: Call) -> Answer:
     sparks = _asked(call, others, "/admin/spark")
     if (runtime := call.herder.runtime()) is not None:
         sparks[own] = runtime.to_json()
-    slots[own], told[own] = [slot.to_json() for slot in call.herder.slots()], rebalances
+    slots[own], told[own] = visible_slots(call), rebalances
     leader = urlsplit(rebalances[-1]["leader_url"]).netloc if rebalances else own
     return Answer(
         [
@@ -83,9 +84,9 @@ def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
 
 
 def _runs(call: Call) -> Mapping[str, tuple[list[str], list[str]]]:
-    """Connectors and tasks of each worker, as statuses say."""
+    """Connectors and tasks of each worker, as statuses say: those that the caller may see."""
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for name in call.herder.connectors() if call.herder.is_open() else ():
+    for name in call.access.readable(call.herder.connectors()) if call.herder.is_open() else ():
         with suppress(ConnectError):  # it was deleted meanwhile, or has no status yet
             status = call.herder.connector_status(name)
             found.setdefault(status.connector.worker_id, ([], []))[0].append(name)
@@ -97,7 +98,14 @@ def _runs(call: Call) -> Mapping[str, tuple[list[str], list[str]]]:
 ENDPOINTS = (
     Endpoint(
         "/admin/workers",
-        {"GET": Operation(list_workers, "The workers of the cluster, their slots and work", {200: array_of(_WORKER)})},
+        {
+            "GET": Operation(
+                list_workers,
+                "The workers of the cluster, their slots and work",
+                {200: array_of(_WORKER)},
+                needs=SEES_SOME,
+            )
+        },
         deadline_s=15,
         awaits_start=False,
     ),

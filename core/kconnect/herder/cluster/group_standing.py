@@ -57,9 +57,9 @@ class GroupStanding:
         signs = self._state.facts.signs_requests
         return self._cluster.protocol_version >= 2 if signs is None else signs
 
-    def check_peer(self, signature: RequestSignature | None) -> None:
-        """As Java, requests need a signature only with the sub-protocol `sessioned`."""
-        if not self.requires_signatures:
+    def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
+        """As Java, requests need a signature only with the sub-protocol `sessioned`, unless `always`."""
+        if not (always or self.requires_signatures):
             return
         key = self.session_key
         try:

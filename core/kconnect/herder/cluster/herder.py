@@ -124,8 +124,8 @@ class DistributedHerder(HerderQueries):
     def trace(self, since: int | None = None) -> Mapping[str, Any]:
         return self.state.trace(since, redact)
 
-    def check_peer(self, signature: RequestSignature | None) -> None:
-        self._standing.check_peer(signature)
+    def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
+        self._standing.check_peer(signature, always=always)
 
     # -- queries ------------------------------------------------------------------------------------------------------
 

@@ -278,7 +278,7 @@ class StandaloneHerder(HerderQueries):
         self._config.get(name, f"Unknown connector {name}")
         self._connectors.update_tasks_soon(name)
 
-    def check_peer(self, signature: RequestSignature | None) -> None:
+    def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         """There are no others."""
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
