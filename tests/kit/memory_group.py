@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
@@ -63,7 +64,7 @@ class MemoryGroup:
         leader = self.members[next(iter(self.members))]
         version = min(state.version for state in self.joined.values())
         metadata = {
-            name: encode_metadata(MemberState(version, state.url, state.offset, state.assignment if version else None))
+            name: encode_metadata(replace(state, version=version, assignment=state.assignment if version else None))
             for name, state in self.joined.items()
         }
         self.to_lead = JoinedGroup(

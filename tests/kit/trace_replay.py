@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from kconnect import errors, model
+from kconnect.config import restart_keys
 from kconnect.errors import ConnectError
 from kconnect.herder import membership
 from kconnect.herder.assignment import protocol
 from kconnect.herder.decisions import (
     events,
     facts,
+    failures,
     findings,
     instructions,
+    mending,
     mismatch_rules,
     request_signatures,
     requests,
@@ -30,8 +33,8 @@ from kconnect.storage import config_topic, session_key, snapshot
 from kconnect.storage.snapshot import AppliedConfig, ClusterSnapshot
 
 _MODULES = (
-    *(events, facts, findings, instructions, mismatch_rules, request_signatures, requests, writes),
-    *(membership, protocol, model, config_topic, session_key, snapshot, errors),
+    *(events, facts, failures, findings, instructions, mending, mismatch_rules, request_signatures, requests, writes),
+    *(membership, protocol, model, config_topic, session_key, snapshot, errors, restart_keys),
 )
 _TYPES = {name: each for module in _MODULES for name, each in vars(module).items() if isinstance(each, type)}
 
@@ -107,7 +110,7 @@ def _error(name: str, message: str) -> ConnectError:
 
 def _restored(document: Mapping[str, Any]) -> tuple[HerderState, ClusterSnapshot]:
     settings = {name: decoded(value) for name, value in document["settings"].items()}
-    machine = HerderState(settings["times"], settings["key_form"], settings["own"])
+    machine = HerderState(settings["times"], settings["key_form"], settings["own"], settings["restarts"])
     parts = machine.parts()
     for part, values in document["checkpoint"]["parts"].items():
         for name, value in values.items():

@@ -88,6 +88,10 @@ class KConnectSettings:
     log_format: str
     jaas_file: str | None
     rest_roles_file: str | None
+    errors_restart_max: int | None
+    errors_restart_backoff_ms: int
+    errors_restart_backoff_max_ms: int
+    errors_restart_window_ms: int
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kconnect.api.config_key import NO_DEFAULT
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.key_table import Rows
+from kconnect.config.restart_keys import OF_WORKER, RESTART_KEYS
 from kconnect.errors import ConfigError
 
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
@@ -329,8 +330,8 @@ STANDALONE: Final[Rows] = (
     ),
 )
 
-OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms")
-"""Settings of the worker that a connector may override."""
+OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms", *RESTART_KEYS)
+"""Settings of ours that a connector may have: the first two override the worker's of the same name."""
 
 KCONNECT: Final[Rows] = (
     (
@@ -478,4 +479,5 @@ KCONNECT: Final[Rows] = (
         "TOML file of who may do what over REST, by role and name of connector; read again when it changes. Without "
         "it, whoever is let in may do everything.",
     ),
+    *OF_WORKER,
 )

@@ -9,6 +9,7 @@ from kconnect.api.config_key import ConfigKey
 from kconnect.config.variables import Variables
 from kconnect.herder.connectors.hosted_connector import PluginTimes
 from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
+from kconnect.herder.decisions.mending import Notice
 from kconnect.herder.health.kafka_contact import KafkaContact
 from kconnect.herder.health.reasons import Health
 from kconnect.herder.interface import Launcher
@@ -44,6 +45,8 @@ class HerderParts:
     times: PluginTimes = field(default_factory=PluginTimes)
     health: Health = field(default_factory=Health)
     """Where the worker and its parts report why it is unhealthy."""
+    announce: Callable[[Notice], None] = lambda _: None
+    """Passes on what has become of connectors and tasks. Must not block."""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
     """Whether Kafka answers; the worker keeps it up to date."""
     history: History = field(default_factory=History)

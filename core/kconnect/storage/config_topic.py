@@ -27,6 +27,7 @@ CONNECTOR: Final = "connector-"
 TASK: Final = "task-"
 COMMIT: Final = "commit-"
 RESTART: Final = "restart-connector-"
+_AUTOMATIC: Final = "kconnect.automatic"
 TASK_COUNT: Final = "tasks-fencing-"
 LOGGER: Final = "logger-cluster-"
 SESSION_KEY: Final = "session-key"
@@ -72,6 +73,33 @@ class TargetStateSet:
     state: TargetState | None
 
 
+CONNECTOR_ITSELF: Final = -1
+"""Stands for the connector among the numbers of its tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRestarts:
+    """How often one part of a connector was restarted by itself, within its window."""
+
+    part: int
+    """The number of a task, or `CONNECTOR_ITSELF`."""
+    count: int
+    last_ms: int
+    """When last."""
+    record: str = ""
+    """A digest of the record that it last failed on; empty if it was not about a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticRestart:
+    """What the leader restarts, and all that counts against the connector's budget: it is the memory of the next
+    leader.
+    """
+
+    parts: tuple[int, ...]
+    restarts: tuple[PartRestarts, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RestartRequested:
     """`restart-connector-X` (KIP-745). Source: RestartRequest."""
@@ -79,6 +107,8 @@ class RestartRequested:
     connector: str
     only_failed: bool
     include_tasks: bool
+    automatic: AutomaticRestart | None = None
+    """Of a restart that nobody requested: the leader mends what has failed. Java's workers do not look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +309,27 @@ def _target_state(name: str, value: dict[str, Any] | None) -> ConfigRecord:
 
 
 def _restart(name: str, value: dict[str, Any]) -> ConfigRecord:
-    return RestartRequested(name, value.get("only-failed") is True, value.get("include-tasks") is True)
+    automatic = _automatic(value.get(_AUTOMATIC))
+    return RestartRequested(name, value.get("only-failed") is True, value.get("include-tasks") is True, automatic)
+
+
+def _automatic(value: Any) -> AutomaticRestart | None:
+    """What another form than ours says is left out: the record is then an ordinary request, as Java reads it."""
+    try:
+        parts = tuple(_int(part) for part in value["parts"])
+        restarts = tuple(
+            PartRestarts(_int(each["part"]), _int(each["count"]), _int(each["last-ms"]), str(each.get("record", "")))
+            for each in value["restarts"]
+        )
+    except (TypeError, KeyError, AttributeError):
+        return None
+    return AutomaticRestart(parts, restarts)
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(value)
+    return value
 
 
 def _session_key(_: str, value: dict[str, Any]) -> ConfigRecord:
@@ -344,7 +394,15 @@ def encode_target_state(connector: str, state: TargetState) -> EncodedRecord:
 
 
 def encode_restart(request: RestartRequested) -> EncodedRecord:
-    value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    value: dict[str, Any] = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    if request.automatic is not None:
+        value[_AUTOMATIC] = {
+            "parts": list(request.automatic.parts),
+            "restarts": [
+                {"part": each.part, "count": each.count, "last-ms": each.last_ms, "record": each.record}
+                for each in request.automatic.restarts
+            ],
+        }
     return _written(RESTART + request.connector, value)
 
 

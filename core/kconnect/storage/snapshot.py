@@ -21,6 +21,7 @@ from kconnect.storage.config_topic import (
     ConnectorConfigured,
     LoggerLevelSet,
     Malformed,
+    PartRestarts,
     RestartRequested,
     SessionKeySet,
     StringMap,
@@ -94,6 +95,10 @@ class ClusterSnapshot:
     overtaken: frozenset[str] = field(default=frozenset(), compare=False)
     """Connectors without tasks whose commit precedes what is left of their config: the commit belongs to a deleted
     connector of that name, or to theirs before compaction (KAFKA-17719).
+    """
+    automatic_restarts: Mapping[str, tuple[PartRestarts, ...]] = field(default_factory=_none)
+    """What counts against the budgets of connectors that were restarted by themselves. A restart by request and a new
+    config end it.
     """
     transform: Transform | None = field(default=None, repr=False, compare=False)
 
@@ -217,6 +222,7 @@ class ConfigFold:
         self._pending_fencing: set[str] = set()
         self._inconsistent: set[str] = set()
         self._ownerless: set[str] = set()  # had a commit before they existed; they may exist by now
+        self._automatic: dict[str, tuple[PartRestarts, ...]] = {}
         self._snapshot: ClusterSnapshot | None = None
 
     def contains(self, connector: str) -> bool:
@@ -238,6 +244,7 @@ class ConfigFold:
                 pending_fencing=frozenset(self._pending_fencing),
                 inconsistent=frozenset(self._inconsistent),
                 overtaken=frozenset(self._ownerless & self._configs.keys()),
+                automatic_restarts=_frozen(self._automatic),
                 transform=self._transform,
             )
         return self._snapshot
@@ -253,6 +260,7 @@ class ConfigFold:
     def _apply(self, event: ConfigRecord) -> list[Change]:
         match event:
             case ConnectorConfigured(connector, config):
+                self._automatic.pop(connector, None)
                 if config is None:
                     self._forget(connector)
                     return [ConnectorRemoved(connector)]
@@ -271,7 +279,12 @@ class ConfigFold:
             case SessionKeySet(session_key):
                 self._session_key = session_key
                 return [event]
-            case RestartRequested() | LoggerLevelSet() | Unknown():
+            case RestartRequested(connector, automatic=automatic):
+                self._automatic.pop(connector, None)
+                if automatic is not None:
+                    self._automatic[connector] = automatic.restarts
+                return [event]
+            case LoggerLevelSet() | Unknown():
                 return [event]
             case Tombstone() | Malformed():
                 return self._skip(event)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kconnect.client.peers import Peers
 from kconnect.config import DistributedConfig
 from kconnect.config.client_config import internal_clients
+from kconnect.config.restart_keys import RestartSettings
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError
 from kconnect.herder.assignment.protocol import PROTOCOL_TYPE
 from kconnect.herder.cluster.cluster_parts import ClusterParts, RebalanceCallbacks
@@ -196,6 +197,7 @@ def cluster_parts(config: DistributedConfig, stores: ClusterStores, peers: Peers
             key_ttl_ms=values["inter.worker.key.ttl.ms"],
             session_timeout_ms=values["session.timeout.ms"],
         ),
+        restarts=RestartSettings.of_worker(config.originals),
         key_form=key_form(values["inter.worker.key.generation.algorithm"], values["inter.worker.key.size"]),
         verification_algorithms=values["inter.worker.verification.algorithms"],
         request_timeout_s=config.kconnect.request_timeout_ms / 1000 * _ANSWER_EARLIER,

@@ -64,10 +64,10 @@ def assigned(given: dict[str, bytes]) -> dict[str, Assignment]:
 def test_a_member_tells_its_url_how_far_it_has_read_and_what_it_has():
     topic = Topic()
     rounds = topic.rounds()
-    assert rounds.metadata() == MemberState(2, ME, 5, None)
+    assert rounds.metadata() == MemberState(2, ME, 5, None, is_kconnect=True)
     owned = rounds.owned = Assignment(2, "m0", ME, 5, Work(("c",), (T0,)))
     topic.now = configs(9, "c")
-    assert rounds.metadata() == MemberState(2, ME, 9, owned)
+    assert rounds.metadata() == MemberState(2, ME, 9, owned, is_kconnect=True)
     assert rounds.reported is topic.now
 
 

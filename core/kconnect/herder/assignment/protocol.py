@@ -20,6 +20,7 @@ PROTOCOL_TYPE = "connect"
 PROTOCOL_NAMES = {0: "default", 1: "compatible", 2: "sessioned"}
 """Names of the sub-protocols on the wire; the setting `connect.protocol` calls the first one `eager`."""
 NO_ERROR, CONFIG_MISMATCH = 0, 1
+_OURS = "kconnect"
 T = TypeVar("T")
 _CONNECTOR_ITSELF = -1  # takes the place of a task's number
 
@@ -59,6 +60,8 @@ class MemberState:
     url: str
     offset: int
     assignment: Assignment | None = None
+    is_kconnect: bool = False
+    """Whether the member is one of ours: said behind what Java's workers read."""
 
 
 def owned_work(state: MemberState | None, assignment: Assignment | None) -> Work:
@@ -80,12 +83,13 @@ def owned_work(state: MemberState | None, assignment: Assignment | None) -> Work
 def encode_metadata(state: MemberState) -> bytes:
     """The bytes of a JoinGroup's metadata."""
     start = struct.pack(">h", state.version) + _string(state.url) + struct.pack(">q", state.offset)
+    end = _string(_OURS) if state.is_kconnect else b""
     if state.version == 0:
-        return start
+        return start + (struct.pack(">i", -1) + end if end else b"")
     if state.assignment is None:
-        return start + struct.pack(">i", -1)
+        return start + struct.pack(">i", -1) + end
     current = encode_assignment(state.assignment)
-    return start + struct.pack(">i", len(current)) + current
+    return start + struct.pack(">i", len(current)) + current + end
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
@@ -129,7 +133,8 @@ class _Reader:
     def metadata(self) -> MemberState:
         version, url, offset = self.number(">h"), self.string(), self.number(">q")
         current = self.block(self.number(">i")) if self.has_more() else None
-        return MemberState(version, url, offset, _Reader(current).assignment() if current else None)
+        is_kconnect = self.has_more() and self.string() == _OURS
+        return MemberState(version, url, offset, _Reader(current).assignment() if current else None, is_kconnect)
 
     def assignment(self) -> Assignment:
         version, error, leader, url = self.number(">h"), self.number(">h"), self.string(), self.string()

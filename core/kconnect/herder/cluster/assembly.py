@@ -12,6 +12,7 @@ from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.cluster.cut_off_watch import CutOffWatch
 from kconnect.herder.cluster.exactly_once_sources import ExactlyOnceSources, offset_writer_of
+from kconnect.herder.cluster.failure_watch import FailureWatch
 from kconnect.herder.cluster.fenced_starts import FencedStarts
 from kconnect.herder.cluster.group_standing import GroupStanding
 from kconnect.herder.cluster.herder_inbox import HerderInbox
@@ -31,6 +32,7 @@ from kconnect.herder.connectors.task_runs import TaskRuns
 from kconnect.herder.decisions.connector_entry import ConnectorEntry, require_stopped
 from kconnect.herder.decisions.events import CutOff, Reconfigure
 from kconnect.herder.decisions.machine import HerderState
+from kconnect.herder.decisions.mending import Notice
 from kconnect.herder.decisions.mismatch_rules import OwnSettings
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.membership import Membership
@@ -102,6 +104,7 @@ class HerderAssembly:
     thread: HerderThread
     watch: CutOffWatch
     keeper: StatusKeeper
+    failures: FailureWatch
     events: LauncherEvents
 
 
@@ -117,6 +120,7 @@ def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str,
         work.work.stop(Work(tuple(work.host.names()), status.running()))
         group.inbox.post(CutOff())
 
+    failures = FailureWatch(cluster.statuses, group.inbox.post)
     known = KnownWork(group.state.facts, knowledge.config, status)
     return HerderAssembly(
         cluster=cluster,
@@ -125,8 +129,9 @@ def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str,
         knowledge=knowledge,
         work=work,
         loggers=loggers,
-        thread=_thread(cluster, group, requests, status, work, loggers),
+        thread=_thread(cluster, group, requests, status, failures, parts.announce, work, loggers),
         watch=CutOffWatch(lambda: group.membership.runs_until, cut_off),
+        failures=failures,
         keeper=StatusKeeper(status, cluster.clock, is_ours=known.is_assigned, is_orphan=known.is_orphan),
         events=ClusterEvents(
             status,
@@ -141,7 +146,7 @@ def assemble(parts: HerderParts, cluster: ClusterParts, validate: Callable[[str,
 
 def _group_side(cluster: ClusterParts) -> GroupSide:
     own = OwnSettings(cluster.exactly_once, cluster.protocol_version)
-    state = HerderState(cluster.times, cluster.key_form, own)
+    state = HerderState(cluster.times, cluster.key_form, own, cluster.restarts)
     rounds = RebalanceRounds(
         cluster.configs.snapshot, cluster.protocol_version, cluster.times.max_delay_ms, cluster.clock
     )
@@ -234,6 +239,8 @@ def _thread(
     group: GroupSide,
     requests: RequestSide,
     status: ClusterStatus,
+    failures: FailureWatch,
+    announce: Callable[[Notice], None],
     work: WorkSide,
     loggers: WorkerLoggers,
 ) -> HerderThread:
@@ -244,6 +251,8 @@ def _thread(
             rounds=group.rounds,
             work=work.work,
             status=status,
+            failures=failures,
+            announce=announce,
             modify_offsets=work.modify_offsets,
             first_offsets=work.first_offsets,
             pending=requests.pending,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kconnect.clock import Clock, SystemClock
+from kconnect.config.restart_keys import RestartSettings
 from kconnect.herder.assignment.eager import JoinedGroup
 from kconnect.herder.assignment.protocol import MemberState
 from kconnect.herder.cluster.offset_stores import OpenOwnOffsets
@@ -66,6 +67,8 @@ class ClusterParts:
     """See `rebalance_rounds.VERSIONS`."""
     times: HerderTimes = field(default_factory=HerderTimes)
     key_form: KeyForm = field(default_factory=KeyForm)
+    restarts: RestartSettings = field(default_factory=RestartSettings)
+    """kconnect.errors.restart.*"""
     verification_algorithms: Sequence[str] = ("HmacSHA256",)
     """inter.worker.verification.algorithms"""
     request_timeout_s: float = 90.0

@@ -6,6 +6,7 @@ import logging
 
 from kconnect.errors import ConflictError
 from kconnect.herder.cluster.assembly import HerderAssembly
+from kconnect.storage.status_topic import Subject
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,12 @@ class HerderLifecycle:
         cluster.configs.set_listener(parts.group.inbox.note_change)
         status.is_in_touch = parts.group.standing.is_in_touch
         status.look_again = parts.keeper.note
-        cluster.statuses.set_listener(parts.keeper.note)
+
+        def note(subject: Subject) -> None:
+            parts.keeper.note(subject)
+            parts.failures.note(subject)
+
+        cluster.statuses.set_listener(note)
         self._has_started = True
         parts.thread.start()
         parts.watch.start()

@@ -109,7 +109,9 @@ class HerderThread:
     def _event_of(self, event: GroupEvent) -> Event:
         if isinstance(event, Assigned):
             self.has_joined.set()
-            return Placed(event.assignment, event.generation, event.member_id, self._parts.rounds.reported)
+            rounds = self._parts.rounds
+            workers, javas = rounds.workers_of(event.generation)
+            return Placed(event.assignment, event.generation, event.member_id, rounds.reported, workers, javas)
         return event
 
     def _take_all(self) -> None:

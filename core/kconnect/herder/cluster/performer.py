@@ -17,6 +17,7 @@ from kconnect.herder.cluster.cluster_parts import ClusterParts
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import entry_of
 from kconnect.herder.cluster.config_writes import carry_out, described
+from kconnect.herder.cluster.failure_watch import FailureWatch
 from kconnect.herder.cluster.local_work import LocalWork
 from kconnect.herder.cluster.pending_requests import PendingRequests
 from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
@@ -33,6 +34,7 @@ from kconnect.herder.decisions.events import (
 from kconnect.herder.decisions.finding_messages import ClusterNames, sentence
 from kconnect.herder.decisions.findings import ConfigTopicEnds
 from kconnect.herder.decisions.instructions import (
+    Announce,
     ApplyLogLevel,
     AskTaskConfigs,
     CatchUp,
@@ -59,10 +61,13 @@ from kconnect.herder.decisions.instructions import (
     Write,
     WriteFirstOffsets,
 )
+from kconnect.herder.decisions.mending import Notice
+from kconnect.herder.decisions.notice_texts import level_of, notice_text
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.decisions.writes import ForRequest
 from kconnect.herder.membership import Membership
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId
+from kconnect.storage.config_topic import CONNECTOR_ITSELF
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
@@ -86,6 +91,7 @@ class PerformerParts:
     rounds: RebalanceRounds
     work: LocalWork
     status: ClusterStatus
+    failures: FailureWatch
     modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
     first_offsets: Callable[[str, Mapping[str, str], Sequence[ConnectorOffset]], str]
     pending: PendingRequests
@@ -96,6 +102,8 @@ class PerformerParts:
     names: ClusterNames
     leader_url: Callable[[], str]
     """Of the present leader; empty while it is not known."""
+    announce: Callable[[Notice], None]
+    """Pass a notice on to who wants it. Does not block."""
     post: Callable[[Event], None]
 
 
@@ -138,6 +146,7 @@ class Performer:
         | WithholdStops
         | RequestRejoin
         | Tell
+        | Announce
         | LeaveGroup
         | CleanUp
         | ApplyLogLevel
@@ -147,6 +156,7 @@ class Performer:
         match instruction:
             case TakeGeneration(generation, is_leader):
                 parts.status.take_generation(generation)
+                parts.failures.look_at_all()
                 self._pool.submit(parts.status.release, parts.cluster.times.sync_timeout_ms / 1000)
                 log.info("Joined the group in generation %d%s", generation, ", as its leader" if is_leader else "")
             case WithholdStops():
@@ -156,6 +166,9 @@ class Performer:
             case Tell(finding):
                 level = logging.ERROR if isinstance(finding, ConfigTopicEnds) else logging.WARNING
                 log.log(level, "%s", sentence(finding, parts.names, parts.leader_url()))
+            case Announce(notice):
+                log.log(level_of(notice), "%s", notice_text(notice))
+                parts.announce(notice)
             case LeaveGroup(why):
                 parts.membership.leave(why)
             case CleanUp(snapshot):
@@ -245,6 +258,10 @@ class Performer:
         plan = restart_plan(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
         connector = plan.restart_connector and request.connector in instruction.here.connectors
         tasks = [task_id for task_id in plan.tasks if task_id in instruction.here.tasks]
+        if request.automatic is not None:
+            parts_due = request.automatic.parts
+            connector = connector and CONNECTOR_ITSELF in parts_due
+            tasks = [task_id for task_id in tasks if task_id.task in parts_due]
         if not connector and not tasks:
             return
         log.info(

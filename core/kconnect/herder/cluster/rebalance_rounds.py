@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from kconnect.clock import Clock
 from kconnect.herder.assignment.eager import GroupAssignor, GroupPlan, JoinedGroup, LeaderBehind
@@ -33,6 +34,7 @@ class RebalanceRounds:
         self._plan: GroupPlan | None = None
         self._led: tuple[int, dict[str, str]] = (-1, {})  # generation and URLs by member id of the round led last
         self._members: dict[int, RoundMembers] = {}  # by generation
+        self._workers: tuple[int, tuple[MemberState, ...]] = (-1, ())  # generation and members of the round led last
         self.url = ""
         """Where other workers reach this one; set before the first round, when REST is bound."""
         self.owned: Assignment | None = None
@@ -44,7 +46,7 @@ class RebalanceRounds:
         """The member's metadata when it joins."""
         self.reported = snapshot = self._snapshot()
         self._plan = None
-        return MemberState(self._version, self.url, snapshot.offset, self.owned)
+        return MemberState(self._version, self.url, snapshot.offset, self.owned, is_kconnect=True)
 
     def assign(self, group: JoinedGroup) -> dict[str, bytes]:
         """The assignment of each member of a round that this one leads."""
@@ -58,6 +60,7 @@ class RebalanceRounds:
         else:
             self._plan = plan
             self._note_members(group, {member: state.url for member, state in plan.members.items()})
+            self._workers = (group.generation, tuple(plan.members.values()))
         return plan.to_bytes()
 
     def owner_url(self, part: str | TaskId) -> str | None:
@@ -68,6 +71,14 @@ class RebalanceRounds:
     def members_of(self, generation: int) -> RoundMembers | None:
         """The members of a round that this worker led, with joins and departures; None for other and old rounds."""
         return self._members.get(generation)
+
+    def workers_of(self, generation: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The ids of all members of a round, and of those that are not ours; none if this worker did not lead it."""
+        led, states = self._workers
+        if led != generation:
+            return (), ()
+        every = tuple(sorted(_worker_id(state.url) for state in states))
+        return every, tuple(sorted(_worker_id(state.url) for state in states if not state.is_kconnect))
 
     def _note_members(self, group: JoinedGroup, urls: dict[str, str]) -> None:
         generation, before = self._led
@@ -83,3 +94,8 @@ class RebalanceRounds:
         self._members[group.generation] = RoundMembers(*(tuple(sorted(part)) for part in (urls.values(), joined, left)))
         while len(self._members) > KEPT:
             del self._members[next(iter(self._members))]
+
+
+def _worker_id(url: str) -> str:
+    """As statuses name the worker that is reached there."""
+    return urlsplit(url).netloc

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Assignment
+from kconnect.herder.decisions.failures import Failure
 from kconnect.herder.decisions.requests import Request
 from kconnect.herder.decisions.writes import WriteFor
 from kconnect.herder.membership import Joining, Lost
+from kconnect.model import RunState
 from kconnect.storage.config_topic import ForeignRecord
 from kconnect.storage.snapshot import Change, ClusterSnapshot
+from kconnect.storage.status_topic import Subject
 
 StringMap = Mapping[str, str]
 
@@ -43,6 +46,10 @@ class Placed:
     generation: int
     member_id: str
     snapshot: ClusterSnapshot = field(repr=False)
+    workers: Sequence[str] = ()
+    """The ids (host:port) of all members, if this one leads."""
+    javas: Sequence[str] = ()
+    """Those of them that are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,16 @@ class ValuesChanged:
     connector: str
 
 
+@dataclass(frozen=True, slots=True)
+class StatusesRead:
+    """Statuses were read: those that are FAILED, then others of what was FAILED before; None: deleted."""
+
+    failed: Sequence[tuple[Subject, Failure]]
+    others: Sequence[tuple[Subject, RunState | None]] = ()
+    is_all: bool = False
+    """Nothing else is FAILED."""
+
+
 Event = (
     Tick
     | Started
@@ -169,4 +186,5 @@ Event = (
     | TaskConfigsFailed
     | TaskConfigsForwarded
     | ValuesChanged
+    | StatusesRead
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -82,6 +82,10 @@ class HerderFacts:
     """Why it stays out of the group for a while."""
     away_since_ms: int = 0
     """When it left for that reason, or one before it: it has not been in the group since."""
+    workers: Sequence[str] = ()
+    """The ids of all workers of the group as of the last round that this one led; empty if it does not lead."""
+    javas: Sequence[str] = ()
+    """Those of them that are not ours."""
     settled_rebalances: int = 0
     """After so many rebalances the work of this worker was started."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kconnect.errors import ConnectError
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.decisions.findings import Finding
+from kconnect.herder.decisions.mending import Notice
 from kconnect.herder.decisions.writes import ConfigWrite, WriteFor
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 from kconnect.storage.config_topic import RestartRequested
@@ -43,6 +44,13 @@ class Tell:
     """Report a problem to the operator that the worker cannot fix."""
 
     finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Tell the operator what has become of a connector or task."""
+
+    notice: Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +221,7 @@ Instruction = (
     | WithholdStops
     | RequestRejoin
     | Tell
+    | Announce
     | LeaveGroup
     | CatchUp
     | Claim

@@ -27,6 +27,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from kconnect.config.restart_keys import RestartSettings
 from kconnect.errors import FencedError
 from kconnect.herder.assignment.protocol import Assignment
 from kconnect.herder.decisions.config_rules import ConfigRules
@@ -42,6 +43,7 @@ from kconnect.herder.decisions.events import (
     Placed,
     Reconfigure,
     Started,
+    StatusesRead,
     StopAsked,
     TaskConfigsFailed,
     TaskConfigsForwarded,
@@ -53,6 +55,8 @@ from kconnect.herder.decisions.events import (
 from kconnect.herder.decisions.facts import HerderFacts, HerderTimes, Phase
 from kconnect.herder.decisions.instructions import Instruction, Write
 from kconnect.herder.decisions.membership_rules import MembershipRules
+from kconnect.herder.decisions.mending import Mending
+from kconnect.herder.decisions.mending_rules import MendingRules
 from kconnect.herder.decisions.mismatch_rules import MismatchRules, OwnSettings
 from kconnect.herder.decisions.rebalances import Rebalances
 from kconnect.herder.decisions.request_rules import RequestRules
@@ -60,7 +64,7 @@ from kconnect.herder.decisions.request_signatures import KeyForm
 from kconnect.herder.decisions.restart_rules import RestartRules
 from kconnect.herder.decisions.task_config_rules import TaskRules
 from kconnect.herder.decisions.trace import HerderTrace
-from kconnect.herder.decisions.writes import ForKey, ForRequest, ForTasks, NewSessionKey
+from kconnect.herder.decisions.writes import ForKey, ForMending, ForRequest, ForTasks, NewSessionKey
 from kconnect.herder.membership import Joining, Lost
 
 log = logging.getLogger(__name__)
@@ -70,7 +74,11 @@ class HerderState:
     """Threads: one. Ticks precede the events of their time, and trigger what is due by time alone."""
 
     def __init__(
-        self, times: HerderTimes | None = None, key_form: KeyForm | None = None, own: OwnSettings | None = None
+        self,
+        times: HerderTimes | None = None,
+        key_form: KeyForm | None = None,
+        own: OwnSettings | None = None,
+        restarts: RestartSettings | None = None,
     ) -> None:
         self.facts = HerderFacts(times or HerderTimes())
         self._restarts = RestartRules(self.facts)
@@ -80,7 +88,14 @@ class HerderState:
         self._tasks = TaskRules(self.facts)
         self._keys = _KeyRules(self.facts, key_form or KeyForm())
         self._mismatch = MismatchRules(self.facts, own or OwnSettings())
-        self._settings = {"times": self.facts.times, "key_form": key_form or KeyForm(), "own": own or OwnSettings()}
+        self._mending = Mending()
+        self._automatic = MendingRules(self.facts, restarts or RestartSettings(), self._mending)
+        self._settings = {
+            "times": self.facts.times,
+            "key_form": key_form or KeyForm(),
+            "own": own or OwnSettings(),
+            "restarts": restarts or RestartSettings(),
+        }
         self._trace = HerderTrace()
         self.rebalances = Rebalances()
 
@@ -116,6 +131,7 @@ class HerderState:
             "tasks": self._tasks,
             "keys": self._keys,
             "mismatch": self._mismatch,
+            "mending": self._mending,
         }
 
     @property
@@ -132,7 +148,7 @@ class HerderState:
         """When a tick will next have an effect; None: only an event will."""
         times = [self._membership.next_due_ms()]
         if self.facts.phase is Phase.STABLE:
-            times += [self._tasks.next_due_ms(), self._mismatch.next_due_ms()]
+            times += [self._tasks.next_due_ms(), self._mismatch.next_due_ms(), self._automatic.next_due_ms()]
             if self.facts.may_write:
                 times.append(self._keys.next_due_ms())
         return min((when for when in times if when is not None), default=None)
@@ -157,6 +173,8 @@ class HerderState:
             case ValuesChanged(connector):
                 self._restarts.values_changed(connector)
                 return []
+            case StatusesRead():
+                return self._automatic.read(event)
             case StopAsked():
                 return [*self._membership.stop(event), *self._requests.refuse_all()]
             case Reconfigure() | TaskConfigsGiven() | TaskConfigsFailed() | TaskConfigsForwarded():
@@ -213,6 +231,8 @@ class HerderState:
                 instructions += self._requests.written(event, target)
             case ForTasks(connector):
                 self._tasks.written(event, connector)
+            case ForMending(connector):
+                self._automatic.written(event, connector)
             case ForKey() if event.error is not None and facts.is_leader:
                 # It may have been written all the same: only the end of the topic shows that
                 instructions += self._membership.read_again()
@@ -226,7 +246,8 @@ class HerderState:
         if facts.phase is not Phase.STABLE:
             return self._membership.due()
         instructions = [*self._membership.overtaken(), *self._configs.due(), *self._keys.due(), *self._requests.due()]
-        instructions += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._membership.due()]
+        instructions += [*self._restarts.due(), *self._tasks.due(), *self._mismatch.due(), *self._automatic.due()]
+        instructions += self._membership.due()
         return instructions
 
 

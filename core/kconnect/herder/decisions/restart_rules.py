@@ -6,6 +6,8 @@ Source: DistributedHerder#onRestartRequest, #processRestartRequests, RestartRequ
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kconnect.herder.decisions.facts import HerderFacts
 from kconnect.herder.decisions.instructions import Instruction, RestartByPlan, RestartHere
 from kconnect.storage.config_topic import RestartRequested
@@ -23,7 +25,11 @@ class RestartRules:
 
     def want(self, request: RestartRequested) -> None:
         known = self._wanted.get(request.connector)
-        if known is None or impact(request) > impact(known):
+        if known is not None and known.automatic is not None and request.automatic is not None:
+            parts = tuple(sorted({*known.automatic.parts, *request.automatic.parts}))
+            request = replace(request, automatic=replace(request.automatic, parts=parts))
+            self._wanted[request.connector] = request
+        elif known is None or impact(request) > impact(known):
             self._wanted[request.connector] = request
 
     def values_changed(self, connector: str) -> None:
@@ -47,6 +53,6 @@ class RestartRules:
         return instructions
 
 
-def impact(request: RestartRequested) -> tuple[bool, bool]:
-    """How much a request touches: all before only failed, with tasks before without."""
-    return (not request.only_failed, request.include_tasks)
+def impact(request: RestartRequested) -> tuple[bool, bool, bool]:
+    """How much a request touches: all before only failed, with tasks before without, all parts before some."""
+    return (not request.only_failed, request.include_tasks, request.automatic is None)

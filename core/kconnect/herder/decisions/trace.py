@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
+from kconnect.config.restart_keys import RESTART_KEYS
 from kconnect.herder.decisions.events import Event
 from kconnect.herder.decisions.instructions import Instruction
 from kconnect.storage.snapshot import AppliedConfig, ClusterSnapshot
@@ -171,7 +172,12 @@ class TraceEncoder:
     def _collection(self, value: Any, hidden: bool) -> Any:
         match value:
             case Mapping():
-                return {"map": [[self.encoded(key), self.encoded(each, hidden=hidden)] for key, each in value.items()]}
+                return {
+                    "map": [
+                        [self.encoded(key), self.encoded(each, hidden=hidden and not _is_decided_by(key, each))]
+                        for key, each in value.items()
+                    ]
+                }
             case tuple():
                 return {"tuple": [self.encoded(each, hidden=hidden) for each in value]}
             case set() | frozenset():
@@ -180,6 +186,11 @@ class TraceEncoder:
                 return [self.encoded(each, hidden=hidden) for each in value]
             case _:
                 raise TypeError(f"A {type(value).__name__} has no form in a trace")
+
+
+def _is_decided_by(key: object, value: object) -> bool:
+    """Whether it is a setting whose number the machine itself acts on: no secret, and a replay needs it."""
+    return key in RESTART_KEYS and isinstance(value, str) and value.strip().isdigit()
 
 
 _HIDDEN_OF_SNAPSHOTS = frozenset(each.name for each in fields(ClusterSnapshot) if not each.repr)

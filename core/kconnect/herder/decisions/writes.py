@@ -79,4 +79,11 @@ class ForKey:
     """The session key is missing or old."""
 
 
-WriteFor = ForRequest | ForTasks | ForKey
+@dataclass(frozen=True, slots=True)
+class ForMending:
+    """Parts of a connector are FAILED, and their restart is due."""
+
+    connector: str
+
+
+WriteFor = ForRequest | ForTasks | ForKey | ForMending

@@ -29,6 +29,7 @@ from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, S
 from kconnect.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
 from kconnect.config.misspelt import misspelt_settings
+from kconnect.config.restart_keys import restart_problems
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
@@ -152,6 +153,8 @@ class ConnectorValidator:
         values = table.validate_all(props, lambda plugin: any_plugin(self.plugins, plugin))
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
+            values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
+        for key, message in restart_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:

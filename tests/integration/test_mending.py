@@ -1,0 +1,70 @@
+"""Tasks that fail in a cluster on a real broker: they are restarted, given up, or left alone; whoever leads."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kconnect.client import ConnectClient
+from kconnect.devbroker import DevBroker
+from kconnect.model import RunState
+from kconnect.plugins import PluginRegistry
+from kconnect.testing import ThreadLauncher
+from kit.distributed_worker import workers
+from kit.topics import create_topic
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+_PLUGINS = str(Path(__file__).parents[1] / "kit" / "plugins")
+_SOON = {
+    "errors.restart.max": "3",
+    "errors.restart.backoff.ms": "300",
+    "errors.restart.backoff.max.ms": "600",
+}
+
+
+def _config(file: Path, topic: str, **more: str) -> dict[str, str]:
+    return {
+        "connector.class": "mendable_connectors.MendableSource",
+        "failures.file": str(file),
+        "topic": topic,
+        **_SOON,
+        **more,
+    }
+
+
+def test_what_fails_is_restarted_given_up_or_left_alone(
+    broker: DevBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    group = "mending"
+    create_topic(broker.bootstrap, group)
+    launcher = partial(ThreadLauncher, PluginRegistry.load(_PLUGINS))
+    files = {name: tmp_path / name for name in ("twice", "always", "barred", "start")}
+    files["twice"].write_text("0 gone\n0 gone\n")
+    files["always"].write_text("0 gone*\n")
+    files["barred"].write_text("0 rights*\n")
+    files["start"].write_text("")
+    with (
+        workers(broker.bootstrap, group, 2, launcher, plugin_path=_PLUGINS) as pair,
+        ConnectClient(pair[0].rest_url, retry_conflicts_s=30) as client,
+    ):
+        for name, file in files.items():
+            client.create_connector(name, _config(file, group))
+
+        def state(name: str) -> RunState:
+            return client.connector_status(name).tasks[0].state
+
+        def told(text: str) -> bool:
+            return any(text in record.getMessage() for record in caplog.records)
+
+        eventually(lambda: not files["twice"].read_text() and state("twice") is RunState.RUNNING, 30, "it is mended")
+        eventually(lambda: told("Task twice-0 runs again, after 2 automatic restarts"), 20, "that is told")
+        eventually(lambda: told("Task always-0 is FAILED on"), 20, "")
+        eventually(lambda: told(", given up after 3 restarts"), 30, "it is given up")
+        assert told("Task barred-0 is FAILED on")
+        assert told("not restarted because it is not authorized")
+        assert not told("1 task of connector barred")
