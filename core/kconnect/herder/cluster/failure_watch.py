@@ -38,7 +38,7 @@ class FailureWatch:
                 self._post(StatusesRead((), ((subject, state),)))
 
     def look_at_all(self) -> None:
-        """After a rebalance, which may decide anew whose statuses are in force."""
+        """After a rebalance, which may change whose statuses are in force."""
         with self._lock:
             found: dict[Subject, Failure] = {}
             for name in sorted(self._statuses.connectors()):

@@ -162,7 +162,7 @@ class Mending:
             self._failed_ms[subject] = now_ms
 
     def lead(self, since_ms: int) -> None:
-        """Decide from now on: if this worker did not before, failures from before that time were told by another."""
+        """Decide from now on: if this worker did not before, older failures were reported by another."""
         if self._leads:
             return
         self._leads = True
@@ -177,7 +177,7 @@ class Mending:
     # -- what follows -------------------------------------------------------------------------------------------------
 
     def notices(self, now_ms: int, budgets: Budgets) -> list[Notice]:
-        """News that nobody was told yet; each is told once."""
+        """News not reported yet; each is reported once."""
         self._expire(now_ms)
         found = []
         for subject, failure in self._failures.items():
@@ -261,7 +261,7 @@ class Mending:
         return found
 
     def _expire(self, now_ms: int) -> None:
-        """Restarts that nobody carried out, such as a worker that left meanwhile: decided anew."""
+        """Restarts that nobody carried out, such as a worker that left meanwhile: decided again."""
         for subject in [each for each, asked_ms in self._asked_ms.items() if asked_ms + _ASKED_FOR_MS <= now_ms]:
             del self._asked_ms[subject]
             if subject in self._failures:
