@@ -62,6 +62,7 @@ _COMMANDS = (
     _Entry("cluster", "Show members, leader and last rebalances of a cluster, as the broker knows them."),
     _Entry("topics", "Inspect and repair the internal topics, with no worker running.", ("topic",)),
     _Entry("top", "Watch connectors, tasks, slots and workers live, full screen."),
+    _Entry("ui", "Serve the web console here, for any cluster; each of our workers serves it at /ui."),
     _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),
     _Entry("logs", "Show the last lines of the logs of all workers and their slots; --follow waits for more."),
     _Entry("loggers", "List, get, set levels of a worker's loggers.", ("logger",)),

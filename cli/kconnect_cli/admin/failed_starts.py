@@ -22,7 +22,7 @@ def cause_of_failed_start(client: ConnectClient, name: str) -> Iterator[None]:
         if not is_failed_start(str(err)):
             raise
         trace = client.connector_status(name).connector.trace
-        from kconnect_cli.screen.status_rows import root_cause
+        from kconnect.traces import root_cause
 
         cause = root_cause(trace) or "the worker does not say why"
         raise ConnectError(

@@ -21,11 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kconnect.errors import ConnectError
+from kconnect.traces import root_cause
 from kconnect.wording import counted
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 from kconnect_cli.screen.rates import Rates
-from kconnect_cli.screen.status_rows import root_cause
 
 if TYPE_CHECKING:
     from kconnect.herder.health.reasons import Health

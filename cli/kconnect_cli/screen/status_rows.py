@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from kconnect.traces import root_cause
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import Row
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
     from kconnect.outage import Outage
-
-# How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
-_FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
-_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
-_GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
 
 
 def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
@@ -65,22 +60,3 @@ def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | N
 def as_known(rows: list[dict[str, Any]], outage: Outage | None) -> list[dict[str, Any]]:
     """While Kafka is away each row has `kafka_away_since`, an ISO time: what it says is the last that was known."""
     return rows if outage is None else [{**row, "kafka_away_since": outage.since} for row in rows]
-
-
-def root_cause(trace: str | None) -> str:
-    """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
-    if not trace:
-        return ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
-    cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
-    if record:
-        place, _, stage = record.partition(_IN_STAGE)
-        plugin, given = _PLUGIN.match(stage), _GIVEN.search(stage)
-        in_stage = f" in {plugin[0]}" if plugin is not None else ""
-        return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
-    if _ROOT_CAUSE in lines[0]:  # our workers say it at once
-        return lines[0].partition(_ROOT_CAUSE)[2]
-    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    if caused:
-        return caused[-1]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kconnect.traces import root_cause
 from kconnect.wording import counted
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_text
-from kconnect_cli.screen.status_rows import root_cause
 
 _CONFIG = (
     Column("NAME", lambda row: safe(row["name"])),

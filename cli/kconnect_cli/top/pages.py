@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kconnect.model import TaskId, TaskState
+from kconnect.traces import root_cause
 from kconnect_cli.screen.conditions import condition_why
-from kconnect_cli.screen.status_rows import root_cause
 from kconnect_cli.top.events import Part
 from kconnect_cli.top.facts import NO_FIGURES
 from kconnect_cli.top.lines import Line, line, padded, wrapped

@@ -10,8 +10,8 @@ from typing import Any
 
 from kconnect.model import ConnectorStatus, TaskState
 from kconnect.outage import length_text
+from kconnect.traces import root_cause
 from kconnect_cli.screen.conditions import condition_why
-from kconnect_cli.screen.status_rows import root_cause
 from kconnect_cli.top.facts import NO_FIGURES, ClusterFacts, Figures, WorkerFacts, summed
 
 # How bad a row is: the first of them come first

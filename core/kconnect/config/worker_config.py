@@ -92,6 +92,7 @@ class KConnectSettings:
     errors_restart_backoff_ms: int
     errors_restart_backoff_max_ms: int
     errors_restart_window_ms: int
+    ui_enable: bool
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> KConnectSettings:

@@ -480,4 +480,12 @@ KCONNECT: Final[Rows] = (
         "it, whoever is let in may do everything.",
     ),
     *OF_WORKER,
+    (
+        "kconnect.ui.enable",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether the worker serves the web console at /ui of its REST listeners.",
+    ),
 )

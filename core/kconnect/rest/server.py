@@ -12,12 +12,14 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
+from typing import Protocol, TypeAlias
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kconnect.client.peers import Peers
 from kconnect.errors import ConfigError, EnvironmentProblemError
@@ -31,6 +33,18 @@ from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
 
 log = logging.getLogger(__name__)
+
+
+class Console(Protocol):
+    """Pages about the cluster, as one route; implemented by `kconnect.console`."""
+
+    @property
+    def route(self) -> BaseRoute: ...
+    def close(self) -> None: ...
+
+
+MakeConsole: TypeAlias = Callable[[ASGIApp], Console]
+"""Makes the pages for an application that has everything around it: what they ask of it is asked as by the caller."""
 
 # Requests that wait for the herder at one time; threads are only made when needed
 _POOL_THREADS = 32
@@ -47,12 +61,15 @@ class RestServer:
         listeners: Sequence[str] | Listeners,
         settings: AppSettings | None = None,
         options: RestOptions | None = None,
+        console: MakeConsole | None = None,
     ) -> None:
         self._herder = herder
         self._wanted = listeners
         self._settings = settings
         self._options = options or RestOptions()
         self._extensions = Extensions(self._options.extensions)
+        self._make_console = console
+        self._consoles: list[Console] = []
         self._listeners: Listeners | None = None
         self._admin: Listeners | None = None
         self._servers: list[tuple[uvicorn.Server, list[socket.socket]]] = []
@@ -92,6 +109,7 @@ class RestServer:
             self._servers = self._make_servers(self._listeners, self._pool)
         except BaseException:
             self._close_listeners()
+            self._close_consoles()
             self._extensions.close()
             self._pool.shutdown()
             self._forwarder.close()
@@ -131,6 +149,7 @@ class RestServer:
             self._others.close()
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
+        self._close_consoles()
         self._extensions.close()
         self._close_listeners()
         if thread.is_alive():
@@ -156,6 +175,14 @@ class RestServer:
         options, login, extensions = self._options, self._options.login is not None, self._extensions
         extensions.register(self._herder)
         settings = self._settings or AppSettings()
+        apps: dict[bool, ASGIApp] = {}  # what is below /admin, and all else, with everything around it
+
+        async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+            await apps[True in apps and scope["path"].startswith("/admin/")](scope, receive, send)
+
+        async def ask_main(scope: Scope, receive: Receive, send: Send) -> None:
+            await apps[False](scope, receive, send)
+
         served = endpoints_for(admin=None if options.admin_listeners is None else False)
         app = create_app(
             self._herder,
@@ -165,21 +192,40 @@ class RestServer:
             login=login,
             forwarder=self._forwarder,
             others=self._others,
-            more_routes=extensions.routes(
-                pool, settings.request_timeout_s, settings.max_body_bytes, options.gatekeeper
-            ),
+            more_routes=[
+                *extensions.routes(pool, settings.request_timeout_s, settings.max_body_bytes, options.gatekeeper),
+                *self._console_over(ask_main),
+            ],
             gatekeeper=options.gatekeeper,
         )
-        main = options.around_main(extensions.around(app))
+        apps[False] = main = options.around_main(extensions.around(app))
         servers = _by_scheme(main, listeners, options.tls)
         if self._admin is not None:
             served = endpoints_for(admin=True)
             admin_app = create_app(
-                self._herder, pool, self._settings, served, login=login, gatekeeper=options.gatekeeper
+                self._herder,
+                pool,
+                self._settings,
+                served,
+                login=login,
+                gatekeeper=options.gatekeeper,
+                more_routes=self._console_over(ask),
             )
-            admin = options.around_admin(extensions.around(admin_app))
+            apps[True] = admin = options.around_admin(extensions.around(admin_app))
             servers += _by_scheme(admin, self._admin, options.admin_tls)
         return servers
+
+    def _console_over(self, app: ASGIApp) -> Sequence[BaseRoute]:
+        """The console's route. That of the main listeners does not see what only admin listeners serve."""
+        if self._make_console is None:
+            return ()
+        console = self._make_console(app)
+        self._consoles.append(console)
+        return (console.route,)
+
+    def _close_consoles(self) -> None:
+        while self._consoles:
+            self._consoles.pop().close()
 
     def _serve(self) -> None:
         """The thread's top: every server in one event loop."""

@@ -269,13 +269,16 @@ class RunningWorker(ABC, Generic[H, C]):
 
     def _serve(self, config: C, herder: H, plugins: PluginRegistry) -> None:
         """Let REST answer; /health says that the worker is starting."""
-        from kconnect.rest import AppSettings, RestOptions, RestServer  # here: they load while Spark's JVM starts
+        # Here: they load while Spark's JVM starts
+        from kconnect.console import worker_console
+        from kconnect.rest import AppSettings, RestOptions, RestServer
 
         self._warn_of_keys(config)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
             options = RestOptions.parse(config, os.environ, plugins)
-            rest = self._rest = RestServer(herder, config.listeners, settings, options)
+            console = worker_console if config.kconnect.ui_enable else None
+            rest = self._rest = RestServer(herder, config.listeners, settings, options, console)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()
 

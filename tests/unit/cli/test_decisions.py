@@ -14,12 +14,12 @@ from kconnect.config.dropins import ConnectorFile, load_connector_files
 from kconnect.errors import ConfigError, ConnectError, NotFoundError
 from kconnect.folders import is_open_to_others
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskState
+from kconnect.traces import root_cause
 from kconnect_cli.contexts.profiles import Profile, Profiles, load_profiles, save_profiles
 from kconnect_cli.contexts.target import DEFAULT_URL, find_target
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.options.selection import Selection, select_names
-from kconnect_cli.screen.status_rows import root_cause
 from kconnect_cli.settings.change_display import change_text, change_to_json
 from kconnect_cli.settings.changes import config_change, plan_changes
 

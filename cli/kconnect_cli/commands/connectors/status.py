@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
+from kconnect.traces import root_cause
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
 from kconnect_cli.durations import seconds_of
@@ -22,7 +23,7 @@ from kconnect_cli.options.selection import STATES, Selection, chosen_names, sele
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
-from kconnect_cli.screen.status_rows import as_known, root_cause, status_rows, why, with_reason
+from kconnect_cli.screen.status_rows import as_known, status_rows, why, with_reason
 from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,48 @@
+"""`connect ui`: the web console on this machine, for any Connect cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kconnect_cli.options.direct import DIRECT
+from kconnect_cli.options.shared import takes
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.session import CliSession, session_of
+
+if TYPE_CHECKING:
+    from kconnect.console import Clusters
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command(cls=takes(*DIRECT))
+def ui(
+    ctx: typer.Context,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to serve it at; 0: any.")] = 8090,
+    host: Annotated[str, typer.Option("--host", help="Address to serve it at.")] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
+) -> None:
+    """Serve the web console here until Ctrl-C: for ours, Java's, and with --direct for one without workers."""
+    from kconnect.console.serving import serve
+
+    session = session_of(ctx)
+
+    def ready(url: str) -> None:
+        session.say(f"The console of {session.url}: {url}\nCtrl-C stops it.")
+        if browser:
+            typer.launch(url)
+
+    with signals_raise():
+        serve(_clusters(session), host, port, ready)
+
+
+def _clusters(session: CliSession) -> Clusters:
+    from kconnect.client import ConnectClient
+    from kconnect.console import TopicClusters, UrlClusters
+
+    if session.direct is not None:
+        return TopicClusters(session.direct.access)
+    urls, access = session.target.urls, session.access_to(session.url)  # asks for a password before anything is served
+    return UrlClusters(session.url, lambda: ConnectClient(urls, retry_conflicts_s=session.retry_s, access=access))

@@ -1,0 +1,121 @@
+"""What pages need of a cluster: `Cluster`, and `Clusters`, which opens one for who asks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from starlette.types import Scope
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+    from kconnect.direct.client import DirectClient
+    from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+    from kconnect.outage import Outage
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this cluster can tell and do. A page leaves out what it cannot, and says why."""
+
+    has_workers: bool = True
+    """False: read from the internal topics, states are the last that workers wrote."""
+    is_ours: bool = True
+    """Slots, history, conditions, logs: a Java worker has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a connector's tasks did over the last hour, as far as the worker that was asked runs them."""
+
+    per_s: tuple[float, ...] = ()
+    """Records a second, the oldest first."""
+    now_per_s: float = 0.0
+    lag: float = 0.0
+    errors: int = 0
+    restarts: int = 0
+
+
+class Cluster(Protocol):
+    """A cluster, for one request. Threads: one. Errors of every method: ConnectError and its kinds."""
+
+    @property
+    def place(self) -> str:
+        """Where it is read: the worker's URL, or the topics."""
+        ...
+
+    @property
+    def rest(self) -> ConnectClient | None:
+        """For pages that only a worker can fill; None without one."""
+        ...
+
+    @property
+    def direct(self) -> DirectClient | None:
+        """For pages that read the topics; None where only a worker is known."""
+        ...
+
+    @property
+    def outage(self) -> Outage | None:
+        """Kafka is away, according to the last answer."""
+        ...
+
+    def starting(self) -> str | None:
+        """What the worker waits for while it starts; None once it has started."""
+        ...
+
+    def server_info(self) -> Mapping[str, Any]: ...
+    def capabilities(self) -> Capabilities: ...
+    def connector_statuses(self) -> Mapping[str, ConnectorStatus]: ...
+    def activities(self) -> Mapping[str, Activity]: ...
+    def connector(self, name: str) -> ConnectorInfo: ...
+    def connector_status(self, name: str) -> ConnectorStatus: ...
+    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
+    def topics(self, name: str) -> Sequence[str] | None:
+        """Topics a connector was seen to use; None where nobody tracks them."""
+        ...
+
+    def plugins(self) -> Sequence[Mapping[str, Any]]: ...
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]: ...
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]: ...
+
+
+class Clusters(Protocol):
+    """Opens the cluster of a console. Threads: any."""
+
+    @property
+    def place(self) -> str: ...
+
+    def open(self, caller: Caller) -> AbstractContextManager[Cluster]:
+        """The cluster as this caller may see and change it. Opens no connection."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the ASGI scope of the request, which carries the login and, over TLS, the certificate."""
+
+    scope: Scope = field(repr=False)  # the password is in it
+
+    @property
+    def identity(self) -> str:
+        """The same for two requests of the same caller: what one may see is kept apart from what another may."""
+        login = next((value for name, value in self.scope["headers"] if name == b"authorization"), b"")
+        known = (login, sorted((key, repr(value)) for key, value in carried(self.scope).items()))
+        return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+# What of a scope is about the request itself or its routing; all else is about who asks, or from where
+_OF_THE_REQUEST = frozenset(
+    {"type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers"}
+    | {"client", "server", "app", "router", "endpoint", "path_params", "route", "state"}
+)
+
+
+def carried(scope: Scope) -> dict[str, Any]:
+    """What TLS and middleware have added to a scope about the caller, such as the certificate."""
+    return {key: value for key, value in scope.items() if key not in _OF_THE_REQUEST}

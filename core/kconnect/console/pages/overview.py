@@ -1,0 +1,101 @@
+"""`/ui`: all connectors, what is wrong first; kept current by polling, which gets only the rows that have changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from kconnect.console.connector_rows import ConnectorRow, Filter, Standing
+from kconnect.console.html import render
+from kconnect.console.shared_view import ClusterView
+from kconnect.console.visit import Fragment, Page, Reply, Route, Unchanged, Visit
+
+# Rendered rows that are kept: all of a cluster of ten thousand connectors
+_ROWS_KEPT: Final = 10_000
+
+
+def show(visit: Visit) -> Reply:
+    """The page."""
+    view, wanted = visit.view(), _filter(visit)
+    return Page("overview.html", "Connectors", _values(view, wanted, _chosen(view, wanted)), tab="connectors")
+
+
+def rows(visit: Visit) -> Reply:
+    """What has changed since the version of the page: some rows, the whole table, or nothing."""
+    view, wanted = visit.view(), _filter(visit)
+    version = _number(visit.query.get("v", ""))
+    if version == view.version:
+        return Unchanged()
+    return Fragment(html=_update(view, wanted, version, visit.query.get("order", "")))
+
+
+def _filter(visit: Visit) -> Filter:
+    return Filter(visit.query.get("q", "").strip(), visit.query.get("state", ""))
+
+
+@lru_cache(maxsize=64)
+def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> str:
+    """The same for all browsers with the same filter, so made once."""
+    chosen = _chosen(view, wanted)
+    values = _values(view, wanted, chosen)
+    if order == values["order"] and version > 0:
+        newer = [row for row in chosen if view.changed.get(row.name, 0) > version]
+        return render(
+            "overview_update.html", {**values, "changed": _rendered(newer, out_of_band=True), "outage": view.outage}
+        )
+    return render("overview_table.html", values)
+
+
+@lru_cache(maxsize=64)
+def _chosen(view: ClusterView, wanted: Filter) -> tuple[ConnectorRow, ...]:
+    return tuple(row for row in view.rows if wanted.admits(row))
+
+
+def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -> Mapping[str, Any]:
+    return {
+        "view": view,
+        "filter": wanted,
+        "counts": _counts(view),
+        "rows": _rendered(chosen),
+        "shown": len(chosen),
+        "order": _order(chosen),
+        "has_rates": any(row.per_s for row in view.rows),
+    }
+
+
+def _counts(view: ClusterView) -> list[tuple[str, int]]:
+    found = dict.fromkeys(Standing, 0)
+    for row in view.rows:
+        found[row.standing] += 1
+    return [(str(standing), count) for standing, count in found.items()]
+
+
+def _rendered(chosen: Iterable[ConnectorRow], *, out_of_band: bool = False) -> Markup:
+    """Rows of HTML; each was escaped as it was rendered."""
+    return Markup("").join(_row(row, out_of_band) for row in chosen)
+
+
+@lru_cache(maxsize=_ROWS_KEPT)
+def _row(row: ConnectorRow, out_of_band: bool) -> Markup:
+    return Markup(render("overview_row.html", {"row": row, "key": row_key(row.name), "out_of_band": out_of_band}))
+
+
+def row_key(name: str) -> str:
+    """The id of a connector's row: names may have any character, ids may not."""
+    return "c" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _order(chosen: Sequence[ConnectorRow]) -> str:
+    """The same while the same connectors are shown in the same order."""
+    return hashlib.sha256("\0".join(row.name for row in chosen).encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+
+
+ROUTES: Final = (Route("", {"GET": show}), Route("/rows", {"GET": rows}))

@@ -1,0 +1,181 @@
+"""RestCluster: a cluster through the REST API of a worker, ours or Java's; from inside the worker or elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from kconnect.client import ConnectClient
+from kconnect.console.app_transport import AppTransport
+from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
+from kconnect.errors import ConnectError, NotFoundError
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+from kconnect.outage import Outage
+
+
+class RestCluster:
+    """Implements Cluster over a client. `is_ours`: None asks the worker."""
+
+    def __init__(self, client: ConnectClient, kind: WorkerKind) -> None:
+        self._client = client
+        self._kind = kind
+
+    @property
+    def place(self) -> str:
+        return self._client.url
+
+    @property
+    def rest(self) -> ConnectClient:
+        return self._client
+
+    direct = None
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._client.outage
+
+    def starting(self) -> str | None:
+        """Workers before Kafka 3.9 cannot say it."""
+        try:
+            body = self._client.health()
+        except NotFoundError:
+            return None
+        # One whose Spark is starting takes requests already
+        return str(body.get("message", "")) if body.get("answers_requests") is False else None
+
+    def server_info(self) -> Mapping[str, Any]:
+        return self._client.server_info()
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(is_ours=self._kind.is_ours(self._client))
+
+    def connector_statuses(self) -> Mapping[str, ConnectorStatus]:
+        return self._client.connector_statuses()
+
+    def activities(self) -> Mapping[str, Activity]:
+        return {}
+
+    def connector(self, name: str) -> ConnectorInfo:
+        return self._client.connector(name)
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        return self._client.connector_status(name)
+
+    def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
+        return self._client.connector_offsets(name)
+
+    def topics(self, name: str) -> Sequence[str] | None:
+        try:
+            return self._client.topics(name)
+        except NotFoundError:
+            raise
+        except ConnectError:  # 403: topic.tracking.enable=false
+            return None
+
+    def plugins(self) -> Sequence[Mapping[str, Any]]:
+        return self._client.plugins(connectors_only=False)
+
+    def plugin_config(self, plugin: str) -> Sequence[Mapping[str, Any]]:
+        return self._client.plugin_config(plugin)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
+        return self._client.validate(plugin, config)
+
+
+class WorkerKind:
+    """Whether a worker is one of ours; asked once. Threads: any."""
+
+    def __init__(self, is_ours: bool | None = None) -> None:
+        self._is_ours = is_ours
+
+    def is_ours(self, client: ConnectClient) -> bool:
+        """Java's answers 404 to what only ours have; a refused caller says nothing about the worker."""
+        if self._is_ours is None:
+            try:
+                client.slots()
+                self._is_ours = True
+            except NotFoundError:
+                self._is_ours = False
+        return self._is_ours
+
+
+class WorkerClusters:
+    """The console of a worker: requests stay in the process, with the caller's identity. Implements Clusters.
+
+    `app`: the worker's REST application with everything around it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._kind = WorkerKind(True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def set_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The event loop that runs the application; known with the first request."""
+        self._loop = loop
+
+    @property
+    def place(self) -> str:
+        return "this worker"
+
+    @contextmanager
+    def open(self, caller: Caller) -> Iterator[Cluster]:
+        assert self._loop is not None
+        url = _own_url(caller)
+        with ConnectClient(url, transport=AppTransport(self._app, self._loop, caller, url)) as client:
+            yield RestCluster(client, self._kind)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+class UrlClusters:
+    """The console of `connect ui`: clients of a worker elsewhere, kept for the next request. Implements Clusters."""
+
+    def __init__(self, place: str, connect: Callable[[], ConnectClient]) -> None:
+        self._place = place
+        self._connect = connect
+        self._kind = WorkerKind()
+        self._idle: queue.SimpleQueue[ConnectClient] = queue.SimpleQueue()
+        self._all: list[ConnectClient] = []
+        self._lock = threading.Lock()  # guards _all
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    @contextmanager
+    def open(self, caller: Caller) -> Iterator[Cluster]:
+        client = self._client()
+        try:
+            yield RestCluster(client, self._kind)
+        finally:
+            self._idle.put(client)
+
+    def close(self) -> None:
+        with self._lock:
+            for client in self._all:
+                client.close()
+
+    def _client(self) -> ConnectClient:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            client = self._connect()
+            with self._lock:
+                self._all.append(client)
+            return client
+
+
+def _own_url(caller: Caller) -> str:
+    """The worker as the caller wrote it, for messages."""
+    scope = caller.scope
+    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    fit = host and all(char.isalnum() or char in ".-:[]" for char in host)
+    return f"{scope['scheme']}://{host}" if fit else f"{scope['scheme']}://localhost"

@@ -1,0 +1,138 @@
+"""SharedView: one reading of the cluster for all browsers of a caller.
+
+It is read again when somebody looks and it is older than two seconds, by whoever asks first; the others get the one
+before. Nobody looking costs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kconnect.console.cluster import Caller, Capabilities, Clusters
+from kconnect.console.connector_rows import ConnectorRow, connector_rows
+from kconnect.errors import ConnectError
+from kconnect.outage import Outage
+
+REFRESH_S: Final = 2.0
+# A reading may take this part of one core at most: of a large cluster it is repeated less often
+_MOST_LOAD: Final = 0.04
+# Callers whose readings are kept; one is a megabyte for 1,000 connectors
+_MOST_CALLERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterView:
+    """The cluster at one time; compared by identity. `version` grows with each change of a row or a banner."""
+
+    version: int = 0
+    rows: tuple[ConnectorRow, ...] = ()
+    changed: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """The version at which each row became what it is."""
+    has_read: bool = False
+    """False: there is nothing yet to show."""
+    place: str = ""
+    """Where it was read."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    outage: Outage | None = None
+    starting: str | None = None
+    problem: str | None = None
+    """Why it could not be read this time; the rows are from before."""
+    since_ms: int = 0
+    """Since when it cannot be read."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    view: ClusterView = field(default_factory=ClusterView)
+    due_at: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held by who reads."""
+
+
+class SharedView:
+    """Threads: any."""
+
+    def __init__(self, clusters: Clusters, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._clusters = clusters
+        self._monotonic = monotonic
+        self._lock = threading.Lock()  # guards _kept
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def get(self, caller: Caller, *, fresh: bool = False) -> ClusterView:
+        """The last reading, or a new one. `fresh`: of now, because the caller has changed something.
+
+        Errors: ConnectError while nothing was ever read.
+        """
+        kept = self._of(caller.identity)
+        if not fresh and self._monotonic() < kept.due_at:
+            return kept.view
+        # Who comes while another reads takes what there is; the first ever waits
+        if not kept.lock.acquire(blocking=fresh or not kept.view.has_read):
+            return kept.view
+        try:
+            if fresh or self._monotonic() >= kept.due_at:
+                began = self._monotonic()
+                kept.view = self._read(caller, kept.view)
+                took_s = self._monotonic() - began
+                kept.due_at = self._monotonic() + max(REFRESH_S, took_s / _MOST_LOAD)
+            return kept.view
+        finally:
+            kept.lock.release()
+
+    def forget(self) -> None:
+        """Read again when somebody next looks: something was changed."""
+        with self._lock:
+            for kept in self._kept.values():
+                kept.due_at = 0.0
+
+    def _of(self, identity: str) -> _Kept:
+        with self._lock:
+            kept = self._kept.setdefault(identity, _Kept())
+            self._kept.move_to_end(identity)
+            while len(self._kept) > _MOST_CALLERS:
+                self._kept.popitem(last=False)
+            return kept
+
+    def _read(self, caller: Caller, old: ClusterView) -> ClusterView:
+        try:
+            with self._clusters.open(caller) as cluster:
+                if not old.has_read and (starting := cluster.starting()) is not None:
+                    return replace(old, starting=starting, version=old.version + 1)
+                rows = connector_rows(cluster.connector_statuses(), cluster.activities())
+                found = ClusterView(0, rows, {}, True, cluster.place, cluster.capabilities(), cluster.outage)
+        except ConnectError as err:
+            if not old.has_read:
+                raise
+            return _unread(old, str(err))
+        return _following(old, found)
+
+
+def _unread(old: ClusterView, problem: str) -> ClusterView:
+    if old.problem is not None:
+        return old
+    return replace(old, problem=problem, since_ms=time.time_ns() // 1_000_000, version=old.version + 1)
+
+
+def _following(old: ClusterView, found: ClusterView) -> ClusterView:
+    """The new reading with the versions of its rows; the old one where nothing has changed."""
+    before = {row.name: row for row in old.rows}
+    version = old.version + 1
+    changed = {row.name: old.changed[row.name] if before.get(row.name) == row else version for row in found.rows}
+    is_same = (
+        old.has_read
+        and old.rows == found.rows
+        and old.problem is None
+        and old.starting is None
+        and _since(old.outage) == _since(found.outage)
+        and old.capabilities == found.capabilities
+    )
+    return old if is_same else replace(found, version=version, changed=changed)
+
+
+def _since(outage: Outage | None) -> int | None:
+    return None if outage is None else outage.since_ms

@@ -1,0 +1,72 @@
+// What pages do in the browser besides htmx: times in the reader's zone, the theme, keys, and a worker that is gone.
+"use strict";
+(() => {
+  const root = document.documentElement;
+
+  function localTimes(within) {
+    for (const time of within.querySelectorAll("time[data-ms]")) {
+      const at = new Date(Number(time.dataset.ms));
+      time.dateTime = at.toISOString();
+      time.title = at.toISOString();
+      const day = at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ";
+      time.textContent = day + at.toLocaleTimeString();
+      delete time.dataset.ms;
+    }
+  }
+
+  function switchTheme() {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const now = root.dataset.theme || (dark ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+    document.cookie = `kconnect-theme=${root.dataset.theme}; path=/ui; max-age=31536000; samesite=strict`;
+    document.dispatchEvent(new CustomEvent("kconnect:theme"));
+  }
+
+  let goneSince = 0;
+  function gone(isGone) {
+    const banner = document.getElementById("gone");
+    if (!isGone) goneSince = 0;
+    else goneSince ||= Date.now();
+    if (!banner) return;
+    banner.hidden = !isGone;
+    if (isGone) banner.querySelector("time").textContent = new Date(goneSince).toLocaleTimeString();
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    localTimes(document);
+    document.getElementById("theme")?.addEventListener("click", switchTheme);
+    if (location.search.includes("note=")) {
+      const url = new URL(location.href);
+      url.searchParams.delete("note");
+      history.replaceState(history.state, "", url);
+    }
+  });
+  document.addEventListener("htmx:load", (event) => localTimes(event.detail.elt.parentElement || event.detail.elt));
+  document.addEventListener("htmx:oobAfterSwap", (event) => localTimes(event.detail.target.parentElement || document));
+  // Nobody looks at a hidden page: it need not be kept current
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();
+  });
+  document.addEventListener("htmx:sendError", () => gone(true));
+  document.addEventListener("htmx:timeout", () => gone(true));
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.xhr.status) gone(false); });
+
+  // Keys: / to the search, j and k through rows, Escape out of a field, ? for nothing hidden: they are in docs/console.md
+  document.addEventListener("keydown", (event) => {
+    const inField = event.target.closest("input, select, textarea, [contenteditable]");
+    if (event.key === "Escape" && inField) inField.blur();
+    if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (field) {
+      event.preventDefault();
+      field.focus();
+      if (field.click && field.matches("a, button")) field.click();
+    } else if (event.key === "j" || event.key === "k") {
+      const links = [...document.querySelectorAll(".list .name a")];
+      if (!links.length) return;
+      const at = links.indexOf(document.activeElement);
+      const next = at < 0 ? 0 : at + (event.key === "j" ? 1 : -1);
+      links[Math.max(0, Math.min(links.length - 1, next))].focus();
+    }
+  });
+})();

@@ -1,0 +1,30 @@
+"""What a trace says in one line: the root cause first, for tables and pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# How our workers begin a trace; of a failed record: "Task x-0 failed: CAUSE. Record of topic .. failed in STAGE of .."
+_FAILED, _ROOT_CAUSE, _RECORD, _IN_STAGE = " failed: ", " Root cause: ", ". Record of topic ", " failed in "
+_PLUGIN: Final = re.compile(r"\w+ of [\w.<>]*\w")
+_GIVEN: Final = re.compile(r"The (?:key|value) (?:is|begins with) b.*?(?=\.(?: Since|$))")
+
+
+def root_cause(trace: str | None) -> str:
+    """The last cause of a trace, in one line, and which record: the part an operator wants to read first."""
+    if not trace:
+        return ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    cause, _, record = lines[0].partition(_FAILED)[2].partition(_RECORD)
+    if record:
+        place, _, stage = record.partition(_IN_STAGE)
+        plugin, given = _PLUGIN.match(stage), _GIVEN.search(stage)
+        in_stage = f" in {plugin[0]}" if plugin is not None else ""
+        return f"{cause}{_RECORD}{place}{in_stage}" + (f". {given[0]}" if given is not None else "")
+    if _ROOT_CAUSE in lines[0]:  # our workers say it at once
+        return lines[0].partition(_ROOT_CAUSE)[2]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if caused:
+        return caused[-1]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]

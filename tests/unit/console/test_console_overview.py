@@ -1,0 +1,191 @@
+"""The overview: what is wrong first, and only what has changed when it is asked again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from kconnect.console.cluster import Activity
+from kconnect.console.connector_rows import Standing, connector_row, connector_rows, number_text, sparkline
+from kconnect.errors import ConnectError
+from kconnect.model import (
+    Condition,
+    ConnectorState,
+    ConnectorStatus,
+    ConnectorType,
+    RunState,
+    TargetState,
+    TaskCondition,
+    TaskState,
+)
+from kconnect.outage import Outage
+from kit.console_pages import PageCaller
+from kit.memory_herder import MemoryHerder, file_source
+
+
+def status(name, *tasks, state=RunState.RUNNING):
+    made = tuple(
+        task if isinstance(task, TaskState) else TaskState(number, task, "w:1") for number, task in enumerate(tasks)
+    )
+    return ConnectorStatus(name, ConnectorState(state, "w:1"), made, ConnectorType.SINK)
+
+
+@pytest.fixture
+def herder():
+    herder = MemoryHerder()
+    for name in ("a", "b", "c"):
+        herder.put_connector(name, file_source(), replace=True)
+    return herder
+
+
+@pytest.fixture
+def console(herder):
+    caller = PageCaller(herder)
+    yield caller
+    caller.close()
+
+
+def names(html):
+    return re.findall(r'<a href="/ui/connectors/([^"]+)"', html)
+
+
+def poll(console, html, query=""):
+    target = re.search(r'hx-get="(/ui/rows\?[^"]+)"', html)[1].replace("&amp;", "&")
+    return console.fragment(target + query)
+
+
+def now_due(console):
+    console._console._shared.forget()
+
+
+def test_what_is_wrong_comes_first_and_then_names():
+    sick = TaskState(0, RunState.RUNNING, "w:1", condition=TaskCondition(Condition.STUCK, 1, cause="put() hangs"))
+    found = {
+        "paused": status("paused", RunState.PAUSED, state=RunState.PAUSED),
+        "stopped": status("stopped", state=RunState.STOPPED),
+        "b": status("b", RunState.RUNNING),
+        "a": status("a", RunState.RUNNING),
+        "waits": status("waits", RunState.RUNNING, RunState.UNASSIGNED),
+        "sick": status("sick", sick),
+        "dead": status("dead", RunState.RUNNING, RunState.FAILED),
+    }
+    rows = connector_rows(found, {})
+    assert [row.name for row in rows] == ["dead", "sick", "waits", "a", "b", "paused", "stopped"]
+    assert rows[0].tasks == "1/2"
+    assert rows[1].why == "task 0 is stuck: put() hangs"
+
+
+def test_a_failed_connector_says_why_in_a_line():
+    trace = "org.X: wrapped\n\tat a.b\nCaused by: java.sql.SQLException: the table is gone\n"
+    task = TaskState(1, RunState.FAILED, "w:1", trace=trace)
+    row = connector_row(status("x", RunState.RUNNING, task, replace(task, id=2)), None)
+    assert row.standing is Standing.FAILED
+    assert row.why == "task 1: java.sql.SQLException: the table is gone (and 1 more)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.44, "0.4"), (3, "3"), (12.6, "13"), (999.6, "1000"), (3400, "3.4k"), (2e6, "2M"), (123456, "123k")],
+)
+def test_numbers_are_short(value, text):
+    assert number_text(value) == text
+
+
+def test_a_sparkline_is_drawn_only_where_something_moved():
+    assert sparkline([0, 0, 0]) == ""
+    assert sparkline([5]) == ""
+    assert sparkline([0, 10, 5]) == "0.0,15.0 30.0,1.0 60.0,8.0"
+
+
+def test_rates_lag_and_errors_are_shown_where_a_worker_tells_them():
+    row = connector_row(status("x", RunState.RUNNING), Activity((0, 1, 2), 1234.0, 56000, 7, 0))
+    assert (row.per_s, row.lag, row.errors) == ("1.2k", "56k", "7")
+    assert connector_row(status("x", RunState.RUNNING), None).per_s == ""
+
+
+def test_the_page_has_all_connectors_and_counts_their_states(console, herder):
+    herder.traces["c"] = "java.lang.X: broken"
+    herder.set_target_state("b", TargetState.PAUSED)
+    html = console.page("/ui")
+    assert names(html) == ["c", "a", "b"]
+    assert "task 0: java.lang.X: broken" in html
+    assert re.findall(r"</i>(\w+) <b>(\d)</b>", html) == [("failed", "1"), ("running", "1"), ("paused", "1")]
+
+
+def test_a_filter_finds_by_name_type_reason_and_state(console, herder):
+    herder.traces["c"] = "java.lang.X: broken pipe"
+    assert names(console.page("/ui?q=pipe%20broken")) == ["c"]
+    assert names(console.page("/ui?state=running")) == ["a", "b"]
+    assert names(console.page("/ui?q=B&state=running")) == ["b"]
+    assert "No connector matches" in console.page("/ui?q=nothing")
+
+
+def test_a_poll_answers_nothing_while_nothing_changed(console):
+    html = console.page("/ui")
+    now_due(console)
+    assert poll(console, html).status == 204
+
+
+def test_a_poll_brings_only_the_rows_that_changed(console, herder):
+    herder.traces["a"] = "java.lang.X: one"
+    html = console.page("/ui")
+    herder.traces["a"] = "java.lang.X: two"
+    now_due(console)
+    update = poll(console, html).body.decode()
+    assert names(update) == ["a"]
+    assert 'hx-swap-oob="true"' in update
+    assert "java.lang.X: two" in update
+    assert poll(console, update).status == 204
+
+
+def test_a_poll_brings_the_whole_table_when_the_order_changed(console, herder):
+    html = console.page("/ui")
+    herder.traces["c"] = "java.lang.X: broken"
+    now_due(console)
+    assert names(poll(console, html).body.decode()) == ["c", "a", "b"]
+
+
+def test_the_cluster_is_read_once_for_all_who_look_within_two_seconds(console, herder):
+    console.page("/ui")
+    herder.calls.clear()
+    for _ in range(20):
+        console.page("/ui")
+    assert not [call for call in herder.calls if call[0] == "connectors"]
+
+
+def test_while_kafka_is_away_the_page_says_since_when(console, herder):
+    herder.kafka_away = Outage(1_700_000_000_000, 61.0, "b:9092", "b:9092 refused", 3)
+    html = console.page("/ui")
+    assert "Kafka has been away since" in html
+    assert 'data-ms="1700000000000"' in html
+    assert "b:9092 refused" in html
+
+
+def test_while_the_cluster_cannot_be_read_the_page_keeps_what_it_knew(console, herder):
+    html = console.page("/ui")
+    herder.failures["connectors"] = ConnectError("the herder is gone")
+    now_due(console)
+    update = poll(console, html).body.decode()
+    assert "The cluster has not answered since" in update
+    assert "the herder is gone" in update
+    assert names(console.page("/ui")) == ["a", "b", "c"]
+    del herder.failures["connectors"]
+    now_due(console)
+    assert "has not answered since <time data-ms" not in console.page("/ui")
+
+
+def test_a_starting_worker_shows_what_it_waits_for_instead_of_hanging(console, herder):
+    herder.opened = herder.ready = False
+    html = console.page("/ui")
+    assert "Worker is still starting up" in html
+    herder.opened = herder.ready = True
+    now_due(console)
+    assert names(console.page("/ui")) == ["a", "b", "c"]
+
+
+def test_the_theme_is_the_browsers_or_what_the_reader_chose(console):
+    assert '<html lang="en">' in console.page("/ui")
+    assert '<html lang="en" data-theme="dark">' in console.page("/ui", cookie="kconnect-theme=dark")
+    assert '<html lang="en">' in console.page("/ui", cookie='kconnect-theme="><script>')
