@@ -50,7 +50,7 @@ def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Pa
     ):
         (line,) = [line for line in lines if line.split()[1] == check]
         assert all(part in line for part in (place, problem, remedy)), line
-    assert told.stderr == "3 ok, 5 failed.\n"
+    assert told.stderr == "3 ok, 5 failed, 1 not checked.\n"
 
 
 def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown(home: Path) -> None:

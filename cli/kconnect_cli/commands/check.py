@@ -30,21 +30,31 @@ def check(
         Path | None,
         typer.Argument(metavar="[WORKER.properties]", help="The worker's properties.", show_default=False),
     ] = None,
+    connectors: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[CONNECTOR...]", help="Connector files: .properties, .json, .toml.", show_default=False
+        ),
+    ] = None,
     from_environment: FromEnvironmentFlag = False,
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="When to give up what is slow.")] = "5s",
 ) -> None:
     """Try everything that a worker needs for its start, side by side, and tell what will fail.
 
-    Settings, config providers, brokers (name, port, TLS, login), Java, Spark, ports, folders, memory. Nothing is
-    written, and no group is joined. Ends with 1 if a check failed, and with 0 if there are only warnings.
+    Settings, config providers, brokers (name, port, TLS, login), topics, group, what principals may do, the clock,
+    certificates, schema registries, connector files, plugin.path, Java, Spark, ports, folders, memory. Nothing is
+    written, and no group is joined. Without a file the worker is the one that CONNECT_* variables describe. Ends with 1
+    if a check failed, and with 0 if there are only warnings.
     """
+    from kconnect.config import load_connector_file
     from kconnect.preflight.checks import check_start
     from kconnect.preflight.results import has_failed
 
     session = session_of(ctx)
     _quiet(session)
     properties = any_worker_settings(file, from_environment, os.environ)
-    results = check_start(properties, source_of(file), seconds_of(timeout, "--timeout"))
+    files = [load_connector_file(path) for path in connectors or ()]
+    results = check_start(properties, source_of(file), seconds_of(timeout, "--timeout"), files)
     _show(session, results)
 
     if has_failed(results):

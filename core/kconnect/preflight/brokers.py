@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kconnect.config.addresses import Address, address_text, parse_servers
+from kconnect.config.addresses import Address, address_text
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.herder.group.connection import BrokerConnection
 from kconnect.herder.group.errors import Unanswered
@@ -36,6 +38,69 @@ def broker_probes(identities: Iterable[ClientIdentity]) -> list[Probe]:
             look = partial(_look, identity, way, address)
             probes.append(Probe("broker", address_text(address), look, identity.title))
     return probes
+
+
+def only_with_brokers(brokers: Sequence[Probe], others: Iterable[Probe]) -> tuple[list[Probe], list[Probe]]:
+    """Both kinds of probes, such that the others look once a broker has answered clients with their identity.
+
+    Without this a wrong password is reported for each thing that was not looked at, and by clients that try for long.
+    """
+    gates = {title: _Gate(sum(probe.clients == title for probe in brokers)) for title in {p.clients for p in brokers}}
+    first = [replace(probe, look=partial(_reporting, probe, gates[probe.clients])) for probe in brokers]
+    behind = [
+        replace(probe, look=partial(_waiting, probe, gates[probe.clients])) if probe.clients in gates else probe
+        for probe in others
+    ]
+    return first, behind
+
+
+class _Gate:
+    """Opens with the first broker that answers, closes with the last that does not. Threads: any."""
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()  # guards the count
+        self._count = count
+        self._settled = threading.Event()
+        self.is_open = False
+
+    def report(self, answers: bool) -> None:
+        with self._lock:
+            self._count -= 1
+            self.is_open |= answers
+            if self.is_open or not self._count:
+                self._settled.set()
+
+    def wait(self, within_s: float) -> bool:
+        self._settled.wait(within_s)
+        return self.is_open
+
+
+def _reporting(probe: Probe, gate: _Gate, within_s: float) -> Iterator[Result]:
+    is_told = False
+    try:
+        for result in probe.look(within_s):
+            if not is_told:
+                is_told = True
+                gate.report(result.verdict is Verdict.OK)
+            yield result
+    finally:
+        if not is_told:
+            gate.report(False)
+
+
+def _waiting(probe: Probe, gate: _Gate, within_s: float) -> Iterable[Result]:
+    deadline = time.monotonic() + within_s
+    if gate.wait(within_s * _SHARE):
+        return probe.look(max(deadline - time.monotonic(), 0.1))
+    return [
+        Result(
+            check=probe.check,
+            verdict=Verdict.UNKNOWN,
+            where=probe.where,
+            message="no broker answers these clients",
+            clients=probe.clients,
+        )
+    ]
 
 
 def _setting(identity: ClientIdentity) -> str:
@@ -135,8 +200,3 @@ def _advertised(identity: ClientIdentity, known: Sequence[Address], deadline: fl
                 hint="Is that broker down? Else correct advertised.listeners of the broker, or the network between.",
                 clients=identity.title,
             )
-
-
-def servers_of(identity: ClientIdentity) -> Sequence[Address]:
-    """The addresses of `bootstrap.servers`. Errors: ConfigError."""
-    return parse_servers(identity.java.get(_BROKERS, ""))

@@ -5,20 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from kconnect.config import ConnectorFile
+from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConfigError
-from kconnect.preflight.brokers import broker_probes
+from kconnect.preflight.brokers import broker_probes, only_with_brokers
 from kconnect.preflight.clients import client_identities
+from kconnect.preflight.cluster import clock_probe, cluster_probes
+from kconnect.preflight.connectors import connector_probes, plugin_path_probe
 from kconnect.preflight.listening import listening_probes
 from kconnect.preflight.machine import machine_probes
+from kconnect.preflight.outside import certificate_probes, registry_probes
 from kconnect.preflight.probe import Probe, run
 from kconnect.preflight.results import Result, settled
 from kconnect.preflight.settings import WorkerStart
+from kconnect.preflight.topics import topic_probes
 
 # Settings are read in some 0.2 s; a config provider may ask a server
 _SHARE_OF_SETTINGS = 0.5
 
 
-def check_start(properties: Mapping[str, str], source: str, within_s: float) -> list[Result]:
+def check_start(
+    properties: Mapping[str, str], source: str, within_s: float, connectors: Sequence[ConnectorFile] = ()
+) -> list[Result]:
     """What a start with these properties will meet, within `within_s`. `source`: the file they come from, for messages.
 
     Nothing is written or joined; ports are bound for a moment. Errors: none, they are results.
@@ -26,15 +34,32 @@ def check_start(properties: Mapping[str, str], source: str, within_s: float) -> 
     deadline = time.monotonic() + within_s
     start = WorkerStart(properties, source)
     found = run([Probe("settings", source, start.read)], within_s * _SHARE_OF_SETTINGS)
-    found += run(_probes(start), max(deadline - time.monotonic(), 0.1))
+    found += run(_probes(start, connectors), max(deadline - time.monotonic(), 0.1))
     return settled(found)
 
 
-def _probes(start: WorkerStart) -> Sequence[Probe]:
+def _probes(start: WorkerStart, connectors: Sequence[ConnectorFile]) -> Sequence[Probe]:
     """Of what the settings name; those that could not be parsed still name brokers."""
-    probes = [*machine_probes(start.properties), *listening_probes(start)]
+    probes = [
+        *plugin_path_probe(start),
+        *machine_probes(start.properties),
+        *listening_probes(start),
+        *registry_probes([start.properties, *(file.config for file in connectors)]),
+    ]
     try:
         identities = client_identities(start.properties, is_distributed=start.is_distributed)
     except ConfigError:
         return probes  # settings of a client that cannot be read are a result already
-    return [*broker_probes(identities), *probes]
+    own = identities[0]
+    cluster = [clock_probe(own)]
+    if isinstance(start.config, DistributedConfig):
+        cluster = [*topic_probes(start.config, own), *cluster_probes(start.config, own), *cluster]
+    brokers, others = only_with_brokers(
+        broker_probes(identities), [*cluster, *connector_probes(start, connectors, identities)]
+    )
+    return [
+        *brokers,
+        *others,
+        *certificate_probes(start.properties, identities),
+        *probes,
+    ]
