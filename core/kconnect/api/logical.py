@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from typing import Final
 
 from kconnect.api.schema import Schema
@@ -21,6 +22,9 @@ _MILLIS_PER_DAY = 24 * 60 * 60 * 1000
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 # Wide enough for any scale that fits Java's int, so that shifting the point never rounds.
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+# What Java's Integer.parseInt takes
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 
 
 class Decimal:
@@ -49,10 +53,10 @@ class Decimal:
         text = (schema.parameters or {}).get(Decimal.SCALE_FIELD)
         if text is None:
             raise DataError("Invalid Decimal schema: scale parameter not found.")
-        try:
-            return int(text)
-        except ValueError as err:
-            raise DataError(f"Invalid scale parameter found in Decimal schema: {text}") from err
+        scale = int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+        if scale is None or not -(1 << 31) <= scale < 1 << 31:
+            raise DataError(f"Invalid scale parameter found in Decimal schema: {text}")
+        return scale
 
     @staticmethod
     def scale_of(value: decimal.Decimal) -> int:

@@ -265,3 +265,14 @@ def test_whole_numbers_fill_the_range_of_their_schema_and_no_more(schema: Schema
     for value in (low - 1, high + 1):
         with pytest.raises(DataError, match=rf"does not fit in {bits}$"):
             made.from_connect_data("t", schema, value)
+
+
+def test_a_whole_number_with_an_exponent_keeps_all_its_digits() -> None:
+    text = b'{"schema":{"type":"int64","optional":true},"payload":-6181659010448263e5}'
+    assert configured().to_connect_data("topic", text).value == 9023397461298454944  # the low 64 bits, as in Java
+
+
+def test_a_scale_with_a_space_is_refused_as_by_java() -> None:
+    schema = '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"5 "}}'
+    with pytest.raises(DataError, match="Invalid bytes for Decimal field"):
+        configured().to_connect_data("topic", f'{{"schema":{schema},"payload":"/38="}}'.encode())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import NotImplementedType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue
+from kconnect.api import ConfigDef, DataError, Decimal, Headers, Schema, SchemaAndValue, Type
 from kconnect.builtin.converters.builtin_converter import BuiltinConverter, converter_config, with_type
+from kconnect.builtin.converters.columns_from_json import ByRecordsError, columns_from_json
 from kconnect.builtin.converters.json_columns import json_column
 from kconnect.builtin.converters.json_plain import plain_json
-from kconnect.builtin.converters.json_reader import JsonReader
+from kconnect.builtin.converters.json_reader import InexactError, JsonReader
 from kconnect.builtin.converters.json_writer import JsonWriter
 from kconnect.java_compat import jackson
 
@@ -75,7 +77,9 @@ class JsonConverter(BuiltinConverter):
             cache_size=self._cache_size,
         )
         self._reader = JsonReader(replace_null_with_default=replace_null)
+        self._replace_null: bool = replace_null
         self._schemas: dict[str, Schema | None] = {}
+        self._last_head, self._last_schema = b"", cast("Schema | None", None)
         self._fixed_schema: Schema | None = None
         if config[SCHEMA_CONTENT_CONFIG]:
             self._fixed_schema = self._reader.schema(self._parse_fixed(config[SCHEMA_CONTENT_CONFIG]))
@@ -99,8 +103,16 @@ class JsonConverter(BuiltinConverter):
             return SchemaAndValue.NULL
         # only an envelope can say that a fraction is a Decimal, whose digits all count
         exact = self._fixed_schema is not None or (self._has_envelope and DECIMAL_NAME in value)
+        if not exact:
+            try:
+                return self._read(value, jackson.parse)
+            except InexactError:
+                pass
+        return self._read(value, jackson.parse_exact)
+
+    def _read(self, value: bytes, parse: Callable[[bytes], Any]) -> SchemaAndValue:
         try:
-            node = jackson.parse_exact(value) if exact else jackson.parse(value)
+            node = parse(value)
         except (ValueError, RecursionError) as error:
             raise DataError(SERIALIZATION_FAILED) from error  # the cause says what is wrong with the text
         if not self._has_envelope:
@@ -126,6 +138,44 @@ class JsonConverter(BuiltinConverter):
         texts = json_column(self._writer, schema, column, before, after)
         return texts if texts is NotImplemented else texts.cast(pa.binary())
 
+    def to_connect_batch(
+        self, topic: str, column: pa.BinaryArray
+    ) -> tuple[Schema | None, pa.Array] | Any:  # Any: mypy takes NotImplemented for it
+        """Columnar for structs without maps and decimals, where all envelopes begin with the same bytes."""
+        if column.null_count or not len(column) or not self._has_envelope:
+            return NotImplemented
+        found = (self._fixed_schema, column) if self._fixed_schema is not None else self._payloads(column)
+        if found is None or found[0].type is not Type.STRUCT:
+            return NotImplemented
+        try:
+            return found[0], columns_from_json(*found, replace_null=self._replace_null)
+        except ByRecordsError:
+            return NotImplemented
+
+    def _payloads(self, column: pa.BinaryArray) -> tuple[Schema, pa.BinaryArray] | None:
+        """The schema and the payloads, if the schema is the same in all envelopes."""
+        import pyarrow.compute as pc
+
+        first = column[0].as_py()
+        head = _HEAD.match(first)
+        if head is None:
+            return None
+        before = head.group()
+        if before != self._last_head:
+            self._last_head, self._last_schema = before, self._schema_before(before)
+        if self._last_schema is None:
+            return None
+        if not pc.and_(pc.all(pc.starts_with(column, before)), pc.all(pc.ends_with(column, b"}"))).as_py():
+            return None
+        return self._last_schema, pc.binary_slice(column, len(before), -1)
+
+    def _schema_before(self, head: bytes) -> Schema | None:
+        try:
+            node = jackson.parse_exact(head + b"null}")
+            return self._schema_of(node["schema"]) if list(node) == ["schema", "payload"] else None
+        except (ValueError, RecursionError, DataError):
+            return None
+
     def _schema_of(self, node: Any) -> Schema | None:
         """The schema of an envelope; equal ones give the same object, so that later steps know it again."""
         key = repr(node)
@@ -147,6 +197,8 @@ class JsonConverter(BuiltinConverter):
             ) from error
 
 
+# An envelope up to its payload; _payloads checks that it is one, and not a text inside of the schema
+_HEAD = re.compile(rb'\s*\{\s*"schema"\s*:.*?,\s*"payload"\s*:\s*', re.DOTALL)
 DECIMAL_NAME = Decimal.LOGICAL_NAME.encode()
 SERIALIZATION_FAILED = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 NO_ENVELOPE = (

@@ -14,6 +14,10 @@ _TYPES = {**{kind.value: kind for kind in Type}, "float": Type.FLOAT32, "double"
 del _TYPES["float32"], _TYPES["float64"]  # the envelope has its own names for these
 
 
+class InexactError(Exception):
+    """A whole number was asked for, and the float that was parsed may lack digits of the text."""
+
+
 class JsonReader:
     """Reads values and schemas as Java's JsonConverter does.
 
@@ -24,7 +28,7 @@ class JsonReader:
         self._replace_null = replace_null_with_default
 
     def value(self, schema: Schema | None, node: Any) -> Any:
-        """The Connect value of parsed JSON. Errors: DataError in Java's words."""
+        """The Connect value of parsed JSON. Errors: DataError in Java's words; InexactError for jackson.parse."""
         if schema is None:
             return _schemaless(node)
         if node is None:  # not MISSING: to Java an empty text is no null, but 0, false, an empty list
@@ -156,6 +160,10 @@ def _wrap(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+# Floats below are all the digits of a whole number
+_EXACT_FLOATS = 1 << 53
+
+
 def _integer(bits: int) -> Callable[[Any], int]:
     def read(node: Any) -> int:
         if isinstance(node, bool) or not isinstance(node, int | float | PyDecimal):
@@ -163,6 +171,8 @@ def _integer(bits: int) -> Callable[[Any], int]:
         # 10 ** 64 is a multiple of 2 ** 64; to write out 1e99999999 would take minutes, in Java it takes no time
         if isinstance(node, PyDecimal) and int(node.as_tuple().exponent) >= 64:
             return 0
+        if isinstance(node, float) and abs(node) >= _EXACT_FLOATS:
+            raise InexactError
         whole = int(node)
         return _wrap(_wrap(whole, 64) if bits == 64 else _wrap(whole, 32), bits)
 
