@@ -10,11 +10,15 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kconnect.errors import ConnectError
+from kconnect.wording import counted
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
+
+if TYPE_CHECKING:
+    from kconnect_cli.options.cluster import ClusterOptions
 
 FILES = ":files"
 _END_OF_OPTIONS = "--"
@@ -146,6 +150,8 @@ class LiveNames:
             "scope": lambda _: [Candidate("worker"), Candidate("cluster")],
             "shell": lambda _: [Candidate(shell) for shell in ("bash", "zsh", "fish")],
             "state": states,
+            "topic": lambda _: self._topics(),
+            "connector": lambda _: self._connectors(),
         }
         live |= dict.fromkeys(_FILES, files)
         return live
@@ -160,6 +166,34 @@ class LiveNames:
         from kconnect.direct.access import InternalTopic
         from kconnect.direct.read.reader import ClusterReader
         from kconnect.storage.config_topic import CONNECTOR
+
+        found: set[str] = set()
+        try:
+            with ClusterReader(self._cluster().access()) as reader:
+                for record in reader.records(InternalTopic.CONFIG):
+                    key = (record.key or b"").decode(errors="replace")
+                    if key.startswith(CONNECTOR):
+                        (found.discard if record.value is None else found.add)(key.removeprefix(CONNECTOR))
+                    if time.monotonic() > self._ends:
+                        break
+        except (ConnectError, OSError):  # no cluster is named, or it does not answer: a tab key shows no errors
+            return found
+        return found
+
+    def _topics(self) -> list[Candidate]:
+        """Topics of the brokers that the line names, but Kafka's own."""
+        from kconnect.kafka.admin import KafkaAdmin
+
+        try:
+            access = self._cluster().access()
+            with KafkaAdmin(access.clients().admin, "completion") as admin:
+                found = admin.topic_names(access.timeout_s)
+        except (ConnectError, OSError):  # as above
+            return []
+        return [Candidate(name, counted(count, "partition")) for name, count in found.items() if name[:2] != "__"]
+
+    def _cluster(self) -> ClusterOptions:
+        """The brokers that the line means, with what is left of the time. Errors: ConnectError of the contexts."""
         from kconnect_cli.options.cluster import ClusterOptions
 
         logging.getLogger("kconnect").addHandler(logging.NullHandler())
@@ -172,19 +206,7 @@ class LiveNames:
         given = [(key, _after(option, self._words)) for option, key in _SETTINGS.items()]
         settings = tuple((key, value) for key, value in given if value)
         left_ms = max(1, round((self._ends - time.monotonic()) * 1000))
-        found: set[str] = set()
-        options = ClusterOptions(worker, _after("--command-config", self._words), f"{left_ms}ms", settings)
-        try:
-            with ClusterReader(options.access()) as reader:
-                for record in reader.records(InternalTopic.CONFIG):
-                    key = (record.key or b"").decode(errors="replace")
-                    if key.startswith(CONNECTOR):
-                        (found.discard if record.value is None else found.add)(key.removeprefix(CONNECTOR))
-                    if time.monotonic() > self._ends:
-                        break
-        except (ConnectError, OSError):  # no cluster is named, or it does not answer: a tab key shows no errors
-            return found
-        return found
+        return ClusterOptions(worker, _after("--command-config", self._words), f"{left_ms}ms", settings)
 
     def _tasks(self, name: str) -> list[Candidate]:
         status = self._ask("connector_status", name)

@@ -73,15 +73,15 @@ def takes(*shared: type[SharedOptions]) -> type[TyperCommand]:
     """The class of a command that takes these options and those of all commands.
 
     They are applied last to first, those of all commands before the others. A command with a parameter of its own by
-    the name of an option, as `contexts add --user`, keeps that to itself.
+    the name of an option, as `contexts add --user` or `records --key`, keeps that to itself.
     """
 
     class Command(TyperCommand):
         def __init__(self, name: str | None, *, params: Sequence[Any] | None = None, **settings: Any) -> None:
             own = list(params or ())  # typer's own click types are private
-            taken = {param.name for param in own}
+            taken = {word for param in own for word in (param.name, *param.opts)}
             self._shared = [
-                (kind, [param for param in _parameters(kind) if param.name not in taken])
+                (kind, [param for param in _parameters(kind) if taken.isdisjoint((param.name, *param.opts))])
                 for kind in (*shared, SessionOptions)
             ]
             more = [param for _, found in self._shared for param in found]

@@ -19,6 +19,8 @@ _HEAD_BYTES: Final = 5
 _HIGHEST_ID_IN_A_LONG: Final = 65_535
 _LONG, _INT = struct.Struct(">q"), struct.Struct(">i")
 _WHITE: Final = "\t\r\n"
+# Text with colours for a terminal has a few control characters; bytes that happen to be UTF-8 are full of them
+_MOST_CONTROLS: Final = 1 / 3
 _ENVELOPE: Final = frozenset({"schema", "payload"})
 
 
@@ -74,11 +76,14 @@ def _of_text(text: str) -> Decoded:
 
 
 def _text_of(data: bytes) -> str | None:
-    """The text, if it is UTF-8 without control characters."""
+    """The text, if it is UTF-8 with few control characters; none with NUL."""
+    if b"\0" in data:
+        return None
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    if text.isprintable() or all(char in _WHITE or unicodedata.category(char) != "Cc" for char in text):
+    if text.isprintable():
         return text
-    return None
+    controls = sum(char not in _WHITE and unicodedata.category(char) == "Cc" for char in text)
+    return text if controls <= len(text) * _MOST_CONTROLS else None

@@ -64,8 +64,10 @@ def test_bytes_with_a_schema_id_say_what_would_decode_them(data: bytes) -> None:
     assert "--registry" in found.how
 
 
-def test_text_with_control_characters_is_not_taken_for_text() -> None:
-    assert guess(b"\x1b[31mred").how == "bytes"
+def test_text_full_of_control_characters_is_not_taken_for_text() -> None:
+    assert guess(b"\x1b[31mred\x1b[0m").how == "text"
+    assert guess(b"\x01\x02ab\x03").how == "bytes"
+    assert guess(b"some\x00text").how == "bytes"
 
 
 def test_a_record_is_given_as_stable_json() -> None:

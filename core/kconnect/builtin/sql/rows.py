@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HEADERS_SCHEMA: Final = SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.OPTIONAL_STRING_SCHEMA).optional().build()
 TIMESTAMP_SCHEMA: Final = Timestamp.builder().optional().build()
-_OF_THE_RECORD: Final = ("_key", "_value", "_topic", "_partition", "_timestamp", "_headers")
+_OF_THE_RECORD: Final = ("_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "_headers")
 
 
 class Rows(Protocol):
@@ -95,6 +95,10 @@ class BatchRows:
         if name == "_partition":
             schema = Schema.OPTIONAL_INT32_SCHEMA
             return schema, _constant(batch.kafka_partition, schema, self.length)
+        if name == "_offset":
+            schema = Schema.OPTIONAL_INT64_SCHEMA
+            offsets = batch.kafka_offsets
+            return schema, _constant(None, schema, self.length) if offsets is None else offsets
         if name == "_timestamp":
             return TIMESTAMP_SCHEMA, _times(batch.timestamp, self.length)
         if name == "_headers":
@@ -153,6 +157,8 @@ class RecordRows:
             return Schema.STRING_SCHEMA, record.topic
         if name == "_partition":
             return Schema.OPTIONAL_INT32_SCHEMA, record.kafka_partition
+        if name == "_offset":
+            return Schema.OPTIONAL_INT64_SCHEMA, getattr(record, "kafka_offset", None)
         if name == "_timestamp":
             stamp = record.timestamp
             return TIMESTAMP_SCHEMA, None if stamp is None else Timestamp.to_logical(TIMESTAMP_SCHEMA, stamp)

@@ -33,7 +33,7 @@ CONFIG = ConfigDef().define(
     ConfigDef.LambdaValidator.with_(_check, "a condition in Spark's dialect"),
     ConfigDef.Importance.HIGH,
     "What stands after WHERE, in Spark's dialect. Beside the fields of the value there are _key, _value, _topic, "
-    "_partition, _timestamp and _headers.",
+    "_partition, _offset, _timestamp and _headers.",
 )
 
 

@@ -36,7 +36,7 @@ CONFIG = ConfigDef().define(
     ConfigDef.LambdaValidator.with_(_check, "SELECT .. FROM records WHERE .. in Spark's dialect"),
     ConfigDef.Importance.HIGH,
     "SELECT .. FROM records WHERE .. in Spark's dialect: the fields of the value, and which records are kept. "
-    "Beside the fields of the value there are _key, _value, _topic, _partition, _timestamp and _headers.",
+    "Beside the fields of the value there are _key, _value, _topic, _partition, _offset, _timestamp and _headers.",
 )
 
 

@@ -1,0 +1,172 @@
+"""`connect records`: records of a topic, decoded for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kconnect.wording import counted
+from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.cluster import ClusterArguments, cluster_of
+from kconnect_cli.options.direct import DirectOrChecked
+from kconnect_cli.options.record_range import From, Last, Offset, Partitions, Until, range_of
+from kconnect_cli.options.shared import takes
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import Format
+from kconnect_cli.screen.record_lines import RecordFormat, RecordWriter
+from kconnect_cli.session import CliSession, session_of
+from kconnect_cli.settings.secrets_shown import ShowSecrets
+
+if TYPE_CHECKING:
+    from kconnect.direct.access import ClusterAccess
+    from kconnect.records import Range, RecordFilter
+
+_Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.", show_default=False)]
+_Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=0, help="End after N records.", show_default=False)
+]
+_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is written, until Ctrl-C.")]
+_KEY_HELP = "Only records with this key, as shown, or base64:..."
+_Key = Annotated[str | None, typer.Option("--key", metavar="KEY", help=_KEY_HELP, show_default=False)]
+_WHERE_HELP = "Only records for which this holds: what follows WHERE in Spark's dialect, as for SqlPredicate."
+_Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help=_WHERE_HELP, show_default=False)]
+_AS_HELP = "Decode by the converters of this connector."
+_As = Annotated[str | None, typer.Option("--as", metavar="CONNECTOR", help=_AS_HELP, show_default=False)]
+_REGISTRY_HELP = "Decode by this schema registry. [env var: KCONNECT_REGISTRY]"
+_Registry = Annotated[str | None, typer.Option("--registry", metavar="URL", help=_REGISTRY_HELP, show_default=False)]
+_Headers = Annotated[bool, typer.Option("--headers", help="Show headers below each record; JSON always has them.")]
+_Uncommitted = Annotated[
+    bool, typer.Option("--uncommitted", help="Also records of transactions that are open or were aborted.")
+]
+_Output = Annotated[
+    RecordFormat | None,
+    typer.Option(
+        "--output", "-o", metavar="FORMAT", help="table, json, jsonl or raw. [default: table]", show_default=False
+    ),
+]
+
+
+@contextmanager
+def _ended(writer: RecordWriter) -> Iterator[None]:
+    """Completes what was written, also when a signal ends it."""
+    try:
+        yield
+    finally:
+        writer.end()
+        writer.flush()
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command(cls=takes(DirectOrChecked, ClusterArguments))
+def records(
+    ctx: typer.Context,
+    topic: _Topic,
+    from_: From = None,
+    offset: Offset = None,
+    partition: Partitions = None,
+    last: Last = None,
+    until: Until = None,
+    limit: _Limit = None,
+    follow: _Follow = False,
+    key: _Key = None,
+    where: _Where = None,
+    connector: _As = None,
+    registry: _Registry = None,
+    headers: _Headers = False,
+    uncommitted: _Uncommitted = False,
+    show_secrets: ShowSecrets = False,
+    output: _Output = None,
+) -> None:
+    """Show records of a topic, decoded: the last ten, from a time or an offset on, or as they come.
+
+    \b
+    connect records orders --worker distributed.properties
+    connect records orders --from -2h --where "amount > 100" -o jsonl
+    connect records orders --follow --as orders-sink
+
+    Decodes by the converters of a connector (--as), by a schema registry, by the worker's converters, or guesses; JSON
+    says which. Records that cannot be decoded are shown as bytes, with the reason. Several partitions are merged by
+    time. JSON: topic, partition, offset, timestamp, timestamp_type, key, value, headers, size, decoded; errors if any.
+    """  # noqa: D301  # \b is the help's mark of lines that stay as they are
+    session = session_of(ctx)
+    form = output or _form_of(session)
+    if follow and until:
+        raise UsageProblem("--follow cannot be combined with --until", hint="--follow has no end.")
+    wanted = range_of(from_, offset, last, partition, until)
+    access = cluster_of(session).access()
+    from kconnect.plugins import PluginRegistry
+    from kconnect.records import RecordFilter
+    from kconnect_cli.admin.record_decoding import record_decoder
+
+    access.raise_if_refused()
+    plugins = PluginRegistry.load(access.worker.get("plugin.path"), tells_skipped=False)
+    decoder = record_decoder(session, access, plugins, connector=connector, registry=registry)
+    with closing(RecordFilter(decoder, plugins, key=key, where=where)) as chosen:
+        look = _Look(
+            topic=topic, wanted=wanted, follow=follow, limit=limit, is_committed=not uncommitted, reveal=show_secrets
+        )
+        count = _show(session, access, look, chosen, RecordWriter(form, with_headers=headers))
+        if chosen.first_untested is not None:
+            session.say(
+                f"The condition has no answer for {counted(chosen.untested, 'record')}, which are left out. "
+                f"The first: {chosen.first_untested}"
+            )
+    if not count and not follow:
+        session.say(
+            f"No records of {topic} are in this range." if not (key or where) else f"No records of {topic} match."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    topic: str
+    wanted: Range
+    follow: bool
+    limit: int | None
+    is_committed: bool
+    reveal: bool
+
+
+def _show(session: CliSession, access: ClusterAccess, look: _Look, chosen: RecordFilter, writer: RecordWriter) -> int:
+    """Writes the records as they come; gives how many."""
+    from kconnect.direct.read.config_masks import config_masks
+    from kconnect.records import TopicRecords
+
+    clients = access.clients()
+    mask = config_masks(access, look.topic, reveal=look.reveal)
+    with (
+        TopicRecords(
+            look.topic,
+            clients.consumer,
+            clients.admin,
+            access.timeout_s,
+            is_committed=look.is_committed,
+            note=session.say,
+        ) as topic,
+        signals_raise(),
+        _ended(writer),
+    ):
+        found = topic.records(
+            look.wanted, lambda raw: chosen.accept(mask(raw)), follow=Event() if look.follow else None
+        )
+        with closing(found):
+            for record in islice(found, look.limit):
+                writer.write(chosen.shown(record))
+                if look.follow:
+                    writer.flush()
+    return writer.count
+
+
+def _form_of(session: CliSession) -> RecordFormat:
+    """`connect -o json records ..`: what stands before the noun. Errors: UsageProblem for forms that records lack."""
+    if session.output not in (Format.TABLE, Format.JSON):
+        raise UsageProblem(f"Records cannot be written as {session.output}", hint="-o table, json, jsonl or raw.")
+    return RecordFormat(session.output)
