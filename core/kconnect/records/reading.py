@@ -72,7 +72,7 @@ class TopicRecords:
     def records(self, wanted: Range, accept: Accept, *, follow: Stop | None = None) -> Generator[Any, None, None]:
         """What `accept` makes of each record that is meant; with `follow`, goes on until that is set.
 
-        Order: a partition's own, and over partitions by time, while nothing new is awaited. Memory: the last so many,
+        Order: a partition's own, and over partitions by time, until what is there has been read. Memory: the last so many,
         or some thousand records of each partition.
         """
         spans = self.spans(wanted)
@@ -208,7 +208,7 @@ class TopicRecords:
     def _offsets(
         self, numbers: Sequence[int], at: Literal["begin", "end"] | int, *, is_stable: bool = False
     ) -> dict[int, int]:
-        """Offsets of partitions; while one has no leader, as right after its topic's creation, they are awaited."""
+        """Offsets of partitions; while one has no leader, as right after its topic's creation, this waits."""
         places = [TopicPartition(self.topic, number) for number in numbers]
         deadline = time.monotonic() + self._timeout_s
         while True:
