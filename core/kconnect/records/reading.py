@@ -72,8 +72,8 @@ class TopicRecords:
     def records(self, wanted: Range, accept: Accept, *, follow: Stop | None = None) -> Generator[Any, None, None]:
         """What `accept` makes of each record that is meant; with `follow`, goes on until that is set.
 
-        Order: a partition's own, and over partitions by time, until what is there has been read. Memory: the last so many,
-        or some thousand records of each partition.
+        Order: a partition's own, and over partitions by time, until what is there has been read.
+        Memory: the last so many, or some thousand records of each partition.
         """
         spans = self.spans(wanted)
         if isinstance(wanted.start, Last):
