@@ -132,6 +132,54 @@ class TaskCondition:
         )
 
 
+class Mend(StrEnum):
+    """What becomes of a connector or task that has failed."""
+
+    RESTARTED = "restarted"
+    """It runs, and was restarted by itself lately."""
+    WAITING = "waiting"
+    """It will be restarted."""
+    GIVEN_UP = "given up"
+    """Its restarts are used up."""
+    NOT_RESTARTED = "not restarted"
+    """A restart does not help, or is switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """The automatic restarts of a connector or task. Differs: Java has none."""
+
+    mend: Mend
+    count: int
+    """Within errors.restart.window.ms."""
+    most: int
+    """errors.restart.max"""
+    why: str | None = None
+    """Why a restart does not help."""
+
+    def words(self) -> str:
+        """For a screen: `given up after 5 restarts`, `restart 2 of 5 follows`, `not restarted: ..`."""
+        match self.mend:
+            case Mend.GIVEN_UP:
+                return f"given up after {self.count} restart{'' if self.count == 1 else 's'}"
+            case Mend.WAITING:
+                return f"restart {self.count + 1} of {self.most} follows"
+            case Mend.NOT_RESTARTED:
+                return f"not restarted because {self.why}" if self.why else ""
+            case Mend.RESTARTED:
+                return f"restarted {self.count} time{'' if self.count == 1 else 's'}"
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"state": str(self.mend), "count": self.count, "max": self.most}
+        return body if self.why is None else {**body, "why": self.why}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Restarts:
+        """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
+        why = body.get("why")
+        return cls(Mend(body["state"]), int(body["count"]), int(body["max"]), None if why is None else str(why))
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
     """Status of the connector itself, as REST shows it."""
@@ -140,6 +188,8 @@ class ConnectorState:
     worker_id: str
     trace: str | None = None
     version: str | None = None
+    restarts: Restarts | None = None
+    """None if not requested, or if there were none."""
 
     def to_json(self) -> dict[str, Any]:
         return _state_json(self)
@@ -156,6 +206,8 @@ class TaskState:
     version: str | None = None
     condition: TaskCondition | None = None
     """None if not requested or not known: the task runs on a Java worker, or has ended."""
+    restarts: Restarts | None = None
+    """As of a connector."""
 
     def to_json(self) -> dict[str, Any]:
         body = {"id": self.id, **_state_json(self)}
@@ -297,6 +349,8 @@ def _state_json(status: ConnectorState | TaskState) -> dict[str, Any]:
     body: dict[str, Any] = {"state": str(status.state), "worker_id": status.worker_id, "version": status.version}
     if status.trace:
         body["trace"] = status.trace
+    if status.restarts is not None:
+        body["restarts"] = status.restarts.to_json()
     return body
 
 

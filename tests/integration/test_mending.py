@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from kconnect.client import ConnectClient
 from kconnect.devbroker import DevBroker
-from kconnect.model import RunState
+from kconnect.model import Mend, Restarts, RunState
 from kconnect.plugins import PluginRegistry
 from kconnect.testing import ThreadLauncher
 from kit.distributed_worker import workers
@@ -68,3 +70,17 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
         assert told("Task barred-0 is FAILED on")
         assert told("not restarted because it is not authorized")
         assert not told("1 task of connector barred")
+
+        for url in (worker.rest_url for worker in pair):  # both read the same of it
+            with ConnectClient(url) as other:
+                found = {name: other.connector_status(name).tasks[0].restarts for name in files}
+            assert found["always"] == Restarts(Mend.GIVEN_UP, 3, 3)
+            assert found["twice"] == Restarts(Mend.RESTARTED, 2, 3)
+            assert found["barred"] == Restarts(Mend.NOT_RESTARTED, 0, 3, "it is not authorized")
+            assert found["start"] is None
+        leader = next(worker for worker in pair if worker.herder.is_leader)
+        metrics = urlopen(f"{leader.rest_url}/metrics", timeout=10).read().decode()
+        assert 'kafka_connect_part_restart_metrics_is_given_up{connector="always",task="0"} 1' in metrics
+        assert "kafka_connect_restart_metrics_given_up 1" in metrics
+        raw = json.loads(urlopen(f"{leader.rest_url}/connectors/always/status", timeout=10).read())
+        assert "restarts" not in raw["tasks"][0], "Java's body stays Java's"

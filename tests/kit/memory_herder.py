@@ -136,6 +136,9 @@ class MemoryHerder:
         self._called("task_conditions")
         return dict(self.conditions)
 
+    def with_restarts(self, status):
+        return status
+
     def rebalances(self):
         self._called("rebalances")
         return []

@@ -21,11 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kconnect.errors import ConnectError
-from kconnect.traces import root_cause
 from kconnect.wording import counted
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import STATE_STYLES, state_counts
 from kconnect_cli.screen.rates import Rates
+from kconnect_cli.screen.status_rows import failed_why
 
 if TYPE_CHECKING:
     from kconnect.herder.health.reasons import Health
@@ -234,7 +234,7 @@ def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[Text, ...]]
     rows = []
     own = status.connector
     if not status.tasks or own.trace:
-        rows.append(_row(status.name, "", str(own.state), "", "", "", root_cause(own.trace) or _waits(facts)))
+        rows.append(_row(status.name, "", str(own.state), "", "", "", failed_why(own) or _waits(facts)))
     for task in status.tasks:
         id_ = TaskId(status.name, task.id)
         found, rate = facts.counters.get(id_), facts.rates.get(id_)
@@ -246,7 +246,7 @@ def _rows(status: ConnectorStatus, facts: PageContent) -> list[tuple[Text, ...]]
                 "-" if rate is None else f"{rate:,.0f}",
                 "-" if found is None else f"{_moved(found):,}",
                 "-" if found is None else str(max(found.errors, found.failures)),
-                root_cause(task.trace) or _waits(facts) or _condition(task),
+                failed_why(task) or _waits(facts) or _condition(task),
             )
         )
     return rows

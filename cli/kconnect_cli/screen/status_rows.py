@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.traces import root_cause
@@ -10,7 +10,7 @@ from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.screen.output import Row
 
 if TYPE_CHECKING:
-    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect.model import ConnectorState, ConnectorStatus, Restarts, TaskState
     from kconnect.outage import Outage
 
 
@@ -30,15 +30,35 @@ def status_rows(statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
 
 
 def more_of(seen: ConnectorState | TaskState) -> dict[str, Any]:
-    """Fields that a row has only if there is a value: the condition of a task, the trace of what failed."""
+    """Fields that a row has only if there is a value: the condition of a task, automatic restarts, the trace."""
     condition = getattr(seen, "condition", None)
     more: dict[str, Any] = {} if condition is None else {"condition": condition.to_json()}
+    more |= {} if seen.restarts is None else {"restarts": seen.restarts.to_json()}
     return more | ({"trace": seen.trace} if seen.trace else {})
 
 
 def why(row: Row) -> str:
     """Why a row is as it is, in one line: what failed, or since when and why a task does not get on."""
-    return root_cause(row.get("trace")) or condition_why(row.get("condition")) or str(row.get("reason", ""))
+    cause = root_cause(row.get("trace"))
+    restarts = restart_words(row.get("restarts"))
+    if cause and restarts:
+        return f"{restarts}: {cause}"
+    return cause or condition_why(row.get("condition")) or str(row.get("reason", ""))
+
+
+def restart_words(restarts: Mapping[str, Any] | Restarts | None) -> str:
+    """`given up after 5 restarts`: what the automatic restarts of a part that failed have come to."""
+    if restarts is None:
+        return ""
+    from kconnect.model import Restarts
+
+    return (restarts if isinstance(restarts, Restarts) else Restarts.from_json(restarts)).words()
+
+
+def failed_why(seen: ConnectorState | TaskState) -> str:
+    """Why it has FAILED, and what its automatic restarts have come to; empty of what has not."""
+    cause, restarts = root_cause(seen.trace), restart_words(seen.restarts)
+    return f"{restarts}: {cause}" if cause and restarts else cause
 
 
 def with_reason(rows: Sequence[Row], worker: str, start: str, outage: Outage | None) -> list[Row]:

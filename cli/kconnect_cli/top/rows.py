@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from kconnect.model import ConnectorStatus, TaskState
+from kconnect.model import ConnectorState, ConnectorStatus, TaskState
 from kconnect.outage import length_text
 from kconnect.traces import root_cause
 from kconnect_cli.screen.conditions import condition_why
@@ -159,9 +159,9 @@ def _connector_row(status: ConnectorStatus, facts: ClusterFacts, figures: Mappin
     worst = next((task for task in tasks if task.state == "FAILED"), None)
     sick = next((task for task in tasks if condition_why(task.condition)), None)
     state, own = state_of(status), str(status.connector.state)
-    why = _cause(status.connector.trace)
+    why = _failed(status.connector)
     if not why and worst is not None:
-        why = f"task {worst.id}: {_cause(worst.trace)}"
+        why = f"task {worst.id}: {_failed(worst)}"
     if not why and sick is not None and sick.condition is not None:
         why = f"task {sick.id} {sick.condition.condition} {condition_why(sick.condition)}"
     if not why and status.name in facts.to_come:
@@ -193,7 +193,7 @@ def state_of(status: ConnectorStatus) -> str:
 def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures) -> Row:
     worker = facts.workers.get(task.worker_id)
     condition = "" if task.condition is None else str(task.condition.condition)
-    why = _cause(task.trace) or condition_why(task.condition)
+    why = _failed(task) or condition_why(task.condition)
     grade = _GRADES.get(str(task.state), WORRYING if condition_why(task.condition) else WELL)
     is_old = worker is not None and bool(worker.problem)
     if is_old and not why:
@@ -267,3 +267,9 @@ def _task_id(status: ConnectorStatus, task: TaskState) -> Any:
 def _cause(trace: str | None) -> str:
     """Traces come again with each look: taken apart once."""
     return root_cause(trace)
+
+
+def _failed(seen: ConnectorState | TaskState) -> str:
+    """What failed, behind what its automatic restarts have come to."""
+    cause, restarts = _cause(seen.trace), "" if seen.restarts is None else seen.restarts.words()
+    return f"{restarts}: {cause}" if cause and restarts else cause

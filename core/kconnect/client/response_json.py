@@ -10,6 +10,7 @@ from kconnect.model import (
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
+    Restarts,
     RunState,
     TaskCondition,
     TaskId,
@@ -58,7 +59,7 @@ def as_status(body: Json) -> ConnectorStatus:
     return ConnectorStatus(
         name=body["name"],
         connector=ConnectorState(
-            RunState(own["state"]), own["worker_id"], own.get("trace") or None, own.get("version")
+            RunState(own["state"]), own["worker_id"], own.get("trace") or None, own.get("version"), _restarts(own)
         ),
         tasks=tuple(as_task_state(task) for task in body["tasks"]),
         type=_type(body),
@@ -82,7 +83,13 @@ def as_task_state(body: Json) -> TaskState:
         body.get("trace") or None,
         body.get("version"),
         None if condition is None else TaskCondition.from_json(condition),
+        _restarts(body),
     )
+
+
+def _restarts(body: Mapping[str, Any]) -> Restarts | None:
+    found = body.get("restarts")
+    return None if found is None else Restarts.from_json(found)
 
 
 def as_conditions(body: Json) -> dict[TaskId, TaskCondition]:

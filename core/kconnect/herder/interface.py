@@ -329,6 +329,10 @@ class Herder(Protocol):
         """Conditions of the tasks this worker runs."""
         ...
 
+    def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
+        """The status, with the automatic restarts of the connector and its tasks."""
+        ...
+
     def rebalances(self) -> Sequence[Rebalance]:
         """The last rebalances of this worker, in order; none without a cluster."""
         ...

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.api.config_key import ConfigKey
+from kconnect.clock import Clock, SystemClock
+from kconnect.config.restart_keys import RestartSettings
 from kconnect.config.variables import Variables
 from kconnect.herder.connectors.hosted_connector import PluginTimes
 from kconnect.herder.connectors.plugin_classes import ConnectorPlugins
@@ -45,6 +47,9 @@ class HerderParts:
     times: PluginTimes = field(default_factory=PluginTimes)
     health: Health = field(default_factory=Health)
     """Where the worker and its parts report why it is unhealthy."""
+    restarts: RestartSettings = field(default_factory=RestartSettings)
+    """kconnect.errors.restart.*, of a standalone worker"""
+    clock: Clock = field(default_factory=SystemClock)
     announce: Callable[[Notice], None] = lambda _: None
     """Passes on what has become of connectors and tasks. Must not block."""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))

@@ -248,6 +248,35 @@ CLIENTS: Final[tuple[Metric, ...]] = (
 
 OWN: Final[tuple[Metric, ...]] = (
     *_group(
+        "connect-restart-metrics",
+        (),
+        (
+            "automatic-restarts-total",
+            _C,
+            "",
+            "FAILED connectors and tasks restarted by this worker, as the leader.",
+        ),
+        (
+            "waiting",
+            _G,
+            "",
+            "FAILED connectors and tasks that will be restarted; from the leader alone.",
+        ),
+        ("given-up", _G, "", "Those that have used up their restarts; from the leader alone."),
+        ("not-restarted", _G, "", "Those that a restart does not help, or must not have; from the leader alone."),
+    ),
+    *_group(
+        "part-restart-metrics",
+        _TASK,
+        (
+            "automatic-restarts",
+            _G,
+            "",
+            "Automatic restarts that count against its budget; a connector has no task.",
+        ),
+        ("is-given-up", _G, "", "1 if it is FAILED and its restarts are used up."),
+    ),
+    *_group(
         "connect-worker-kafka-metrics",
         (),
         ("available", _G, "", "1 while Kafka answers this worker, 0 while it does not."),

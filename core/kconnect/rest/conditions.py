@@ -1,4 +1,4 @@
-"""Conditions of tasks next to their states, for requests with `condition=true`; `GET /conditions` between workers.
+"""Conditions of tasks and automatic restarts, for requests with `condition=true`; `GET /conditions` between workers.
 
 Other requests get exactly Java's bodies. Each worker only knows the conditions of its own tasks, so the one that gets
 the request queries the others that run tasks, according to the statuses.
@@ -45,6 +45,7 @@ def with_conditions(call: Call, statuses: Sequence[ConnectorStatus]) -> list[Con
     """The statuses, with the conditions of their tasks if requested."""
     if not call.flag("condition"):
         return list(statuses)
+    statuses = [call.herder.with_restarts(status) for status in statuses]
     own = call.herder.task_conditions()
     known = dict(own) | _of_others(call, own, ((status.name, task) for status in statuses for task in status.tasks))
     return [
@@ -57,6 +58,8 @@ def with_condition(call: Call, task_id: TaskId, task: TaskState) -> TaskState:
     """The same for one task."""
     if not call.flag("condition"):
         return task
+    found = call.herder.with_restarts(call.herder.connector_status(task_id.connector)).tasks
+    task = replace(task, restarts=next((each.restarts for each in found if each.id == task_id.task), None))
     own = call.herder.task_conditions()
     return _with(task, task_id, dict(own) | _of_others(call, own, [(task_id.connector, task)]))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kconnect.errors import ConnectError
-from kconnect.model import Condition
+from kconnect.model import Condition, Mend
 from kconnect.rest.exchange import Endpoint, Handler
 from kconnect.rest.operation import Operation, Query, Schema, array_of, integer, object_of, ref, text, texts
 
@@ -42,6 +42,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "version": text,
             "trace": text,
             "condition": ref("Condition"),
+            "restarts": ref("Restarts"),
         }
     ),
     "Condition": object_of(
@@ -53,6 +54,10 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "stack": text,
         },
         required=("name", "since_ms", "count"),
+    ),
+    "Restarts": object_of(
+        {"state": {"enum": [str(mend) for mend in Mend]}, "count": integer, "max": integer, "why": text},
+        required=("state", "count", "max"),
     ),
     "Task": object_of({"id": _TASK_ID, "config": texts}),
     "Offsets": object_of(

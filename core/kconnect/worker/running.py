@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from kconnect import redaction
+from kconnect.config.restart_keys import RestartSettings
 from kconnect.config.variables import Variables, secret_values
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import (
@@ -174,7 +175,8 @@ class RunningWorker(ABC, Generic[H, C]):
         found, conditions = [], self.herder.task_conditions()
         for name in self.herder.connectors():
             with suppress(NotFoundError):
-                found.append(_with_conditions(self.herder.connector_status(name), conditions))
+                status = self.herder.with_restarts(self.herder.connector_status(name))
+                found.append(_with_conditions(status, conditions))
         return found
 
     def wait_until_running(self, timeout_s: float) -> bool:
@@ -359,6 +361,7 @@ def herder_parts(
             stop_s=config.task_shutdown_graceful_timeout_ms / 1000,
         ),
         health=health,
+        restarts=RestartSettings.of_worker(config.originals),
         kafka=kafka,
         history=history,
         log_tail=log_tail,

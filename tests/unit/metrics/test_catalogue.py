@@ -32,11 +32,14 @@ from kconnect.metrics import (
 )
 from kconnect.metrics.catalogue import BY_NAME
 from kconnect.metrics.document import metrics_document
+from kconnect.metrics.restarts import RestartsView, restart_readings
 from kconnect.model import (
     Condition,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
+    Mend,
+    Restarts,
     RunState,
     TaskCondition,
     TaskId,
@@ -208,10 +211,22 @@ def test_no_name_stands_twice_and_reasons_are_for_rows_of_the_catalogue():
     assert set(NOT_COLLECTED) <= set(names)
 
 
+_GIVEN_UP = Restarts(Mend.GIVEN_UP, 3, 3)
+
+
+def test_restarts_are_counted_for_the_worker_and_for_each_part():
+    view = RestartsView(total=7, waiting=1, given_up=1, not_restarted=0, parts={("in", ""): _GIVEN_UP})
+    readings = list(restart_readings(view))
+    assert values(readings, "connect-restart-metrics", "automatic-restarts-total") == {(): 7}
+    assert values(readings, "part-restart-metrics", "is-given-up") == {("in", ""): 1}
+    assert values(readings, "part-restart-metrics", "automatic-restarts") == {("in", ""): 3}
+
+
 def test_every_metric_is_collected_or_says_why_not(view):
     kafka = kafka_readings(KafkaView(is_available=True, since_answer_s=1.0, outages=0))
     view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 1)
-    readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka]
+    given_up = RestartsView(total=3, waiting=0, given_up=1, not_restarted=0, parts={("in", "0"): _GIVEN_UP})
+    readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka, *restart_readings(given_up)]
     collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)
 

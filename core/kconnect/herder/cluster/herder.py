@@ -22,10 +22,11 @@ from kconnect.herder.decisions.request_signatures import RequestSignature
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.herder_queries import HerderQueries
+from kconnect.herder.queries.restart_views import RestartViews
 from kconnect.herder.queries.worker_metrics import worker_readings
 from kconnect.logs import level_name
 from kconnect.metrics import Reading
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, ConnectorType, TargetState, TaskId
 from kconnect.redaction import redact
 from kconnect.storage.session_key import SessionKey
 
@@ -51,6 +52,12 @@ class DistributedHerder(HerderQueries):
         self._start = made.requests.start
         self._standing = made.group.standing
         self._changes = made.work.changes
+        self._restarts = RestartViews(
+            cluster.restarts,
+            lambda name: cluster.configs.snapshot().automatic_restarts.get(name, ()),
+            lambda: bool(made.group.state.facts.javas),
+            cluster.clock,
+        )
         self._lifecycle = HerderLifecycle(made)
         parts.health.add_source(made.group.standing.out_of_group)
 
@@ -155,7 +162,16 @@ class DistributedHerder(HerderQueries):
             connector_plugins=self._host.plugin_values(),
         )
         of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
-        return [*of_work, *of_group, *parts.kafka.readings()]
+        of_restarts = self._restart_readings() if self.is_leader else []
+        return [*of_work, *of_group, *of_restarts, *parts.kafka.readings()]
+
+    def _restart_readings(self) -> list[Reading]:
+        found = []
+        for entry in self._config.all():
+            status = self._status.find_connector(entry.name, ConnectorType.UNKNOWN)
+            if status is not None:
+                found.append(self._restarts.shown(entry, status))
+        return self._restarts.readings(self.state.automatic_restarts, found)
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         return self.assembly.knowledge.offsets.read(name, self._host, self._parts.times.call_s)

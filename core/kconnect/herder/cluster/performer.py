@@ -67,7 +67,6 @@ from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.decisions.writes import ForRequest
 from kconnect.herder.membership import Membership
 from kconnect.model import ConnectorOffset, ConnectorType, TaskId
-from kconnect.storage.config_topic import CONNECTOR_ITSELF
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
@@ -255,13 +254,12 @@ class Performer:
         if status is None or entry is None:
             log.info("Connector %s has no status yet: nothing to restart", request.connector)
             return
-        plan = restart_plan(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
+        parts_due = None if request.automatic is None else request.automatic.parts
+        plan = restart_plan(
+            status, include_tasks=request.include_tasks, only_failed=request.only_failed, parts=parts_due
+        )
         connector = plan.restart_connector and request.connector in instruction.here.connectors
         tasks = [task_id for task_id in plan.tasks if task_id in instruction.here.tasks]
-        if request.automatic is not None:
-            parts_due = request.automatic.parts
-            connector = connector and CONNECTOR_ITSELF in parts_due
-            tasks = [task_id for task_id in tasks if task_id.task in parts_due]
         if not connector and not tasks:
             return
         log.info(

@@ -135,6 +135,11 @@ class HerderState:
         }
 
     @property
+    def automatic_restarts(self) -> int:
+        """Connectors and tasks that this member has restarted by itself. Threads: any."""
+        return self._mending.restarted
+
+    @property
     def wants_group(self) -> bool:
         """Whether to poll the group membership: it is in the group or wants to join."""
         return self.facts.phase in (Phase.JOINING, Phase.SETTLING, Phase.STABLE)

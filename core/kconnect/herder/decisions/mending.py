@@ -24,8 +24,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from kconnect.config.restart_keys import RestartSettings
-from kconnect.herder.decisions.failures import Failure, NoHelp
-from kconnect.model import RunState, TaskId
+from kconnect.herder.decisions.failures import Failure, NoHelp, failure_of
+from kconnect.model import ConnectorState, Mend, Restarts, RunState, TaskId, TaskState
 from kconnect.storage.config_topic import CONNECTOR_ITSELF, PartRestarts
 from kconnect.storage.status_topic import Subject
 
@@ -115,6 +115,7 @@ class Mending:
         self._told: dict[Subject, NoticeKind] = {}  # the last notice about a failure, until it is mended
         self._runs_since_ms: dict[Subject, int] = {}  # those that had failed
         self._forgiven_ms: dict[Subject, int] = {}  # restarts until then do not count: somebody else restarted it
+        self._own_ms: dict[Subject, int] = {}  # the last restart of each that was asked for here
         self._leads = False
         self.restarted = 0
         """Parts restarted since the process began."""
@@ -149,6 +150,7 @@ class Mending:
             known.pop(subject, None)
         self._runs_since_ms.pop(subject, None)
         self._forgiven_ms.pop(subject, None)
+        self._own_ms.pop(subject, None)
 
     def only(self, subjects: Iterable[Subject]) -> None:
         """All statuses were read, and these alone are FAILED."""
@@ -212,7 +214,7 @@ class Mending:
             part, record = part_of(subject), self._failures[subject].record
             known = counts.get(part)
             counts[part] = PartRestarts(part, (known.count if known else 0) + 1, now_ms, record)
-            self._asked_ms[subject] = now_ms
+            self._asked_ms[subject] = self._own_ms[subject] = now_ms
             del self._due_ms[subject]
         self.restarted += len(chosen)
         parts = tuple(sorted(part_of(subject) for subject in chosen))
@@ -283,7 +285,9 @@ class Mending:
     def _was_restarted_lately(self, subject: Subject, now_ms: int, budgets: Budgets) -> bool:
         """By a leader before this one: its restart is not somebody's own."""
         return any(
-            each.part == part_of(subject) and now_ms < each.last_ms + _ASKED_FOR_MS
+            each.part == part_of(subject)
+            and each.last_ms != self._own_ms.get(subject)
+            and now_ms < each.last_ms + _ASKED_FOR_MS
             for each in budgets.restarts(name_of(subject))
         )
 
@@ -322,6 +326,28 @@ def verdict_on(
         return Verdict(count, known.last_ms + settings.window_ms, is_given_up=True)
     pause_ms = min(settings.backoff_ms << min(count, 30), max(settings.backoff_max_ms, settings.backoff_ms))
     return Verdict(count, failed_ms + _spread(pause_ms, subject, count))
+
+
+def restarts_of(
+    subject: Subject,
+    status: ConnectorState | TaskState,
+    known: PartRestarts | None,
+    settings: RestartSettings,
+    most: int,
+    now_ms: int,
+) -> Restarts | None:
+    """The automatic restarts of a part as its status shows it; None if there is nothing to say of them."""
+    if known is not None and now_ms >= min(known.last_ms, now_ms) + settings.window_ms:
+        known = None
+    count = 0 if known is None else known.count
+    if status.state is not RunState.FAILED:
+        return Restarts(Mend.RESTARTED, count, most) if count else None
+    found = verdict_on(subject, failure_of(status.worker_id, status.trace), known, now_ms, settings, most)
+    if found.is_given_up:
+        return Restarts(Mend.GIVEN_UP, count, most)
+    if found.due_ms is None:
+        return Restarts(Mend.NOT_RESTARTED, count, most, None if found.no_help is None else str(found.no_help))
+    return Restarts(Mend.WAITING, count, most)
 
 
 def name_of(subject: Subject) -> str:

@@ -6,7 +6,7 @@ Every worker follows the statuses, so that any of them can lead at once. Differs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kconnect.config.restart_keys import RESTARTS_BY_DEFAULT, RestartSettings
 from kconnect.herder.decisions.events import StatusesRead, Written
@@ -80,9 +80,15 @@ class ClusterBudgets:
     def __init__(self, facts: HerderFacts, defaults: RestartSettings) -> None:
         self._facts = facts
         self._defaults = defaults
+        self._read: dict[str, tuple[Mapping[str, str] | None, RestartSettings]] = {}  # by connector, and from what
 
     def settings(self, connector: str) -> RestartSettings:
-        return self._defaults.of_connector(self._facts.snapshot.raw_config(connector) or {})
+        config = self._facts.snapshot.raw_config(connector) or {}
+        read_from, found = self._read.get(connector, (None, self._defaults))
+        if read_from is not config:  # a hundred failing tasks ask for it with each event
+            found = self._defaults.of_connector(config)
+            self._read[connector] = (config, found)
+        return found
 
     def most(self, connector: str) -> int:
         given = self.settings(connector).max_restarts

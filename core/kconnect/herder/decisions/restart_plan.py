@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kconnect.model import ConnectorStatus, RunState, TaskId
+from kconnect.storage.config_topic import CONNECTOR_ITSELF
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +18,19 @@ class RestartPlan:
     status: ConnectorStatus
 
 
-def restart_plan(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
-    """The plan for `POST /connectors/X/restart?includeTasks=..&onlyFailed=..`.
+def restart_plan(
+    status: ConnectorStatus, *, include_tasks: bool, only_failed: bool, parts: Collection[int] | None = None
+) -> RestartPlan:
+    """The plan for `POST /connectors/X/restart?includeTasks=..&onlyFailed=..`; with `parts`, for these alone.
 
     Source: RestartRequest, RestartPlan (KIP-745).
     """
 
-    def chosen(state: RunState) -> bool:
-        return not only_failed or state is RunState.FAILED
+    def chosen(part: int, state: RunState) -> bool:
+        return (parts is None or part in parts) and (not only_failed or state is RunState.FAILED)
 
-    connector = chosen(status.connector.state)
-    tasks = tuple(task.id for task in status.tasks if include_tasks and chosen(task.state))
+    connector = chosen(CONNECTOR_ITSELF, status.connector.state)
+    tasks = tuple(task.id for task in status.tasks if include_tasks and chosen(task.id, task.state))
     shown = replace(
         status,
         connector=replace(status.connector, state=RunState.RESTARTING) if connector else status.connector,

@@ -17,6 +17,7 @@ from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, RuntimeInfo, ServerInfo, SlotInfo
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.logger_levels import WorkerLoggers
+from kconnect.herder.queries.restart_views import RestartViews
 from kconnect.herder.queries.start_state import StartState
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.log_tail import LogTail
@@ -77,6 +78,7 @@ class HerderQueries:
     _host: ConnectorHost
     _loggers: WorkerLoggers
     _start: StartState
+    _restarts: RestartViews
 
     @property
     def worker_id(self) -> str:
@@ -166,6 +168,10 @@ class HerderQueries:
 
     def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
         return self._parts.launcher.task_conditions()
+
+    def with_restarts(self, status: ConnectorStatus) -> ConnectorStatus:
+        entry = self._config.find(status.name)
+        return status if entry is None else self._restarts.shown(entry, status)
 
     def loggers(self) -> Mapping[str, LoggerLevel]:
         return self._loggers.all()

@@ -24,12 +24,13 @@ from kconnect.herder.decisions.connector_entry import (
     require_offsets,
     require_stopped,
 )
-from kconnect.herder.decisions.restart_plan import restart_plan
+from kconnect.herder.decisions.restart_plan import RestartPlan, restart_plan
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.offsets.offsets_admin import OffsetsAdmin
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.herder_queries import HerderQueries
 from kconnect.herder.queries.logger_levels import WorkerLoggers
+from kconnect.herder.queries.restart_views import RestartViews
 from kconnect.herder.queries.start_state import StartState
 from kconnect.herder.queries.worker_metrics import worker_readings
 from kconnect.herder.standalone.active_topics import ActiveTopics
@@ -37,6 +38,7 @@ from kconnect.herder.standalone.launcher_events import HerderEvents
 from kconnect.herder.standalone.local_connectors import HostedConnectors
 from kconnect.herder.standalone.memory_config import MemoryConfig
 from kconnect.herder.standalone.memory_status import MemoryStatus
+from kconnect.herder.standalone.mender import Mender
 from kconnect.metrics import Reading
 from kconnect.model import (
     ConnectorInfo,
@@ -80,6 +82,9 @@ class StandaloneHerder(HerderQueries):
         self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
         self._loggers = WorkerLoggers(parts.launcher)
         self._start = StartState()
+        self._mender = Mender(self._config, parts.restarts, self._mend, parts.announce, parts.clock)
+        self._status.on_change = self._mender.note
+        self._restarts = RestartViews(parts.restarts, self._mender.restarts, lambda: False, parts.clock)
         self.events: LauncherEvents = HerderEvents(
             self._config, self._status, parts.offsets, self._topics, self._connectors.update_tasks_soon
         )
@@ -91,6 +96,7 @@ class StandaloneHerder(HerderQueries):
         """Begin: `worker_id` is the advertised host:port, shown in every status."""
         self._status.worker_id = worker_id
         self._start.open(kafka_cluster_id)
+        self._mender.start(worker_id)
         log.info("Herder started as worker %s", worker_id)
 
     def ready(self) -> None:
@@ -107,6 +113,7 @@ class StandaloneHerder(HerderQueries):
     def stop(self, timeout_s: float) -> None:
         """Stop all tasks gracefully, then the connectors. Accepts no more requests. Idempotent."""
         self.refuse_waiting()
+        self._mender.stop(timeout_s)
         if not self._orders.close(timeout_s):
             return
         had_started, self._start.is_ready = self._start.is_ready, False
@@ -131,7 +138,9 @@ class StandaloneHerder(HerderQueries):
             parts.worker_config,
             connector_plugins=self._host.plugin_values(),
         )
-        return [*of_work, *parts.kafka.readings()]
+        seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
+        shown = [self.with_restarts(status) for status in seen if status is not None]
+        return [*of_work, *self._restarts.readings(self._mender.restarted, shown), *parts.kafka.readings()]
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()
@@ -244,21 +253,9 @@ class StandaloneHerder(HerderQueries):
         """
         self._config.get(name, f"Unknown connector: {name}")
         with self._orders.of(name):
-            entry = self._config.get(name, f"Unknown connector: {name}")
+            self._config.get(name, f"Unknown connector: {name}")
             plan = restart_plan(self.connector_status(name), include_tasks=include_tasks, only_failed=only_failed)
-            tasks = [task_id for task_id in plan.tasks if task_id in entry.task_ids]
-            versions = {task_id: self._status.task(task_id).version for task_id in tasks}
-            if plan.restart_connector:
-                self._host.shut_down(name)
-                self._status.set_connector(name, RunState.RESTARTING)
-            self._tasks.stop(tasks)
-            if plan.restart_connector:
-                self._connectors.try_start(name)
-            for task_id in tasks:
-                kind = self._host.kind(entry.config)
-                self._tasks.start(entry, [task_id], kind, versions[task_id], RunState.RESTARTING)
-            if plan.restart_connector and entry.target_state is TargetState.STARTED:
-                self._connectors.update_tasks_soon(name)
+            self._restart(name, plan)
             return plan.status
 
     def restart_task(self, task_id: TaskId) -> None:
@@ -313,6 +310,34 @@ class StandaloneHerder(HerderQueries):
             return self._offsets.reset(name, kind, config, lambda: self._host.new_plugin(config))
 
     # -- steps; the caller holds the connector's order ----------------------------------------------------------------
+
+    def _mend(self, name: str, parts: Sequence[int]) -> None:
+        """Restart parts that are still FAILED, in the background, in the connector's turn."""
+
+        def restart() -> bool:
+            entry = self._config.find(name)
+            if entry is not None and entry.target_state is TargetState.STARTED:
+                status = self.connector_status(name)
+                self._restart(name, restart_plan(status, include_tasks=True, only_failed=True, parts=parts))
+            return True
+
+        self._orders.soon(name, restart, f"mend {parts}")
+
+    def _restart(self, name: str, plan: RestartPlan) -> None:
+        entry = self._config.get(name)
+        tasks = [task_id for task_id in plan.tasks if task_id in entry.task_ids]
+        versions = {task_id: self._status.task(task_id).version for task_id in tasks}
+        if plan.restart_connector:
+            self._host.shut_down(name)
+            self._status.set_connector(name, RunState.RESTARTING)
+        self._tasks.stop(tasks)
+        if plan.restart_connector:
+            self._connectors.try_start(name)
+        for task_id in tasks:
+            kind = self._host.kind(entry.config)
+            self._tasks.start(entry, [task_id], kind, versions[task_id], RunState.RESTARTING)
+        if plan.restart_connector and entry.target_state is TargetState.STARTED:
+            self._connectors.update_tasks_soon(name)
 
     @contextmanager
     def _stopped(self, name: str) -> Iterator[ConnectorEntry]:

@@ -6,12 +6,13 @@ Source: MemoryStatusBackingStore, AbstractHerder#connectorStatus (Kafka 4.3).
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from kconnect.errors import NotFoundError
 from kconnect.metrics import Startups
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
+from kconnect.storage.status_topic import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class MemoryStatus:
         self._connectors: dict[str, ConnectorState] = {}  # guarded by _lock
         # Guarded by _lock; by connector, so that a list of all connectors looks at each task once
         self._tasks: dict[str, dict[int, _TaskRun]] = {}
+        self.on_change: Callable[[Subject, RunState | None, str | None], None] = lambda *_: None
+        """Called with each change of a state; must not block."""
         self.connector_starts = Startups()
         self.task_starts = Startups()
 
@@ -42,6 +45,7 @@ class MemoryStatus:
             known = self._connectors.get(name)
             kept = version or (known.version if known else None)
             self._connectors[name] = ConnectorState(state, self.worker_id, trace, kept)
+            self.on_change(name, state, trace)
         self.connector_starts.reached(name, state)
 
     def expect_task(
@@ -51,6 +55,7 @@ class MemoryStatus:
         with self._lock:
             status = TaskState(task_id.task, state, self.worker_id, None, version)
             self._tasks.setdefault(task_id.connector, {})[task_id.task] = _TaskRun(run, status)
+            self.on_change(task_id, state, None)
         self.task_starts.began((task_id, run))
 
     def report_task(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> bool:
@@ -66,6 +71,7 @@ class MemoryStatus:
                 return False
             status = replace(known.status, state=shown, trace=trace, worker_id=self.worker_id)
             self._tasks[task_id.connector][task_id.task] = _TaskRun(run, status)
+            self.on_change(task_id, shown, trace)
         if state is RunState.STOPPED:
             self.task_starts.forget((task_id, run))
         else:
@@ -76,11 +82,14 @@ class MemoryStatus:
         with self._lock:
             for task_id in ids:
                 self._tasks.get(task_id.connector, {}).pop(task_id.task, None)
+                self.on_change(task_id, None, None)
 
     def remove_connector(self, name: str) -> None:
         with self._lock:
             self._connectors.pop(name, None)
-            self._tasks.pop(name, None)
+            for number in self._tasks.pop(name, {}):
+                self.on_change(TaskId(name, number), None, None)
+            self.on_change(name, None, None)
 
     def find_connector(self, name: str, kind: ConnectorType) -> ConnectorStatus | None:
         """A connector with its tasks in order; None if the connector does not exist."""

@@ -1,0 +1,50 @@
+"""A standalone worker restarts what has failed by the same rules, on the clock of its process."""
+
+from __future__ import annotations
+
+from kconnect.model import Mend, Restarts, RunState, TargetState, TaskId
+from kit.herders import config, herder_bench
+from kit.waiting import eventually
+
+T0 = TaskId("fsrc", 0)
+SOON = {"errors.restart.max": "2", "errors.restart.backoff.ms": "20"}
+
+
+def restarts(bench) -> Restarts | None:
+    return bench.herder.with_restarts(bench.herder.connector_status("fsrc")).tasks[0].restarts
+
+
+def test_a_failed_task_runs_again_until_its_restarts_are_used_up() -> None:
+    with herder_bench() as bench:
+        bench.herder.put_connector("fsrc", {**config("fsrc"), **SOON}, replace=False)
+        for count in (1, 2):
+            bench.launcher.fail_task(T0, "Traceback: boom")
+            eventually(lambda: bench.states() == ("RUNNING", ["RUNNING"]), 5, "it is restarted")
+            assert restarts(bench) == Restarts(Mend.RESTARTED, count, 2)
+        bench.launcher.fail_task(T0, "Traceback: boom")
+        assert restarts(bench) == Restarts(Mend.GIVEN_UP, 2, 2)
+        readings = {reading.metric.name: reading.value for reading in bench.herder.metrics() if not reading.labels}
+        assert (readings["automatic-restarts-total"], readings["given-up"]) == (2, 1)
+        bench.herder.restart_task(T0)
+        bench.launcher.fail_task(T0, "Traceback: boom")
+        eventually(lambda: bench.states() == ("RUNNING", ["RUNNING"]), 5, "somebody has restarted it: a full budget")
+
+
+def test_a_connector_that_fails_in_start_is_restarted_and_its_tasks_with_it() -> None:
+    with herder_bench() as bench:
+        bench.herder.put_connector("fsrc", {**config("fsrc"), **SOON}, replace=False)
+        bench.herder._status.set_connector("fsrc", RunState.FAILED, "Traceback: boom")
+        eventually(lambda: bench.states() == ("RUNNING", ["RUNNING"]), 5, "it is restarted")
+
+
+def test_what_is_paused_or_deleted_is_not_restarted() -> None:
+    with herder_bench() as bench:
+        bench.herder.put_connector(
+            "fsrc", {**config("fsrc"), **SOON, "errors.restart.backoff.ms": "60000"}, replace=False
+        )
+        bench.launcher.fail_task(T0, "Traceback: boom")
+        eventually(lambda: restarts(bench) == Restarts(Mend.WAITING, 0, 2), 5, "")
+        bench.herder.set_target_state("fsrc", TargetState.PAUSED)
+        bench.herder.delete_connector("fsrc")
+        bench.herder._mend("fsrc", [0])
+        assert bench.herder.connectors() == []
