@@ -60,6 +60,7 @@ _COMMANDS = (
     _Entry("config", "Get, set, unset, edit settings of connectors."),
     _Entry("offsets", "Show, alter, reset, export, import offsets of connectors.", ("offset",)),
     _Entry("records", "Show records of a topic, decoded: the last ones, from a time on, or as they come.", ("record",)),
+    _Entry("dlq", "List, show, replay, export dead letters of connectors.", ("dead-letters",)),
     _Entry("cluster", "Show members, leader and last rebalances of a cluster, as the broker knows them."),
     _Entry("topics", "Inspect and repair the internal topics, with no worker running.", ("topic",)),
     _Entry("top", "Watch connectors, tasks, slots and workers live, full screen."),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kconnect.outage import Outage
     from kconnect_cli.admin.connector_admin import ConnectorReader
     from kconnect_cli.options.cluster import ClusterOptions
+    from kconnect_cli.options.dead_letters import LetterOptions
     from kconnect_cli.options.selection import SelectionOptions
     from kconnect_cli.options.sink_targets import TargetOptions
 
@@ -86,6 +87,8 @@ class CliSession:
         """Which cluster's topics are meant, for commands that take such options."""
         self.selection: SelectionOptions | None = None
         """Which connectors are meant, for commands that take such options."""
+        self.letters: LetterOptions | None = None
+        """Which dead letters are meant, for commands that take such options."""
         self.sink_target: TargetOptions | None = None
         """Where sinks are moved to, for commands that take such options."""
 

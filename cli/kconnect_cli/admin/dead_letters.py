@@ -1,0 +1,121 @@
+"""LetterDesk: one connector's dead letters, from what the options of a call say: config, topic, plugins, filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kconnect.errors import ConnectError, UnreachableError
+from kconnect.wording import counted
+from kconnect_cli.options.cluster import cluster_of
+from kconnect_cli.options.dead_letters import LetterOptions
+from kconnect_cli.session import CliSession
+
+if TYPE_CHECKING:
+    from kconnect.dead_letters import DeadLetter, DeadLetterTopic, Documents, Selection
+    from kconnect.model import ConnectorInfo
+    from kconnect.plugins import PluginRegistry
+
+
+class LetterDesk:
+    """Reads the connector's config at once, anything else when it is asked for. A context manager. Threads: one.
+
+    Errors: NotFoundError for an unknown connector, one without a dead letter topic, or a topic that does not exist;
+    ConfigError when the brokers are not known; UnreachableError, TimedOutError.
+    """
+
+    def __init__(self, session: CliSession, connector: str) -> None:
+        from kconnect.dead_letters import dead_letter_settings
+
+        self.session = session
+        self.name = connector
+        self.access = cluster_of(session).access()
+        self.access.raise_if_refused()
+        self.config = dict(_connector(session, connector).config)
+        self.settings = dead_letter_settings(connector, self.config)
+        self._topic: DeadLetterTopic | None = None
+
+    def __enter__(self) -> LetterDesk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._topic is not None:
+            self._topic.close()
+
+    @property
+    def topic(self) -> DeadLetterTopic:
+        if self._topic is None:
+            from kconnect.dead_letters import DeadLetterTopic, KafkaAccess
+
+            clients = self.access.clients()
+            access = KafkaAccess(
+                producer=clients.producer,
+                consumer=clients.consumer,
+                admin=clients.admin,
+                timeout_s=self.access.timeout_s,
+            )
+            self._topic = DeadLetterTopic(self.settings.topic, access, self.session.say)
+        return self._topic
+
+    @cached_property
+    def selection(self) -> Selection:
+        """What the options say. Letters that name no connector are its own where it writes no context headers."""
+        options = self.session.letters or LetterOptions()
+        return options.selection(self.name, takes_unknown=not self.settings.context_headers)
+
+    @cached_property
+    def plugins(self) -> PluginRegistry:
+        from kconnect.plugins import PluginRegistry
+
+        return PluginRegistry.load(self.access.worker.get("plugin.path"), tells_skipped=False)
+
+    @cached_property
+    def is_source(self) -> bool:
+        """As its plugin says where it is installed here; else by its topics, which every sink must have."""
+        from kconnect.api import SourceConnector
+
+        try:
+            return issubclass(self.plugins.connector_class(self.config.get("connector.class", "")), SourceConnector)
+        except ConnectError:
+            return "topics" not in self.config and "topics.regex" not in self.config
+
+    @cached_property
+    def documents(self) -> Documents:
+        """What reads its letters: its converters, or a guess where they are not installed here."""
+        from kconnect.dead_letters import sink_documents, source_documents
+
+        if self.is_source:
+            return source_documents(self.access.worker, self.plugins)
+        try:
+            return sink_documents(self.config, self.access.worker, self.plugins)
+        except ConnectError as error:
+            self.session.say(f"Shown as bytes, because a converter of {self.name} cannot be used here: {error}")
+            return sink_documents({"name": self.name}, {}, self.plugins)
+
+    def letters(self) -> Iterator[DeadLetter]:
+        """Those that are meant."""
+        from kconnect.dead_letters import selected
+
+        return selected(self.topic.letters(), self.selection)
+
+    def say_skipped(self, others: int, unknown: int) -> None:
+        """What else is in the topic."""
+        told = []
+        if others:
+            told.append(f"{counted(others, 'letter')} of other connectors")
+        if unknown:
+            told.append(f"{counted(unknown, 'record')} that name no connector")
+        if told:
+            self.session.say(f"{self.settings.topic} has also {' and '.join(told)}; --all shows them.")
+
+
+def _connector(session: CliSession, name: str) -> ConnectorInfo:
+    read: Callable[[str], ConnectorInfo] = session.reader.connector
+    try:
+        return session.on_connector(name, read)
+    except UnreachableError as error:
+        if session.direct is None:
+            hint = "--direct reads the connector's config from the cluster's topics, with no worker."
+            error.hint = f"{error.hint} {hint}" if error.hint else hint
+        raise

@@ -1,0 +1,48 @@
+"""Dead letters that come back: read, counted, decoded, edited, replayed. What `connect dlq` and the console show.
+
+`letter`, `selection`, `marks`, `planning`, `archive` and `views` are pure; `topic`, `replay` and `through` do what they
+say. Imported by `rest` and the CLI; imports `records`, `pipeline`, `kafka`, `plugins`, `config`, `api`.
+"""
+
+from kconnect.dead_letters.chain import SourceChain, sink_documents, source_documents
+from kconnect.dead_letters.document import Documents
+from kconnect.dead_letters.letter import DeadLetter, dead_letter
+from kconnect.dead_letters.marks import Marks
+from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally, isolation_level
+from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared, replay, tally
+from kconnect.dead_letters.selection import OffsetRange, Selection, Summary, selected, summary
+from kconnect.dead_letters.through import replay_through
+from kconnect.dead_letters.topic import DeadLetterTopic, KafkaAccess, dead_letter_settings
+from kconnect.dead_letters.views import letter_view, prepared_view, summary_view, tally_view
+
+__all__ = [
+    "DeadLetter",
+    "DeadLetterTopic",
+    "Documents",
+    "KafkaAccess",
+    "MarkWriter",
+    "Marks",
+    "OffsetRange",
+    "Outcome",
+    "Preparation",
+    "Prepared",
+    "ReplayRules",
+    "Selection",
+    "SourceChain",
+    "Summary",
+    "Tally",
+    "dead_letter",
+    "dead_letter_settings",
+    "isolation_level",
+    "letter_view",
+    "prepared_view",
+    "replay",
+    "replay_through",
+    "selected",
+    "sink_documents",
+    "source_documents",
+    "summary",
+    "summary_view",
+    "tally",
+    "tally_view",
+]

@@ -1,0 +1,301 @@
+"""Replay: letters go back to their topics, each in one transaction with the mark that it did. Never twice, never lost.
+
+A run, as seen from Kafka:
+
+1. claims its transactional id: a run of the same connector that still goes is fenced off, its transaction aborted
+2. reads the marks; if the last run did not end well, looks for what that has sent (see `_arrived`)
+3. writes what it begins, with the ends of its targets: a transaction of its own
+4. sends letters and their marks, some hundred in a transaction
+5. writes that it has ended
+
+Killed anywhere, letters of the open transaction have no mark and are sent again by the next run, but for those that a
+connector which reads uncommitted records (Java's default) has seen.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from kconnect.api import ConsumerRecord
+from kconnect.dead_letters.edits import Edit
+from kconnect.dead_letters.letter import DeadLetter
+from kconnect.dead_letters.marks import (
+    Entry,
+    Marks,
+    MarkState,
+    Run,
+    mark_entry,
+    marks_topic,
+    outdated_entries,
+    run_end_entry,
+    run_entry,
+)
+from kconnect.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally, decide, outgoing
+from kconnect.dead_letters.topic import DeadLetterTopic
+from kconnect.errors import AlreadyExistsError, ConnectError, DataError, TimedOutError
+from kconnect.kafka import DeliveryFailure, TopicInfo, TransactionalProducer
+from kconnect.wording import counted
+
+log = logging.getLogger(__name__)
+
+# Records of one transaction: a commit takes some 20 ms, so that 500 cost 40 us each; after a crash that many at most
+# are in the topic uncommitted
+BATCH: Final = 500
+_READS_COMMITTED: Final = "read_committed"
+
+
+class Chain(Protocol):
+    """What makes of a letter the record to send, where that is not the record that was read; see SourceChain."""
+
+    def record(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What comes of one letter. `record` is what would be sent, before headers of ours; None unless it is."""
+
+    letter: DeadLetter
+    outcome: Outcome
+    why: str = ""
+    record: ConsumerRecord | None = None
+    outgoing: Outgoing | None = None
+
+
+@dataclass(slots=True)
+class Preparation:
+    """Decides, edits and converts letters one by one. Pure but for what edits and plugins do. Threads: one."""
+
+    rules: ReplayRules
+    marks: Marks
+    partitions_of: Callable[[Collection[str]], Mapping[str, int]]
+    edit: Edit | None = None
+    chain: Chain | None = None
+    arrived: Collection[str] = ()
+    is_through: bool = False
+    """Records go to the sink's own put(), so that their topic need not exist."""
+    _topics: dict[str, int | None] = field(default_factory=dict)
+
+    def prepared(self, letters: Iterable[DeadLetter]) -> Iterator[Prepared]:
+        """What comes of each letter; ends once `limit` of them will be sent."""
+        count = 0
+        for letter in letters:
+            if self.rules.limit is not None and count >= self.rules.limit:
+                return
+            made = self.prepare(letter)
+            count += made.outcome is Outcome.REPLAY
+            yield made
+
+    def prepare(self, letter: DeadLetter) -> Prepared:
+        outcome, why = decide(letter, self.marks, self.arrived, self.rules)
+        if outcome is not Outcome.REPLAY:
+            return Prepared(letter, outcome, why)
+        record: ConsumerRecord | None = letter.as_read()
+        try:
+            if record is not None and self.edit is not None:
+                record = self.edit.apply(letter, record)
+            if record is not None and self.chain is not None and letter.source is not None:
+                record = self.chain.record(letter, record)
+        except DataError as error:
+            text = str(error)
+            return Prepared(letter, Outcome.FAILED, text if letter.place in text else f"{letter.place}: {text}")
+        if record is None:
+            return Prepared(letter, Outcome.LEFT_OUT)
+        topic = self.rules.to_topic or record.topic
+        if self.is_through:
+            return Prepared(letter, Outcome.REPLAY, "", replace(record, topic=topic))
+        made = outgoing(letter, record, self.rules, self._known({topic}))
+        if made is None:
+            return Prepared(letter, Outcome.NO_TOPIC, f"{letter.place}: its topic {topic} does not exist", record)
+        return Prepared(letter, Outcome.REPLAY, "", record, made)
+
+    def _known(self, topics: Collection[str]) -> Mapping[str, int]:
+        missing = [topic for topic in topics if topic not in self._topics]
+        if missing:
+            found = self.partitions_of(missing)
+            self._topics.update({topic: found.get(topic) for topic in missing})
+        return {topic: count for topic in topics if (count := self._topics[topic]) is not None}
+
+
+def tally(prepared: Iterable[Prepared]) -> Tally:
+    """How many letters come to what."""
+    found = Tally()
+    for each in prepared:
+        found.add(each.outcome, each.why)
+        if each.outgoing is not None:
+            found.topics[each.outgoing.topic] += 1
+    return found
+
+
+class MarkWriter:
+    """A transactional producer and the topic of marks. A context manager. Threads: one.
+
+    Lifecycle: constructed -> claim() -> transact()s -> close. Errors: FencedError when another replay of the connector
+    has begun; TimedOutError, ConnectError.
+    """
+
+    def __init__(self, topic: DeadLetterTopic, connector: str) -> None:
+        settings = {
+            **topic.access.producer,
+            "enable.idempotence": True,
+            "transactional.id": f"connect-dlq-{connector}",
+            "message.timeout.ms": 0,  # the transaction's own time is the limit
+        }
+        self.topic = topic
+        self._name = marks_topic(topic.topic)
+        self._timeout_s = topic.access.timeout_s
+        self._producer = TransactionalProducer(settings, f"the replay of {connector}'s dead letters")
+
+    def __enter__(self) -> MarkWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.close()
+
+    def claim(self) -> None:
+        """Make the topic of marks if it is missing, and fence off another replay of the connector."""
+        admin = self.topic.admin
+        if self._name not in admin.describe_topics([self._name], self._timeout_s):
+            replicas = self.topic.info().replication_factor
+            try:
+                admin.create_topic(TopicInfo(self._name, 1, replicas, {"cleanup.policy": "compact"}), self._timeout_s)
+            except AlreadyExistsError:
+                log.debug("Another replay created %s", self._name)
+        self._producer.claim(self._producer.timeout_s, lambda: False)
+
+    def transact(self, entries: Sequence[Entry], records: Sequence[Outgoing] = ()) -> dict[int, ConnectError]:
+        """Write both or neither; gives the indexes of records that Kafka rejected, and then wrote nothing."""
+        producer, refused = self._producer, dict[int, ConnectError]()
+        failed: list[ConnectError] = []
+        producer.begin()
+        for index, record in enumerate(records):
+
+            def on_failure(failure: DeliveryFailure, index: int = index) -> bool:
+                refused[index] = failure.error
+                return False
+
+            delivery = producer.delivery(_ignore, on_failure)
+            producer.send(
+                record.topic,
+                record.partition,
+                record.key,
+                record.value,
+                record.timestamp,
+                list(record.headers),
+                delivery,
+                _never,
+            )
+            delivery.seal()
+
+        def on_mark_failure(failure: DeliveryFailure) -> bool:
+            failed.append(failure.error)
+            return False
+
+        delivery = producer.delivery(_ignore, on_mark_failure)
+        for key, value in entries:
+            producer.send(self._name, None, key, value, None, None, delivery, _never)
+        delivery.seal()
+        is_whole = producer.flush(producer.timeout_s, lambda: bool(refused or failed))
+        if refused or failed:  # a record that the client itself refuses would not keep the rest from being committed
+            producer.abort()
+            producer.serve()
+            if failed:
+                raise failed[0]
+            return refused
+        if not is_whole:
+            raise TimedOutError(
+                f"{counted(len(records), 'record')} were not acknowledged within {producer.timeout_s:g} s "
+                f"(transaction.timeout.ms): {producer.last_error or 'no answer'}",
+                hint="Nothing of this transaction counts; start the replay again.",
+            )
+        producer.commit(_never)
+        return refused
+
+
+def replay(
+    writer: MarkWriter,
+    connector: str,
+    letters: Callable[[], Iterable[DeadLetter]],
+    prepare: Callable[[Marks, Collection[str]], Preparation],
+    *,
+    isolation: str,
+    now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    progress: Callable[[int], None] = lambda count: None,
+) -> Tally:
+    """Send what `prepare` says of each letter, with its mark. `letters` may be called twice; `isolation` is the sink's.
+
+    Errors: those of MarkWriter; what was committed until then stays so.
+    """
+    writer.claim()
+    marks = writer.topic.marks()
+    arrived = _arrived(writer.topic, marks, connector, isolation)
+    targets = tally(prepare(marks, arrived).prepared(letters())).topics
+    if targets:
+        ends = writer.topic.topic_ends(writer.topic.partitions(list(targets)))
+        earlier = marks.runs.get(connector)
+        writer.transact([run_entry(Run(connector, now_ms(), _earliest(ends, earlier)))])
+    done = Tally()
+    prepared = prepare(marks, arrived).prepared(letters())
+    while batch := list(islice(prepared, BATCH)):
+        _send(writer, batch, done, now_ms())
+        progress(done.counts[Outcome.REPLAY])
+    last = outdated_entries(marks, writer.topic.begins())
+    if targets or connector in marks.runs:
+        last.append(run_end_entry(connector))
+    if last:
+        writer.transact(last)
+    return done
+
+
+def _arrived(topic: DeadLetterTopic, marks: Marks, connector: str, isolation: str) -> set[str]:
+    """Letters that the connector has got from a run that did not end: those of its last transaction, which is aborted.
+
+    None for a connector that reads committed records only.
+    """
+    run = marks.runs.get(connector)
+    if run is None or isolation == _READS_COMMITTED:
+        return set()
+    return topic.arrived(run)
+
+
+def _earliest(ends: Mapping[str, Mapping[int, int]], earlier: Run | None) -> Mapping[str, Mapping[int, int]]:
+    """Where to look after a crash: a run that did not end is looked for until one has."""
+    if earlier is None:
+        return ends
+    return {**ends, **earlier.ends}
+
+
+def _send(writer: MarkWriter, batch: Sequence[Prepared], done: Tally, now_ms: int) -> None:
+    """One transaction; again without what Kafka rejects."""
+    waiting = [each for each in batch if each.outgoing is not None]
+    missing = [each for each in batch if each.outcome is Outcome.ARRIVED]
+    for each in batch:
+        if each.outgoing is None:
+            done.add(each.outcome, each.why)
+    while waiting or missing:
+        records = [each.outgoing for each in waiting if each.outgoing is not None]
+        entries = [
+            mark_entry(each.letter, MarkState.SENT, now_ms, None if each.outgoing is None else each.outgoing.topic)
+            for each in (*waiting, *missing)
+        ]
+        refused = writer.transact(entries, records)
+        for index, error in refused.items():
+            done.add(Outcome.FAILED, f"{waiting[index].letter.place}: {error}")
+        if not refused:
+            for each in waiting:
+                done.add(each.outcome)
+                done.topics[each.outgoing.topic if each.outgoing is not None else ""] += 1
+            return
+        waiting = [each for index, each in enumerate(waiting) if index not in refused]
+
+
+def _ignore(is_acked: bool) -> Any:
+    """The transaction tells."""
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,94 @@
+"""Replay straight into the sink: letters go through its own chain in this process, never silently twice.
+
+put() and the mark cannot be one transaction. So a mark is written before (`putting`) and after it: what a crash leaves
+in between is in doubt, and the next replay says so instead of putting it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
+from typing import Final, Protocol
+
+from kconnect.api import ConsumerRecord
+from kconnect.dead_letters.letter import DeadLetter
+from kconnect.dead_letters.marks import Entry, Marks, MarkState, mark_entry, removal_entry
+from kconnect.dead_letters.planning import Outcome, Tally
+from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared
+
+# Records between two flushes, and so in doubt after a crash at most
+_BATCH: Final = 100
+
+
+class Passage(Protocol):
+    """What became of one record."""
+
+    @property
+    def why(self) -> str | None: ...
+
+
+class Sink(Protocol):
+    """The sink's chain; kconnect.testing.SinkChain is one."""
+
+    def put(self, record: ConsumerRecord) -> Passage:
+        """`why` says what failed; None when the sink has it, or a transformation dropped it. Never raises."""
+        ...
+
+    def flush(self) -> None:
+        """Make what was put durable. Errors: ConnectError."""
+        ...
+
+
+def replay_through(
+    writer: MarkWriter,
+    connector: str,
+    letters: Callable[[], Iterable[DeadLetter]],
+    prepare: Callable[[Marks, Collection[str]], Preparation],
+    sink: Sink,
+    *,
+    now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    progress: Callable[[int], None] = lambda count: None,
+) -> Tally:
+    """Put each letter that `prepare` wants replayed. Errors: those of MarkWriter; ConnectError of flush()."""
+    writer.claim()
+    done = Tally()
+    marks = writer.topic.marks()
+    prepared = prepare(marks, ()).prepared(letters())
+    while batch := list(islice(prepared, _BATCH)):
+        waiting = [each for each in batch if each.record is not None and each.outcome is Outcome.REPLAY]
+        for each in batch:
+            if each.outcome is not Outcome.REPLAY:
+                done.add(each.outcome, each.why)
+        if waiting:
+            writer.transact(_entries(waiting, MarkState.PUTTING, connector, now_ms()))
+            taken = _put(waiting, sink, done)
+            sink.flush()
+            entries = _entries(taken, MarkState.PUT, connector, now_ms())
+            taken_places = {each.letter.place for each in taken}
+            entries += [
+                removal_entry(each.letter)
+                for each in waiting
+                if each.letter.place not in taken_places and not marks.is_doubtful(each.letter)
+            ]
+            writer.transact(entries)
+            done.counts[Outcome.REPLAY] += len(taken)
+            done.topics[connector] += len(taken)
+        progress(done.counts[Outcome.REPLAY])
+    return done
+
+
+def _put(waiting: Sequence[Prepared], sink: Sink, done: Tally) -> list[Prepared]:
+    taken = []
+    for each in waiting:
+        assert each.record is not None
+        failed = sink.put(each.record).why
+        if failed is None:
+            taken.append(each)
+        else:
+            done.add(Outcome.FAILED, f"{each.letter.place}: {failed}")
+    return taken
+
+
+def _entries(batch: Sequence[Prepared], state: str, connector: str, now_ms: int) -> list[Entry]:
+    return [mark_entry(each.letter, state, now_ms, connector) for each in batch]
