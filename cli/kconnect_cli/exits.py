@@ -6,7 +6,7 @@
 | 1    | failed: the worker refused, or something broke; the message says what |
 | 2    | usage: unknown option, bad value, or confirmation needed but not possible (no terminal, no --yes) |
 | 3    | not found: no such connector, task or file |
-| 4    | conflict: the name is taken, or a rebalance is in progress |
+| 4    | conflict: the name is taken, it was changed meanwhile, or a rebalance is in progress |
 | 5    | unreachable: nothing answers at the URL |
 | 6    | timed out: the worker did not answer in time |
 | 130  | Ctrl-C |
@@ -24,6 +24,7 @@ from kconnect.errors import (
     ConflictError,
     ConnectError,
     NotFoundError,
+    PreconditionFailedError,
     TimedOutError,
     UnreachableError,
 )
@@ -39,6 +40,7 @@ _CODE_OF: tuple[tuple[type[Exception], int], ...] = (
     (FileNotFoundError, 3),
     (AlreadyExistsError, 4),
     (ConflictError, 4),
+    (PreconditionFailedError, 4),
     (UnreachableError, 5),
     (TimedOutError, 6),
 )

@@ -11,6 +11,7 @@ ConnectError                      the root; catch this to catch all of ours
 ├── ConflictError                 a rebalance runs or the state forbids it; may succeed later (REST 409)
 │   ├── FencedError               another one took over the right to write, and ours is gone
 │   └── WrongWorkerError          another worker of the cluster has to do it: carries its URL
+├── PreconditionFailedError       it is not in the version that the caller knows (REST 412): carries the current tag
 ├── BadRequestError               the caller asked for something that makes no sense (REST 400)
 ├── ForbiddenError                a setting of the worker does not allow it (REST 403)
 ├── NotReadyError                 the worker is starting and lacks what it needs for it (REST 503)
@@ -125,6 +126,14 @@ class WrongWorkerError(ConflictError):
     def __init__(self, message: str, url: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.url = url
+
+
+class PreconditionFailedError(ConnectError):
+    """Somebody else changed it since the caller read it (REST 412). `etag`: the tag of the current version, if any."""
+
+    def __init__(self, message: str, *, etag: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.etag = etag
 
 
 class BadRequestError(ConnectError):

@@ -271,6 +271,7 @@ def test_an_edit_of_what_changed_meanwhile_is_a_conflict(connect, herder, editor
     code, _, err = connect("config", "edit", "orders")
     assert code == 4
     assert "was changed by someone else in the meantime" in err
+    assert "  + file = /y" in err
     assert herder.known["orders"].config["topic"] == "t"
     for kept in tmp_path.glob("kconnect-orders-*"):
         kept.unlink()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kconnect.api.config_key import NO_DEFAULT
 from kconnect.api.configdef import ConfigDef
 from kconnect.errors import AlreadyExistsError, BadRequestError, NotFoundError
+from kconnect.herder.decisions.etags import require_config, require_offsets_match, tags_of_offsets
 from kconnect.herder.decisions.restart_plan import restart_plan
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, ServerInfo, SlotInfo
@@ -186,8 +187,9 @@ class MemoryHerder:
                     return task
         raise NotFoundError(f"No status found for task {task_id}")
 
-    def put_connector(self, name, config: Mapping[str, str], *, initial_state=None, replace):
+    def put_connector(self, name, config: Mapping[str, str], *, initial_state=None, replace, expected=None):
         self._called("put_connector", name)
+        require_config(expected, name, self.known[name].config if name in self.known else None)
         if not replace and name in self.known:
             raise AlreadyExistsError(f"Connector {name} already exists")
         if not name:
@@ -206,15 +208,15 @@ class MemoryHerder:
         self.known[name].offsets = {tuple(sorted(item.partition.items())): item for item in offsets}
         return info, "The offsets for this connector have been altered successfully"
 
-    def patch_connector(self, name, changes):
+    def patch_connector(self, name, changes, *, expected=None):
         self._called("patch_connector", name, dict(changes))
         patched = {**self._get(name).config, **changes}
         config = {key: value for key, value in patched.items() if value is not None}
-        return self.put_connector(name, config, replace=True)[1]
+        return self.put_connector(name, config, replace=True, expected=expected)[1]
 
-    def delete_connector(self, name):
+    def delete_connector(self, name, *, expected=None):
         self._called("delete_connector", name)
-        self._get(name)
+        require_config(expected, name, self._get(name).config)
         del self.known[name]
 
     def set_target_state(self, name, state):
@@ -260,9 +262,9 @@ class MemoryHerder:
         self._called("connector_offsets", name)
         return list(self._get(name).offsets.values())
 
-    def alter_connector_offsets(self, name, offsets: Sequence[ConnectorOffset]):
+    def alter_connector_offsets(self, name, offsets: Sequence[ConnectorOffset], *, expected=None):
         self._called("alter_connector_offsets", name)
-        connector = self._stopped(name)
+        connector = self._stopped(name, expected)
         for offset in offsets:
             key = tuple(sorted(offset.partition.items()))
             if offset.offset is None:
@@ -271,9 +273,9 @@ class MemoryHerder:
                 connector.offsets[key] = offset
         return "The offsets for this connector have been altered successfully"
 
-    def reset_connector_offsets(self, name):
+    def reset_connector_offsets(self, name, *, expected=None):
         self._called("reset_connector_offsets", name)
-        self._stopped(name).offsets.clear()
+        self._stopped(name, expected).offsets.clear()
         return "The offsets for this connector have been reset successfully"
 
     def connector_plugins(self, connectors_only=True):
@@ -330,10 +332,12 @@ class MemoryHerder:
         self.levels[name] = LoggerLevel("DEBUG", 1)
         return [name]
 
-    def _stopped(self, name):
+    def _stopped(self, name, expected=None):
         connector = self._get(name)
         if connector.state is not TargetState.STOPPED:
             raise BadRequestError(NOT_STOPPED.format(name=name))
+        tags = tags_of_offsets(expected, name, connector.config)
+        require_offsets_match(tags, name, list(connector.offsets.values()))
         return connector
 
 

@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kconnect.errors import ConfigError, ConflictError, ConnectError, NotFoundError, did_you_mean
+from kconnect.errors import (
+    ConfigError,
+    ConflictError,
+    ConnectError,
+    NotFoundError,
+    PreconditionFailedError,
+    did_you_mean,
+)
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, write_object, write_rows, write_text
 from kconnect_cli.session import CliSession, Name, session_of
-from kconnect_cli.settings.change_display import say_changes
+from kconnect_cli.settings.change_display import change_text, say_changes
 from kconnect_cli.settings.changes import Change, config_change
 from kconnect_cli.settings.secrets_shown import Masker, ShowSecrets, unmasked
 from kconnect_cli.settings.spelling import Strict, check_settings
@@ -84,7 +92,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
     from kconnect.config.properties import dump_properties, parse_properties
 
     editor = _editor()
-    config = session.on_connector(name, session.client.connector_config)
+    config, etag = session.on_connector(name, session.client.tagged_config)
     head = f"Settings of {name} at {session.url}. Save and exit to apply; exit without changes to keep them."
     before = dump_properties(dict(sorted(Masker(session).masked(config).items())), head)
     path = _scratch(name, before)
@@ -97,7 +105,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
         wished = unmasked(name, parse_properties(text, str(path)), config, str(path))
         change = Change(name, config, wished)
         check_settings(session, {name: wished}, strict=strict, only=change.keys)
-        _replace(session, change)
+        _replace(session, change, etag)
     except ConnectError as err:
         err.hint = f"{err.hint or ''} Your text is kept in {path}.".strip()
         raise
@@ -107,7 +115,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
 def _patch(
     session: CliSession, name: str, patch: Mapping[str, str | None], dry_run: bool, strict: bool = False
 ) -> None:
-    config = session.on_connector(name, session.client.connector_config)
+    config, etag = session.on_connector(name, session.client.tagged_config)
     change = config_change(name, config, patch)
     if change.action == "unchanged":
         session.say(f"unchanged {name}")
@@ -117,21 +125,41 @@ def _patch(
     if dry_run:
         say_changes(session, [change])
         raise typer.Exit(FAILED)
-    with cause_of_failed_start(session.client, name):
-        session.on_connector(name, lambda name: session.client.patch_config(name, patch))
+    with cause_of_failed_start(session.client, name), _lost_update(session, change):
+        session.on_connector(name, lambda name: session.client.patch_config(name, patch, if_match=etag))
     session.say(f"updated {name}: {', '.join(change.keys)}")
 
 
-def _replace(session: CliSession, change: Change) -> None:
+def _replace(session: CliSession, change: Change, etag: str | None) -> None:
     """Errors: ConflictError when somebody else changed the connector while it was edited."""
     if change.action == "unchanged":
         session.say("Nothing was changed.")
         return
-    if dict(session.client.connector_config(change.name)) != dict(change.old or {}):
-        raise ConflictError(f"{change.name} was changed by someone else in the meantime", hint="Edit it again.")
-    with cause_of_failed_start(session.client, change.name):
-        session.client.put_connector_config(change.name, change.new or {})
+    if etag is None and session.client.connector_config(change.name) != dict(change.old or {}):
+        raise _changed_meanwhile(session, change)  # a worker of Java's, which does not compare
+    with cause_of_failed_start(session.client, change.name), _lost_update(session, change):
+        session.client.put_connector_config(change.name, change.new or {}, if_match=etag)
     session.say(f"updated {change.name}: {', '.join(change.keys)}")
+
+
+@contextmanager
+def _lost_update(session: CliSession, change: Change) -> Iterator[None]:
+    """Inside, a change that would undo somebody else's is refused and told. Errors: ConflictError."""
+    try:
+        yield
+    except PreconditionFailedError as err:
+        raise _changed_meanwhile(session, change) from err
+
+
+def _changed_meanwhile(session: CliSession, change: Change) -> ConflictError:
+    """What somebody else did is shown as a diff; nothing of ours was done."""
+    now = Change(change.name, change.old, session.client.connector_config(change.name))
+    session.say(f"What someone else changed in {change.name} meanwhile:")
+    session.say(change_text(now, Masker(session).masked, colour=False).rstrip())
+    return ConflictError(
+        f"{change.name} was changed by someone else in the meantime; nothing was changed now",
+        hint="Look at their change above, and repeat yours if it still makes sense.",
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -120,6 +120,10 @@ class ConnectClient:
         """Config of one connector."""
         return self._exchange.read("GET", _path(name, "config"), as_object)
 
+    def tagged_config(self, name: str) -> tuple[dict[str, str], str | None]:
+        """Config of one connector, and its ETag for the `if_match` of a change; None from Java's workers."""
+        return self._exchange.read_tagged(_path(name, "config"), as_object)
+
     def connector_status(self, name: str) -> ConnectorStatus:
         """The status of a connector and its tasks; conditions as in `connector_statuses`."""
         return self._exchange.read("GET", _path(name, "status") + "?condition=true", as_status)
@@ -143,17 +147,25 @@ class ConnectClient:
             body["offsets"] = [item.to_json() for item in offsets]
         return self._exchange.read("POST", "/connectors", as_info, body)
 
-    def put_connector_config(self, name: str, config: Mapping[str, str]) -> ConnectorInfo:
-        """Create a connector, or replace its config."""
-        return self._exchange.read("PUT", _path(name, "config"), as_info, dict(config))
+    def put_connector_config(
+        self, name: str, config: Mapping[str, str], *, if_match: str | None = None
+    ) -> ConnectorInfo:
+        """Create a connector, or replace its config.
 
-    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        `if_match`, here and below: an ETag; the change is refused if the connector's is another one. Java's workers do
+        not look at it. Errors: PreconditionFailedError.
+        """
+        return self._exchange.read("PUT", _path(name, "config"), as_info, dict(config), if_match)
+
+    def patch_config(
+        self, name: str, changes: Mapping[str, str | None], *, if_match: str | None = None
+    ) -> ConnectorInfo:
         """Change some settings of a connector; None removes one. Returns the changed connector."""
-        return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes))
+        return self._exchange.read("PATCH", _path(name, "config"), as_info, dict(changes), if_match)
 
-    def delete_connector(self, name: str) -> None:
+    def delete_connector(self, name: str, *, if_match: str | None = None) -> None:
         """Stop a connector and forget its config; its offsets stay."""
-        self._exchange.do("DELETE", _path(name))
+        self._exchange.do("DELETE", _path(name), if_match)
 
     def pause_connector(self, name: str) -> None:
         """Tasks stay where they are and idle. Returns before they have paused."""
@@ -208,13 +220,20 @@ class ConnectClient:
         """Committed offsets of a connector."""
         return self._exchange.read("GET", _path(name, "offsets"), offsets_from_json)
 
-    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        """Set offsets of a STOPPED connector; offset None resets that partition. Returns the worker's message."""
-        return self._exchange.read("PATCH", _path(name, "offsets"), as_message, offsets_to_json(offsets))
+    def tagged_offsets(self, name: str) -> tuple[list[ConnectorOffset], str | None]:
+        """Committed offsets of a connector, and their ETag, as of `tagged_config`."""
+        return self._exchange.read_tagged(_path(name, "offsets"), offsets_from_json)
 
-    def reset_connector_offsets(self, name: str) -> str:
+    def alter_connector_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], *, if_match: str | None = None
+    ) -> str:
+        """Set offsets of a STOPPED connector; offset None resets that partition. Returns the worker's message."""
+        path = _path(name, "offsets")
+        return self._exchange.read("PATCH", path, as_message, offsets_to_json(offsets), if_match)
+
+    def reset_connector_offsets(self, name: str, *, if_match: str | None = None) -> str:
         """Reset all offsets of a STOPPED connector. Returns the worker's message."""
-        return self._exchange.read("DELETE", _path(name, "offsets"), as_message)
+        return self._exchange.read("DELETE", _path(name, "offsets"), as_message, None, if_match)
 
     def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
         """Plugins of the worker: class, type, version."""

@@ -43,10 +43,17 @@ class Exchange:
         self.outage: Outage | None = None
         """Kafka is unreachable, according to the last answer; None if not, and always None from Java's workers."""
 
-    def read(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T:
+    def read(
+        self, method: str, path: str, parse: Callable[[Any], T], body: object = None, if_match: str | None = None
+    ) -> T:
         """The answer's JSON, parsed by `parse`. Its TypeError and the like mean: not Connect's."""
-        request, response = self._sent(method, path, body)
+        request, response = self._sent(method, path, body, if_match=if_match)
         return self._parsed(request, response, parse)
+
+    def read_tagged(self, path: str, parse: Callable[[Any], T]) -> tuple[T, str | None]:
+        """As `read` of a GET, with the answer's ETag; None if the worker gives none, as Java's."""
+        request, response = self._sent("GET", path, None)
+        return self._parsed(request, response, parse), response.headers.get("etag")
 
     def read_text(self, path: str, media_type: str) -> str:
         """The answer as it is; the worker's refusals are JSON all the same."""
@@ -54,9 +61,9 @@ class Exchange:
         _, response = self._exchanged(Request("GET", path, None, headers))
         return response.body.decode("utf-8", "replace")
 
-    def do(self, method: str, path: str) -> None:
+    def do(self, method: str, path: str, if_match: str | None = None) -> None:
         """A request whose answer only confirms it."""
-        self._sent(method, path, None)
+        self._sent(method, path, None, if_match=if_match)
 
     def read_if_any(self, method: str, path: str, parse: Callable[[Any], T], body: object = None) -> T | None:
         """As `read`; None for an answer without content."""
@@ -71,9 +78,11 @@ class Exchange:
     def close(self) -> None:
         self._transport.close()
 
-    def _sent(self, method: str, path: str, body: object, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
+    def _sent(
+        self, method: str, path: str, body: object, good: tuple[int, ...] = (), if_match: str | None = None
+    ) -> tuple[Request, Response]:
         """One request, retried while a temporary conflict lasts and there is time. Errors: any but a success."""
-        return self._exchanged(self._request(method, path, body), good)
+        return self._exchanged(self._request(method, path, body, if_match), good)
 
     def _exchanged(self, request: Request, good: tuple[int, ...] = ()) -> tuple[Request, Response]:
         deadline = self._clock.monotonic() + self._retry_conflicts_s
@@ -89,8 +98,10 @@ class Exchange:
             raise refusal(self._url_of(), self._access.user, str(request), response)
         return request, response
 
-    def _request(self, method: str, path: str, body: object) -> Request:
+    def _request(self, method: str, path: str, body: object, if_match: str | None = None) -> Request:
         headers = {"accept": "application/json", **self._access.headers()}
+        if if_match is not None:
+            headers["if-match"] = if_match
         if body is None:
             return Request(method, path, None, headers)
         headers["content-type"] = "application/json"

@@ -13,6 +13,7 @@ from kconnect.errors import (
     ConnectError,
     ForbiddenError,
     NotFoundError,
+    PreconditionFailedError,
     TimedOutError,
     UnreachableError,
 )
@@ -109,6 +110,8 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return foreign(url, request, response)
     if status == 409:
         return AlreadyExistsError(message) if _is_taken(message) else ConflictError(message)
+    if status == 412:
+        return PreconditionFailedError(message, etag=response.headers.get("etag"))
     if status == 500 and message.startswith("Request timed out"):
         return TimedOutError(message)
     return _KIND_OF.get(status, ConnectError)(message)

@@ -227,9 +227,19 @@ class Herder(Protocol):
     def task_status(self, task_id: TaskId) -> TaskState: ...
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+        self,
+        name: str,
+        config: Mapping[str, str],
+        *,
+        initial_state: TargetState | None = None,
+        replace: bool,
+        expected: Collection[str] | None = None,
     ) -> tuple[bool, ConnectorInfo]:
-        """Create or change a connector; returns whether it is new. With replace=False an existing name is an error."""
+        """Create or change a connector; returns whether it is new. With replace=False an existing name is an error.
+
+        `expected`, here and below: entity tags (`decisions.etags`) of which the connector must have one where the
+        change is decided. Errors: PreconditionFailedError.
+        """
         ...
 
     def create_with_offsets(
@@ -246,11 +256,13 @@ class Herder(Protocol):
         """
         ...
 
-    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_connector(
+        self, name: str, changes: Mapping[str, str | None], *, expected: Collection[str] | None = None
+    ) -> ConnectorInfo:
         """Change some settings; None removes one. Target state and offsets are kept."""
         ...
 
-    def delete_connector(self, name: str) -> None: ...
+    def delete_connector(self, name: str, *, expected: Collection[str] | None = None) -> None: ...
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop; for STOPPED it returns when the tasks have ended."""
         ...
@@ -290,11 +302,13 @@ class Herder(Protocol):
     def reset_connector_topics(self, name: str) -> None: ...
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
-    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+    def alter_connector_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
+    ) -> str:
         """Alter offsets of a STOPPED connector; returns the message that REST shows."""
         ...
 
-    def reset_connector_offsets(self, name: str) -> str: ...
+    def reset_connector_offsets(self, name: str, *, expected: Collection[str] | None = None) -> str: ...
 
     def connector_plugins(self, connectors_only: bool = True) -> list[PluginDescription]: ...
     def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:

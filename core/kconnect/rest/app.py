@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, WrongWorkerError
+from kconnect.errors import BadRequestError, ConflictError, ConnectError, PreconditionFailedError, WrongWorkerError
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
@@ -320,7 +320,8 @@ def _answer(handler: Handler, call: Call, method: str, path: str, media_type: st
         return err
     except Exception as err:
         status, message = status_and_message(err, method, path)
-        return _json_response(status, error_body(status, message))
+        tag = err.etag if isinstance(err, PreconditionFailedError) else None
+        return _json_response(status, error_body(status, message), None if tag is None else {"etag": tag})
 
 
 def _rendered(answer: Answer, media_type: str = "application/json") -> Response:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kconnect.errors import BadRequestError, NotFoundError
-from kconnect.model import ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
+from kconnect.herder.decisions.etags import config_etag, offsets_etag
+from kconnect.model import ConnectorInfo, ConnectorOffset, TargetState, TaskId, offsets_from_json, offsets_to_json
 from kconnect.rest.access.needs import CREATES, EDITS, FROM_PEERS, OPERATES, READS, SEES_SOME
 from kconnect.rest.conditions import CONDITION, with_condition, with_conditions
 from kconnect.rest.config_body import CHANGES, CONFIG, as_texts, without_nulls
@@ -86,7 +87,7 @@ def create_connector(call: Call) -> Answer:
     state, offsets = _initial_state(body.get("initial_state")), _first_offsets(call, body)
     if offsets is None:
         _, info = call.herder.put_connector(name, config, initial_state=state, replace=False)
-        return Answer(info.to_json(), 201, {"location": call.location(info.name)})
+        return Answer(info.to_json(), 201, {"location": call.location(info.name), **_tag(info)})
     info, status = call.herder.create_with_offsets(name, config, offsets, initial_state=state)
     return Answer({**info.to_json(), "offsets_status": status}, 201, {"location": call.location(info.name)})
 
@@ -94,29 +95,32 @@ def create_connector(call: Call) -> Answer:
 def put_config(call: Call) -> Answer:
     name = call.path["name"]
     config = _named(without_nulls(as_texts(call.json_object(CONFIG, texts=True))), name)
-    created, info = call.herder.put_connector(name, config, replace=True)
+    created, info = call.herder.put_connector(name, config, replace=True, expected=call.expected())
     if created:
-        return Answer(info.to_json(), 201, {"location": call.location(info.name)})
-    return Answer(info.to_json())
+        return Answer(info.to_json(), 201, {"location": call.location(info.name), **_tag(info)})
+    return Answer(info.to_json(), headers=_tag(info))
 
 
 def patch_config(call: Call) -> Answer:
     """Merge the body into the config; null removes a setting (KIP-477)."""
     changes = as_texts(call.json_object(CHANGES, texts=True))
-    return Answer(call.herder.patch_connector(call.path["name"], changes).to_json())
+    info = call.herder.patch_connector(call.path["name"], changes, expected=call.expected())
+    return Answer(info.to_json(), headers=_tag(info))
 
 
 def show_connector(call: Call) -> Answer:
-    return Answer(call.herder.connector_info(call.path["name"]).to_json())
+    info = call.herder.connector_info(call.path["name"])
+    return Answer(info.to_json(), headers=_tag(info))
 
 
 def delete_connector(call: Call) -> Answer:
-    call.herder.delete_connector(call.path["name"])
+    call.herder.delete_connector(call.path["name"], expected=call.expected())
     return no_content()
 
 
 def show_config(call: Call) -> Answer:
-    return Answer(dict(call.herder.connector_config(call.path["name"])))
+    config = call.herder.connector_config(call.path["name"])
+    return Answer(dict(config), headers={"etag": config_etag(config)})
 
 
 def show_status(call: Call) -> Answer:
@@ -175,18 +179,25 @@ def reset_topics(call: Call) -> Answer:
 
 
 def show_offsets(call: Call) -> Answer:
-    return Answer(offsets_to_json(call.herder.connector_offsets(call.path["name"])))
+    offsets = call.herder.connector_offsets(call.path["name"])
+    return Answer(offsets_to_json(offsets), headers={"etag": offsets_etag(offsets)})
 
 
 def alter_offsets(call: Call) -> Answer:
     body = call.json_object(_OFFSETS, known=("offsets",))
     if not body.get("offsets") and body.get("offsets") in (None, []):
         raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
-    return Answer({"message": call.herder.alter_connector_offsets(call.path["name"], offsets_from_json(body))})
+    name, offsets = call.path["name"], offsets_from_json(body)
+    return Answer({"message": call.herder.alter_connector_offsets(name, offsets, expected=call.expected())})
 
 
 def reset_offsets(call: Call) -> Answer:
-    return Answer({"message": call.herder.reset_connector_offsets(call.path["name"])})
+    return Answer({"message": call.herder.reset_connector_offsets(call.path["name"], expected=call.expected())})
+
+
+def _tag(info: ConnectorInfo) -> dict[str, str]:
+    """The entity tag of its config, for If-Match."""
+    return {"etag": config_etag(info.config)}
 
 
 def _task(call: Call) -> TaskId:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -61,6 +62,18 @@ class Call:
         values = self.query_values(key)
         return values[0].lower() == "true" if values else default
 
+    def expected(self) -> tuple[str, ...] | None:
+        """Entity tags of the header If-Match; None without it. Errors: BadRequestError."""
+        header = self.headers.get("if-match")
+        if header is None:
+            return None
+        tags = tuple(tag.strip() for tag in header.split(",") if tag.strip())
+        if not tags or any(tag != "*" and not _ENTITY_TAG.fullmatch(tag) for tag in tags):
+            raise BadRequestError(
+                f"If-Match must be * or the ETag of an earlier answer, with its quotes, not {header!r}"
+            )
+        return tags
+
     def task_number(self) -> int:
         """The `{task}` part of the path; not a number: 404, as Jersey does."""
         try:
@@ -108,6 +121,8 @@ class Call:
         return f"{self.base_url}/connectors/{quote(name, safe=_UNENCODED)}"
 
 
+# RFC 9110; a weak one is well formed, and never matches
+_ENTITY_TAG = re.compile(r'(W/)?"[!#-~\x80-\xff]*"')
 # What Jersey's UriBuilder leaves unescaped in a path segment, besides letters, digits and -._~
 _UNENCODED = "!$&'()*+,;=:@"
 

@@ -26,8 +26,8 @@ from kconnect.rest.exchange import Answer, Call
 
 log = logging.getLogger(__name__)
 
-CARRIED_HEADERS: Final = ("authorization", SIGNATURE_HEADER.lower(), ALGORITHM_HEADER.lower())
-"""Headers that are forwarded with a request: the caller's identity, and the signature of another worker."""
+CARRIED_HEADERS: Final = ("authorization", "if-match", SIGNATURE_HEADER.lower(), ALGORITHM_HEADER.lower())
+"""Headers that are forwarded with a request: the caller's identity, its condition, another worker's signature."""
 
 # Concurrent requests to other workers, for each of the two hops; threads are only created when needed
 _POOL_THREADS = 32
@@ -122,6 +122,8 @@ def _headers(call: Call, response: Response) -> Mapping[str, str]:
     headers = {}
     if location := response.headers.get("location"):
         headers["location"] = call.base_url + urlsplit(location).path
+    if etag := response.headers.get("etag"):
+        headers["etag"] = etag
     if challenge := response.headers.get("www-authenticate"):
         headers["www-authenticate"] = challenge
     return headers

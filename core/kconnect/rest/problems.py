@@ -12,6 +12,7 @@ from kconnect.errors import (
     ForbiddenError,
     NotFoundError,
     NotReadyError,
+    PreconditionFailedError,
 )
 from kconnect.java_messages import is_failed_start, plain_words
 from kconnect.redaction import redact
@@ -29,6 +30,7 @@ _STATUS_OF: tuple[tuple[type[Exception], int], ...] = (
     (ForbiddenError, 403),
     (ConfigError, 400),
     (NotReadyError, 503),
+    (PreconditionFailedError, 412),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kconnect.herder.assignment.protocol import Work
@@ -85,7 +85,7 @@ class WorkSide:
     fenced_starts: FencedStarts | None
     """Through which exactly-once tasks start; None without exactly-once support."""
     work: LocalWork
-    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
+    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None, Collection[str] | None], str]
     """Alter or (None) reset the offsets of a STOPPED connector, as the leader. Blocks."""
     first_offsets: Callable[[str, Mapping[str, str], Sequence[ConnectorOffset]], str]
     """Set the offsets of a connector that is about to be created, as the leader. Blocks."""
@@ -201,12 +201,14 @@ def _work_side(
         if entry is not None and not requests.start.is_stopping:
             work.look_again(entry)
 
-    def modify_offsets(name: str, changed: Sequence[ConnectorOffset] | None) -> str:
+    def modify_offsets(
+        name: str, changed: Sequence[ConnectorOffset] | None, expected: Collection[str] | None = None
+    ) -> str:
         # Somebody may have resumed the connector on another worker since it was looked at
         cluster.configs.refresh(cluster.times.sync_timeout_ms / 1000)
         require_stopped(config.get(name))
         exactly_once.before_change(name, changed)
-        return offsets.modify(name, changed, host, parts.times.call_s)
+        return offsets.modify(name, changed, host, parts.times.call_s, expected)
 
     def first_offsets(name: str, new: Mapping[str, str], first: Sequence[ConnectorOffset]) -> str:
         return offsets.begin_with(ConnectorEntry(name, new), first, host, parts.times.call_s)

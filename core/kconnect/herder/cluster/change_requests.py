@@ -7,11 +7,11 @@ Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kconnect.clock import Clock
-from kconnect.errors import ConflictError, ConnectError, NotFoundError, TimedOutError
+from kconnect.errors import ConflictError, ConnectError, NotFoundError, TimedOutError, WrongWorkerError
 from kconnect.herder.cluster.cluster_status import ClusterStatus
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.cluster.herder_inbox import HerderInbox
@@ -19,6 +19,7 @@ from kconnect.herder.cluster.pending_requests import PendingRequests
 from kconnect.herder.cluster.thread_stage import ThreadStage
 from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.herder.decisions.connector_entry import patched, require_offsets
+from kconnect.herder.decisions.etags import require_config
 from kconnect.herder.decisions.requests import (
     AskFence,
     AskOffsets,
@@ -57,6 +58,11 @@ class ThreadRequests:
     def __init__(self, access: ThreadAccess) -> None:
         self._access = access
         self._failure: ConnectError | None = None
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a request may take."""
+        return self._access.timeout_s
 
     def ask(self, request: Request) -> object:
         """Returns the thread's answer. Errors: its refusal; TimedOutError, which says what it waits for."""
@@ -100,6 +106,7 @@ class ChangeRequests:
     ) -> None:
         """`validate`: Connect's checks of a connector's config and its own; raises BadRequestError, TimedOutError."""
         self._ask = requests.ask
+        self._timeout_s = requests.timeout_s
         self._configs = configs
         self._config = config
         self._status = status
@@ -107,11 +114,17 @@ class ChangeRequests:
         self._validate = validate
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], initial_state: TargetState | None, *, replace: bool
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        *,
+        replace: bool,
+        expected: Collection[str] | None = None,
     ) -> tuple[bool, ConnectorInfo]:
         config = {**config, "name": name} if "name" not in config else dict(config)
         self._validate(name, config)
-        is_new = bool(self._ask(AskPut(name, config, initial_state, replace)))
+        is_new = bool(self._ask_expecting(AskPut(name, config, initial_state, replace, expected=expected)))
         tasks = self._config.get(name).task_ids if not is_new else ()
         return is_new, ConnectorInfo(name, config, tasks, self._host.kind(config))
 
@@ -129,14 +142,16 @@ class ChangeRequests:
         status = str(self._ask(AskPut(name, config, initial_state, replace=False, offsets=tuple(offsets))))
         return ConnectorInfo(name, config, (), self._host.kind(config)), status
 
-    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_connector(
+        self, name: str, changes: Mapping[str, str | None], expected: Collection[str] | None = None
+    ) -> ConnectorInfo:
         """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
         while True:
             base = self._config.get(name).config
             config = patched(base, changes)
             self._validate(name, config)
             try:
-                self._ask(AskPut(name, config, None, replace=True, patch_of=base))
+                self._ask_expecting(AskPut(name, config, None, replace=True, patch_of=base, expected=expected))
             except ConflictError:
                 known = self._config.find(name)
                 if known is not None and dict(known.config) != dict(base):
@@ -144,8 +159,8 @@ class ChangeRequests:
                 raise
             return ConnectorInfo(name, config, self._config.get(name).task_ids, self._host.kind(config))
 
-    def delete_connector(self, name: str) -> None:
-        self._ask(AskRemove(name))
+    def delete_connector(self, name: str, expected: Collection[str] | None = None) -> None:
+        self._ask_expecting(AskRemove(name, expected))
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause and resume are written by the worker that gets the request, stop by the leader."""
@@ -174,11 +189,24 @@ class ChangeRequests:
     def fence_zombies(self, name: str) -> None:
         self._ask(AskFence(name))
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+    def alter_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], expected: Collection[str] | None = None
+    ) -> str:
         """Returns the message that REST shows."""
         require_offsets(offsets)
-        return str(self._ask(AskOffsets(name, tuple(offsets))))
+        return str(self._ask(AskOffsets(name, tuple(offsets), expected)))
 
-    def reset_offsets(self, name: str) -> str:
+    def reset_offsets(self, name: str, expected: Collection[str] | None = None) -> str:
         """Returns the message that REST shows."""
-        return str(self._ask(AskOffsets(name, None)))
+        return str(self._ask(AskOffsets(name, None, expected)))
+
+    def _ask_expecting(self, request: AskPut | AskRemove) -> object:
+        """As `ask`. Before another worker is asked, the config is compared here too: a leader of Java's does not."""
+        try:
+            return self._ask(request)
+        except WrongWorkerError:
+            if request.expected is not None:
+                self._configs.refresh(self._timeout_s)
+                known = self._config.find(request.connector)
+                require_config(request.expected, request.connector, None if known is None else known.config)
+            raise

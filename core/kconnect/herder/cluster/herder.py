@@ -7,7 +7,7 @@ Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.herder.cluster.assembly import assemble
@@ -179,9 +179,15 @@ class DistributedHerder(HerderQueries):
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+        self,
+        name: str,
+        config: Mapping[str, str],
+        *,
+        initial_state: TargetState | None = None,
+        replace: bool,
+        expected: Collection[str] | None = None,
     ) -> tuple[bool, ConnectorInfo]:
-        return self._changes.put_connector(name, config, initial_state, replace=replace)
+        return self._changes.put_connector(name, config, initial_state, replace=replace, expected=expected)
 
     def create_with_offsets(
         self,
@@ -193,11 +199,13 @@ class DistributedHerder(HerderQueries):
     ) -> tuple[ConnectorInfo, str]:
         return self._changes.create_with_offsets(name, config, offsets, initial_state)
 
-    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
-        return self._changes.patch_connector(name, changes)
+    def patch_connector(
+        self, name: str, changes: Mapping[str, str | None], *, expected: Collection[str] | None = None
+    ) -> ConnectorInfo:
+        return self._changes.patch_connector(name, changes, expected)
 
-    def delete_connector(self, name: str) -> None:
-        self._changes.delete_connector(name)
+    def delete_connector(self, name: str, *, expected: Collection[str] | None = None) -> None:
+        self._changes.delete_connector(name, expected)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         self._changes.set_target_state(name, state)
@@ -222,11 +230,13 @@ class DistributedHerder(HerderQueries):
     def fence_zombies(self, name: str) -> None:
         self._changes.fence_zombies(name)
 
-    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        return self._changes.alter_offsets(name, offsets)
+    def alter_connector_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
+    ) -> str:
+        return self._changes.alter_offsets(name, offsets, expected)
 
-    def reset_connector_offsets(self, name: str) -> str:
-        return self._changes.reset_offsets(name)
+    def reset_connector_offsets(self, name: str, *, expected: Collection[str] | None = None) -> str:
+        return self._changes.reset_offsets(name, expected)
 
     def set_logger(self, name: str, level: int, *, whole_cluster: bool) -> list[str]:
         """Levels of the whole cluster are written to the config topic; this worker also reads them from there."""

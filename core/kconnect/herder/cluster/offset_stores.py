@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect.herder.cluster.config_entries import ClusterConfig
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
+from kconnect.herder.decisions.etags import require_offsets_match
 from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory, OffsetsAdmin
 from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.storage import OffsetStore
@@ -57,6 +58,7 @@ class ClusterOffsets:
         self._make_writer = make_writer
         self._lock = threading.Lock()  # held while a topic is read: requests for another topic wait too
         self._own: dict[str, TopicOffsetStore] = {}  # guarded by _lock; by topic
+        self._changes: dict[str, threading.Lock] = {}  # guarded by _lock; one for each connector ever changed
 
     def store_of(self, connector: str) -> OffsetStore:
         """Where the tasks of a connector read. Blocks while its own topic is read. Errors: ConnectError."""
@@ -90,9 +92,27 @@ class ClusterOffsets:
         return admin.read(name, host.kind(entry.config), host.resolved(entry).values)
 
     def modify(
+        self,
+        name: str,
+        offsets: Sequence[ConnectorOffset] | None,
+        host: ConnectorHost,
+        timeout_s: float,
+        expected: Collection[str] | None = None,
+    ) -> str:
+        """Alter them, or (None) remove all. Returns the message that REST shows.
+
+        `expected`: entity tags of which those that are there must have one. Errors: PreconditionFailedError.
+        """
+        with self._lock:
+            order = self._changes.setdefault(name, threading.Lock())
+        with order:  # nothing may come between the look and the change
+            if expected is not None:
+                require_offsets_match(expected, name, self.read(name, host, timeout_s))
+            return self._modify(name, offsets, host, timeout_s)
+
+    def _modify(
         self, name: str, offsets: Sequence[ConnectorOffset] | None, host: ConnectorHost, timeout_s: float
     ) -> str:
-        """Alter them, or (None) remove all. Returns the message that REST shows."""
         entry = self._config.get(name)
         kind, config = host.kind(entry.config), host.resolved(entry).values
         admin = OffsetsAdmin(self._store_to_change(entry, kind, config), self._groups, timeout_s)

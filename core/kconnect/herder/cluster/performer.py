@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ class PerformerParts:
     work: LocalWork
     status: ClusterStatus
     failures: FailureWatch
-    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None], str]
+    modify_offsets: Callable[[str, Sequence[ConnectorOffset] | None, Collection[str] | None], str]
     first_offsets: Callable[[str, Mapping[str, str], Sequence[ConnectorOffset]], str]
     pending: PendingRequests
     stages: ThreadStage
@@ -328,7 +328,7 @@ class Performer:
     def _modify_offsets(self, instruction: ModifyOffsets) -> None:
         parts = self._parts
         try:
-            message = parts.modify_offsets(instruction.connector, instruction.offsets)
+            message = parts.modify_offsets(instruction.connector, instruction.offsets, instruction.expected)
         except ConnectError as err:
             parts.pending.fail(instruction.id, err)
         except Exception as err:  # a plugin call

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.errors import ConnectError
@@ -172,6 +172,8 @@ class ModifyOffsets:
     id: int
     connector: str
     offsets: Sequence[ConnectorOffset] | None = field(repr=False)
+    expected: Collection[str] | None = None
+    """Entity tags of which the current offsets must have one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from kconnect.errors import (
 from kconnect.herder.assignment.protocol import Work
 from kconnect.herder.decisions.config_rules import ConfigRules
 from kconnect.herder.decisions.connector_entry import not_stopped
+from kconnect.herder.decisions.etags import require_config, tags_of_offsets
 from kconnect.herder.decisions.events import Asked, FirstOffsetsWritten, GivenUp, Written
 from kconnect.herder.decisions.facts import HerderFacts
 from kconnect.herder.decisions.instructions import (
@@ -160,20 +161,22 @@ class RequestRules:
                 self._require_leader("Only the leader may perform zombie fencing.")
                 self._require(connector)
                 return FenceZombies(number, connector)
-            case AskOffsets(connector, offsets):
+            case AskOffsets(connector, offsets, expected):
                 self._require_leader("Only the leader can process external offsets modification requests")
                 self._require(connector)
                 self._require_stopped(connector)
-                return ModifyOffsets(number, connector, offsets)
+                config = self._facts.snapshot.configs[connector]
+                return ModifyOffsets(number, connector, offsets, tags_of_offsets(expected, connector, config))
             case AskRestartByPlan(plan):
                 self._require(plan.connector, f"Unknown connector: {plan.connector}")
                 self._require_leader("Only the leader can process restart requests.")
                 return self._write(number, PutRestart(plan))
             case AskPut():
                 return self._put(number, request)
-            case AskRemove(connector):
+            case AskRemove(connector, expected):
                 self._require_leader("Only the leader can delete connector configs.")
                 self._require(connector)
+                require_config(expected, connector, self._facts.snapshot.configs[connector])
                 return self._write(number, RemoveConfig(connector))
             case AskStop(connector):
                 self._require_leader("Only the leader can transition connectors to the STOPPED state.")
@@ -184,6 +187,7 @@ class RequestRules:
         self._require_leader()
         name, snapshot = request.connector, self._facts.snapshot
         exists = snapshot.contains(name)
+        require_config(request.expected, name, snapshot.configs[name] if exists else None)
         if request.patch_of is not None:
             self._require(name)
             if dict(snapshot.configs[name]) != dict(request.patch_of):

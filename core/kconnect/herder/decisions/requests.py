@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kconnect.model import ConnectorOffset, TargetState, TaskId
@@ -25,13 +25,16 @@ class AskPut:
     """Written before the config of a new connector (KIP-995); then the message about them is the answer."""
     offsets_status: str | None = None
     """That message, once they are written."""
+    expected: Collection[str] | None = None
+    """Entity tags of which the current config must have one (If-Match)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskRemove:
-    """Delete a connector."""
+    """Delete a connector. `expected`: as of AskPut."""
 
     connector: str
+    expected: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,11 @@ class AskFence:
 
 @dataclass(frozen=True, slots=True)
 class AskOffsets:
-    """Alter the offsets of a stopped connector, or (None) reset them."""
+    """Alter the offsets of a stopped connector, or (None) reset them. `expected`: tags of its config or its offsets."""
 
     connector: str
     offsets: Sequence[ConnectorOffset] | None = field(repr=False)
+    expected: Collection[str] | None = None
 
 
 Request = AskPut | AskRemove | AskStop | AskRestart | AskRestartByPlan | AskTasks | AskFence | AskOffsets

@@ -6,7 +6,7 @@ Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). Differences are no
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +24,7 @@ from kconnect.herder.decisions.connector_entry import (
     require_offsets,
     require_stopped,
 )
+from kconnect.herder.decisions.etags import require_config, require_offsets_match, tags_of_offsets
 from kconnect.herder.decisions.restart_plan import RestartPlan, restart_plan
 from kconnect.herder.interface import LauncherEvents
 from kconnect.herder.offsets.offsets_admin import OffsetsAdmin
@@ -151,7 +152,13 @@ class StandaloneHerder(HerderQueries):
     # -- orders -------------------------------------------------------------------------------------------------------
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], *, initial_state: TargetState | None = None, replace: bool
+        self,
+        name: str,
+        config: Mapping[str, str],
+        *,
+        initial_state: TargetState | None = None,
+        replace: bool,
+        expected: Collection[str] | None = None,
     ) -> tuple[bool, ConnectorInfo]:
         """Create or change. A connector that fails to start is kept, FAILED, and the error is raised, as in Java.
 
@@ -161,6 +168,7 @@ class StandaloneHerder(HerderQueries):
         self._validate(name, config)
         with self._orders.of(name):
             known = self._config.find(name)
+            require_config(expected, name, None if known is None else known.config)
             if known is not None and not replace:
                 raise AlreadyExistsError(f"Connector {name} already exists")
             if known is None:
@@ -189,7 +197,9 @@ class StandaloneHerder(HerderQueries):
             self._connectors.configure(entry)
             return self.connector_info(name), status
 
-    def patch_connector(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_connector(
+        self, name: str, changes: Mapping[str, str | None], *, expected: Collection[str] | None = None
+    ) -> ConnectorInfo:
         """Merge changes into the config. As Java does, a changed `name` is kept as a setting and renames nothing."""
         while True:
             base = self._config.get(name).config
@@ -197,14 +207,15 @@ class StandaloneHerder(HerderQueries):
             self._validate(name, config)
             with self._orders.of(name):
                 known = self._config.get(name)
+                require_config(expected, name, known.config)
                 if known.config is base:  # else another request changed it while this one was checked
                     self._connectors.configure(known.reconfigured(config, None))
                     return self.connector_info(name)
 
-    def delete_connector(self, name: str) -> None:
+    def delete_connector(self, name: str, *, expected: Collection[str] | None = None) -> None:
         self._config.get(name)
         with self._orders.of(name):
-            self._config.get(name)
+            require_config(expected, name, self._config.get(name).config)
             self._connectors.remove(name)
             self._status.remove_connector(name)
             self._topics.forget(name)
@@ -296,15 +307,17 @@ class StandaloneHerder(HerderQueries):
         entry = self._config.get(name)
         return self._offsets.read(name, self._host.kind(entry.config), self._host.resolved(entry).values)
 
-    def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+    def alter_connector_offsets(
+        self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
+    ) -> str:
         require_offsets(offsets)
-        with self._stopped(name) as entry:
+        with self._stopped(name, expected) as entry:
             kind = self._host.kind(entry.config)
             config = self._host.resolved(entry).values
             return self._offsets.alter(name, kind, config, offsets, lambda: self._host.new_plugin(config))
 
-    def reset_connector_offsets(self, name: str) -> str:
-        with self._stopped(name) as entry:
+    def reset_connector_offsets(self, name: str, *, expected: Collection[str] | None = None) -> str:
+        with self._stopped(name, expected) as entry:
             kind = self._host.kind(entry.config)
             config = self._host.resolved(entry).values
             return self._offsets.reset(name, kind, config, lambda: self._host.new_plugin(config))
@@ -340,12 +353,17 @@ class StandaloneHerder(HerderQueries):
             self._connectors.update_tasks_soon(name)
 
     @contextmanager
-    def _stopped(self, name: str) -> Iterator[ConnectorEntry]:
-        """The order of a connector whose offsets may change. Errors: NotFoundError, BadRequestError."""
+    def _stopped(self, name: str, expected: Collection[str] | None) -> Iterator[ConnectorEntry]:
+        """The order of a connector whose offsets may change.
+
+        Errors: NotFoundError, BadRequestError, PreconditionFailedError.
+        """
         self._config.get(name)
         with self._orders.of(name):
             entry = self._config.get(name)
             require_stopped(entry)
+            tags = tags_of_offsets(expected, name, entry.config)
+            require_offsets_match(tags, name, self.connector_offsets(name) if tags is not None else ())
             yield entry
 
     def _validate(self, name: str, config: Mapping[str, str]) -> None:
