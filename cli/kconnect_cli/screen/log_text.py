@@ -11,13 +11,16 @@ from kconnect_cli.screen.output import painted
 _COLOURS = {"WARN": "yellow", "ERROR": "red", "FATAL": "red", "DEBUG": "bright_black", "TRACE": "bright_black"}
 
 
-def log_text(line: Mapping[str, Any], *, with_worker: bool) -> str:
-    """`[2026-01-31 12:00:00,123] WARN [orders|task-0] message (logger)`, with an end of line."""
+def log_text(line: Mapping[str, Any], *, with_worker: bool, colours: bool | None = None) -> str:
+    """`[2026-01-31 12:00:00,123] WARN [orders|task-0] message (logger)`, with an end of line.
+
+    `colours`: by default as stdout has them.
+    """
     when = datetime.fromtimestamp(line["time_ms"] / 1000).astimezone()
     stamp = f"[{when:%Y-%m-%d %H:%M:%S},{line['time_ms'] % 1000:03d}]"
     lead, _, rest = str(line["text"]).partition("\n")
     worker = f"{line['worker']} " if with_worker else ""
-    level = painted(line["level"], _COLOURS.get(line["level"]))
+    level = painted(line["level"], _COLOURS.get(line["level"]), on=colours)
     return f"{worker}{stamp} {level} {_context(line)}{lead} ({line['logger']})\n" + (f"{rest}\n" if rest else "")
 
 

@@ -24,22 +24,12 @@ from kconnect_cli.top.events import Event, Fetch, Key, LookNow, Make, Prepare, Q
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.lines import Line, width_of
 from kconnect_cli.top.state import TopState, step
+from kconnect_cli.top.styles import STYLES
 from kconnect_cli.top.view import Drawn, draw
 
 _TICK_S = 1.0
-# Colours of the terminal's own palette, so that they can be read on whatever it has for a background
 _STYLES: Final = {
-    "plain": Style(),
-    "bold": Style(bold=True),
-    "dim": Style(dim=True),
-    "bad": Style(color="red", bold=True),
-    "warn": Style(color="yellow"),
-    "good": Style(color="green"),
-    "key": Style(color="cyan", bold=True),
-    "head": Style(bold=True),
-    "sorted": Style(bold=True, underline=True),
-    "tab": Style(bold=True, reverse=True),
-    "title": Style(bold=True, color="cyan"),
+    name: Style.parse(" ".join([*look.attributes, look.colour or ""]) or "none") for name, look in STYLES.items()
 }
 _CURSOR: Final = Style(reverse=True)
 

@@ -23,6 +23,9 @@ class Part(StrEnum):
 FETCHED = frozenset({Part.CONFIG, Part.OFFSETS, Part.LOG})
 """Parts that are asked for when they are looked at; the others are in every look."""
 
+LIVE = frozenset({Part.OFFSETS, Part.LOG})
+"""Of these, those that are asked for again with every look."""
+
 
 class Verb(StrEnum):
     """What may be done to a connector."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kconnect.errors import ConnectError
 from kconnect.model import TaskId
@@ -17,17 +17,13 @@ from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.top.events import Deed, Event, Fetch, Fetched, Made, Make, Part, Prepare, Prepared, Refused, Verb
 
 if TYPE_CHECKING:
-    from kconnect.client import ConnectClient
+    from kconnect.client import ClientAccess, ConnectClient
     from kconnect.direct.client import DirectClient
     from kconnect_cli.admin.connector_admin import ConnectorAdmin, ConnectorReader, PreparedChange
 
 Post = Callable[[Event], None]
 
-
-class Side(Protocol):
-    """A cluster's workers, or its topics."""
-
-    def reading(self) -> Iterator[ConnectorReader]: ...
+_LOG_LINES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +35,21 @@ class Requests:
     """Carries requests out. `post` takes what came of each, from any thread.
 
     `connect` makes a client of the cluster's workers; `direct` is a client of its topics, used by one thread at a time.
+    `workers`: URLs of all workers that are known, for their logs, and who we are to them.
     """
 
     def __init__(
-        self, post: Post, *, connect: Callable[[], ConnectClient] | None = None, direct: DirectClient | None = None
+        self,
+        post: Post,
+        *,
+        connect: Callable[[], ConnectClient] | None = None,
+        direct: DirectClient | None = None,
+        workers: Callable[[], Sequence[str]] = tuple,
+        access: ClientAccess | None = None,
     ) -> None:
         self._post = post
+        self._workers = workers
+        self._access = access
         self._connect = connect
         self._direct = direct
         self._lock = threading.Lock()  # one change at a time, and one use of `direct`
@@ -69,6 +74,8 @@ class Requests:
     def _done(self, request: Fetch | Prepare | Make) -> Event:
         """Errors: ConnectError."""
         match request:
+            case Fetch(name, Part.LOG):
+                return Fetched(name, Part.LOG, tuple(self._log(name)))
             case Fetch(name, part):
                 with self._reader() as reader:
                     return Fetched(name, part, tuple(_part(reader, name, part)))
@@ -80,6 +87,20 @@ class Requests:
             case Make(deed):
                 with self._lock:
                     return Made(deed, tuple(self._prepared.pop(deed).make()))
+
+    def _log(self, name: str) -> Iterator[str]:
+        """The last lines of all workers about a connector. Errors: ConnectError."""
+        from kconnect_cli.admin.worker_logs import WorkerLogs
+        from kconnect_cli.screen.log_text import log_text
+
+        if self._direct is not None:
+            raise ConnectError("Workers keep their logs, and with --direct none is asked.")
+        said: list[str] = []
+        logs = WorkerLogs(self._workers(), self._access, {"connector": name, "limit": _LOG_LINES}, said.append)
+        lines = logs.last()
+        for line in lines:
+            yield from log_text(line, with_worker=logs.workers > 1, colours=False).splitlines()
+        yield from said if lines else [*said, f"No lines about {name} among the last that the workers keep."]
 
     @contextmanager
     def _reader(self) -> Iterator[ConnectorReader]:
@@ -155,5 +176,3 @@ def _part(reader: ConnectorReader, name: str, part: Part) -> Iterator[str]:
                 yield from plain_table(("PARTITION", "OFFSET"), rows).splitlines()
             else:
                 yield "No offsets have been committed yet."
-        case Part.LOG:
-            raise ConnectError("This worker does not serve its log over REST (GET /admin/logs).")

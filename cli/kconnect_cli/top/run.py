@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import shutil
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from kconnect_cli.top.events import Event, Fetch, LookNow, Make, Prepare
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.top.events import Event, Fetch, LookNow, Make, Prepare, Resized
 from kconnect_cli.top.facts import ClusterFacts
+from kconnect_cli.top.first_frame import FirstFrame
 from kconnect_cli.top.inbox import Inbox
 from kconnect_cli.top.requests import Requests
-from kconnect_cli.top.state import TopState
+from kconnect_cli.top.state import TopState, step
+from kconnect_cli.top.view import draw
 from kconnect_cli.top.watches import ANSWER_S, DirectWatches, Keeps, RestWatches, Watches
 
 if TYPE_CHECKING:
@@ -44,15 +50,58 @@ def run_screen(
     try:
         # What libraries log would be written over the screen, which tells what fails in its own way
         logging.getLogger().addHandler(logging.NullHandler())
+        return _shown(state, inbox, carry_out)
+    finally:
+        watches.stop(_STOP_S)
+
+
+def _shown(state: TopState, inbox: Inbox, carry_out: Callable[[Fetch | Prepare | Make | LookNow], None]) -> int:
+    """The screen from its first frame to its end."""
+    size = shutil.get_terminal_size()
+    state, _ = step(state, Resized(size.columns, size.lines), time.monotonic())
+    colours = "NO_COLOR" not in os.environ
+    with signals_raise(), FirstFrame(colours=colours) as frame, _EarlyScreen(state, inbox, frame) as early:
         # Modules are no garbage: looking for it meanwhile takes a tenth of the import's time
         gc.disable()
         from kconnect_cli.top.app import TopApp
 
         gc.enable()
-        code = TopApp(state, inbox, carry_out).run(mouse=False)
-        return 0 if code is None else code
-    finally:
-        watches.stop(_STOP_S)
+        code = TopApp(early.ended(), inbox, carry_out).run(mouse=False)
+    return 0 if code is None else code
+
+
+class _EarlyScreen:
+    """Shows answers that come while Textual is being imported. A context manager. Threads: any wakes it."""
+
+    def __init__(self, state: TopState, inbox: Inbox, frame: FirstFrame) -> None:
+        self._lock = threading.Lock()  # guards the two below, and the terminal
+        self._is_over = False
+        self._state = state
+        self._inbox = inbox
+        self._frame = frame
+        frame.show(draw(state))
+        inbox.wake = self._take
+        self._take()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Also when a signal ends the import: nothing may be drawn when the terminal has been given back."""
+        self.ended()
+
+    def ended(self) -> TopState:
+        """What is on the screen; nothing is drawn any more."""
+        self._inbox.wake = lambda: None
+        with self._lock:
+            self._is_over = True
+            return self._state
+
+    def _take(self) -> None:
+        with self._lock:
+            for event in () if self._is_over else self._inbox.taken():
+                self._state, _ = step(self._state, event, time.monotonic())
+                self._frame.show(draw(self._state))
 
 
 def _parts(
@@ -68,5 +117,10 @@ def _parts(
         return DirectWatches(session.direct, keeps, post, interval_s), requests, TopState(facts=facts)
     client, urls = session.client, session.target.urls  # asks for a password, while there is a plain terminal
     watches = RestWatches(lambda urls: session.client_of(urls, timeout_s=ANSWER_S), urls, keeps, post, interval_s)
-    requests = Requests(post, connect=lambda: session.client_of(watches.urls, timeout_s=_REQUEST_S))
+    requests = Requests(
+        post,
+        connect=lambda: session.client_of(watches.urls, timeout_s=_REQUEST_S),
+        workers=lambda: watches.workers,
+        access=session.access_to(client.url),
+    )
     return watches, requests, TopState(facts=ClusterFacts(place=client.url), now_s=time.monotonic())

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from kconnect_cli.top.events import (
     FETCHED,
+    LIVE,
     Deed,
     Event,
     Fetch,
@@ -63,6 +64,10 @@ class Detail:
     task: int = 0
     """Which of its tasks the cursor is on, counted from the top."""
     scroll: int = 0
+    is_at_end: bool = False
+    """The last lines are shown, also when more come: of a log."""
+    asked: frozenset[Part] = frozenset()
+    """Parts whose answer is on its way."""
     bodies: Mapping[Part, Fetched] = field(default_factory=dict)
 
 
@@ -154,7 +159,8 @@ def step(state: TopState, event: Event, now_s: float) -> Stepped:
         case Ticked():
             return _ticked(state), ()
         case StatusLook() | WorkerLook():
-            return _settled(_arranged(replace(state, facts=with_look(state.facts, event)))), ()
+            state = _settled(_arranged(replace(state, facts=with_look(state.facts, event))))
+            return _asked_again(state) if isinstance(event, StatusLook) else (state, ())
         case Fetched():
             return _settled(_fetched(state, event)), ()
         case Prepared(deed, lines, warnings):
@@ -319,7 +325,9 @@ def _key_in_detail(state: TopState, detail: Detail, key: Key) -> Stepped:
     from kconnect_cli.top.pages import page_lines
 
     most = max(0, len(page_lines(state, detail)) - detail_lines(state))
-    return replace(state, detail=replace(detail, scroll=max(0, min(most, detail.scroll + steps)))), ()
+    scroll = max(0, min(most, (most if detail.is_at_end else detail.scroll) + steps))
+    is_at_end = detail.part is Part.LOG and scroll == most
+    return replace(state, detail=replace(detail, scroll=scroll, is_at_end=is_at_end)), ()
 
 
 def _asked(state: TopState, verb: Verb) -> Stepped:
@@ -373,16 +381,30 @@ def _opened(state: TopState) -> Stepped:
 
 
 def _turned(state: TopState, detail: Detail, part: Part) -> Stepped:
-    detail = replace(detail, part=part, scroll=0)
-    requests = (Fetch(detail.connector, part),) if part in FETCHED else ()
-    return replace(state, detail=detail), requests
+    state = replace(state, detail=replace(detail, part=part, scroll=0, is_at_end=part is Part.LOG))
+    return _asked_for(state, FETCHED)
+
+
+def _asked_again(state: TopState) -> Stepped:
+    """With each look, what moves."""
+    return _asked_for(state, LIVE)
+
+
+def _asked_for(state: TopState, parts: frozenset[Part]) -> Stepped:
+    """The part that is looked at, if it is one of these and no answer is on its way."""
+    detail = state.detail
+    if detail is None or detail.part not in parts or detail.part in detail.asked:
+        return state, ()
+    return replace(state, detail=replace(detail, asked=detail.asked | {detail.part})), (
+        Fetch(detail.connector, detail.part),
+    )
 
 
 def _fetched(state: TopState, event: Fetched) -> TopState:
     if state.detail is None or state.detail.connector != event.connector:
         return state
     bodies = {**state.detail.bodies, event.part: event}
-    return replace(state, detail=replace(state.detail, bodies=bodies))
+    return replace(state, detail=replace(state.detail, bodies=bodies, asked=state.detail.asked - {event.part}))
 
 
 def _viewed(state: TopState, view: View) -> TopState:

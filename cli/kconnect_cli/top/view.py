@@ -232,7 +232,8 @@ def _detail(state: TopState, detail: Detail) -> tuple[list[Line], int]:
         pieces += [(own, STATE_STYLES.get(own, "plain")), (f" {status.type} on {status.connector.worker_id}  ", "dim")]
     tabs = [(f" {number} {part} ", "tab" if part is detail.part else "dim") for number, part in enumerate(PARTS, 1)]
     lines, room = page_lines(state, detail), detail_lines(state)
-    cursor, top = -1, detail.scroll
+    most = max(0, len(lines) - room)
+    cursor, top = -1, most if detail.is_at_end else min(detail.scroll, most)
     head: Line = ()
     if detail.part is Part.TASKS and status is not None and status.tasks:
         head = line((TASK_HEAD, "head"))

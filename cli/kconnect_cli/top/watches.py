@@ -112,6 +112,12 @@ class RestWatches:
         with self._lock:
             return list(dict.fromkeys([*self._given, *self._workers]))
 
+    @property
+    def workers(self) -> list[str]:
+        """The workers that are watched, each under one URL; before the first answer the given ones. Threads: any."""
+        with self._lock:
+            return list(self._workers) or self._given
+
     def start(self) -> None:
         self._statuses.start()
 
