@@ -6,9 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
 
-import pyte
 import pytest
 
 from kconnect.model import TargetState
@@ -16,39 +14,8 @@ from kconnect.rest import RestServer
 from kit.cli import cli_env, cli_run, connect_command
 from kit.memory_herder import file_source
 from kit.pace import ample_s
+from kit.picture import Picture
 from kit.screen import Terminal
-from kit.waiting import eventually
-
-
-class Screen:
-    """`connect top` on a terminal, and what a person sees on it."""
-
-    def __init__(self, terminal: Terminal, columns: int, lines: int) -> None:
-        self.terminal = terminal
-        self._screen = pyte.Screen(columns, lines)
-        self._stream = pyte.ByteStream(self._screen)
-
-    @property
-    def text(self) -> str:
-        self._stream.feed(self.terminal.taken())
-        return "\n".join(self._screen.display)
-
-    def until(self, seen: Callable[[str], bool] | str, within_s: float = 20.0) -> str:
-        """The screen once it shows this."""
-
-        def shown() -> str:
-            found = self.text
-            assert seen in found if isinstance(seen, str) else seen(found), f"{seen!r} is not on the screen:\n{found}"
-            return found
-
-        return eventually(shown, within_s)
-
-    def press(self, keys: str) -> None:
-        self.terminal.type(keys)
-
-    def resize(self, columns: int, lines: int) -> None:
-        self.terminal.resize(columns, lines)
-        self._screen.resize(lines, columns)
 
 
 @pytest.fixture
@@ -64,7 +31,7 @@ def top(home, url):
             [*connect_command(), "top", "--interval", "200ms", *args], env, cwd=str(home), columns=columns, lines=lines
         )
         running.append(terminal)
-        return Screen(terminal, columns, lines)
+        return Picture(terminal, columns, lines)
 
     yield run
     for terminal in running:
@@ -132,7 +99,7 @@ def test_a_small_terminal_and_a_new_size(top, herder):
     screen.press("G")
     screen.until("orders")
     screen.resize(120, 40)
-    text = screen.until(lambda text: "orders" in text and "lines" in text and "q quit" in text.splitlines()[-1])
+    text = screen.until(lambda text: "orders" in text and "lines" in text and "R restart" in text.splitlines()[-1])
     assert "WHY" in text
 
 
@@ -142,7 +109,7 @@ def test_a_worker_that_dies_while_it_is_watched_is_told_and_found_again(home, he
         terminal = Terminal(
             [*connect_command(), "top", "--interval", "200ms", "--url", url], cli_env(home), cwd=str(home)
         )
-        screen = Screen(terminal, 100, 24)
+        screen = Picture(terminal)
         with terminal:
             screen.until("orders")
             server.stop(5)

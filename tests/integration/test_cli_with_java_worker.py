@@ -9,7 +9,10 @@ import pytest
 
 from kconnect.devbroker import DevBroker
 from kit.admin_flow import Operator, sink_from_create_to_delete, source_from_create_to_delete, what_is_not_there
+from kit.cli import cli_env, connect_command
 from kit.java_connect import JavaConnect
+from kit.picture import Picture
+from kit.screen import Terminal
 from kit.topics import create_topic
 
 
@@ -23,3 +26,40 @@ def test_the_command_line_manages_a_java_worker(broker: DevBroker, topic: str, t
         source_from_create_to_delete(operator, broker.bootstrap, topic, tmp_path, "a b")
         name = f"out-{uuid.uuid4().hex[:6]}"
         sink_from_create_to_delete(operator, broker.bootstrap, f"{topic}-sink", tmp_path, name)
+        top_shows_what_java_tells(java, home, topic, tmp_path)
+
+
+def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder: Path) -> None:
+    """States and what keys do; neither rates nor slots, which are shown as absent."""
+    (folder / "watched.txt").write_text("a\n")
+    config = {"connector.class": "FileStreamSource", "file": str(folder / "watched.txt"), "topic": topic}
+    assert java.request("PUT", "/connectors/watched/config", config)[0] == 201
+    java.await_running("watched")
+    command = [*connect_command(), "top", "--interval", "500ms", "--url", java.url]
+    with Terminal(command, cli_env(home), cwd=str(home)) as terminal:
+        screen = Picture(terminal)
+        text = screen.until("no rates: Java's workers do not tell them")
+        (row,) = [line.split() for line in text.splitlines() if line.startswith("watched")]
+        assert row == ["watched", "source", "RUNNING", "1/1", "-", "-", "-"]
+        screen.press("3")
+        screen.until("No slots: Java's workers run tasks in threads of their own.")
+        screen.press("4")
+        assert "up     Java" in screen.until("LAST ANSWER")
+        screen.press("1p")
+        screen.until("Pause watched?")
+        screen.until("y: yes")
+        screen.press("y")
+        screen.until("1 PAUSED")
+        screen.press("r")
+        screen.until("y: yes")
+        screen.press("y")
+        screen.until("1 task: 1 RUNNING")
+        screen.press("R")
+        screen.press("a")
+        screen.until("y: yes")
+        screen.press("y")
+        screen.until("restarted watched")
+        screen.press("\r5")
+        screen.until("keeps no lines of its log: it is Java's")
+        screen.press("q")
+        assert terminal.wait() == 0

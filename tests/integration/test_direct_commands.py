@@ -17,7 +17,10 @@ from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect.storage import FileOffsetStore
 from kconnect.storage.offset_values import commit_source_offsets, list_source_offsets
 from kconnect_cli.app import run
+from kit.cli import cli_env, connect_command
 from kit.group_members import Member, is_settled
+from kit.picture import Picture
+from kit.screen import Terminal
 from kit.topics import create_topic
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -572,3 +575,23 @@ def test_workers_under_another_group_id_are_noticed(cluster, connect, name, brok
         assert f"Warning: Group not-{name} has no workers" in err
         assert f"real-{name}" in err
     assert "Warning" not in connect("connectors", "resume", *wrong[1:])[1]
+
+
+def test_top_reads_the_topics_shows_the_record_before_it_pauses_and_has_no_restart(cluster, connect, name, home):
+    cluster.add_connector(name, SOURCE)
+    command = [*connect_command(), "top", name, "--direct", "--worker", str(cluster.worker_file), "--interval", "300ms"]
+    with Terminal(command, cli_env(home), cwd=str(home)) as terminal:
+        screen = Picture(terminal)
+        screen.until(name)
+        screen.press("p")
+        assert f"target-state-{name}" in screen.until("y: yes")
+        screen.press("y")
+        screen.until(f"paused {name}", 30)
+        eventually(lambda: snapshot(cluster).target_states[name] is TargetState.PAUSED)
+        screen.until("PAUSED with the next worker")
+        screen.press("R")
+        screen.until("A restart needs a worker")
+        screen.press("\r3")
+        assert "geheim" not in screen.until("db.password = [hidden]")
+        screen.press("q")
+        assert terminal.wait() == 0

@@ -133,6 +133,7 @@ def with_look(facts: ClusterFacts, look: Look) -> ClusterFacts:
     }
     return replace(
         facts,
+        place=look.asked or facts.place,
         cluster_id=look.cluster_id or facts.cluster_id,
         statuses=look.statuses,
         answered_s=look.at_s,

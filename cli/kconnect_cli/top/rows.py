@@ -221,7 +221,7 @@ def _slot_row(worker: WorkerFacts, slot: Mapping[str, Any]) -> Row:
     values = {
         "WORKER": worker.id,
         "SLOT": slot.get("slot"),
-        "STATE": "up" if attached else "starting",
+        "STATE": "unreachable" if worker.problem else "up" if attached else "starting",
         "HOST": slot.get("host") or None,
         "PID": slot.get("pid"),
         "CPU %": slot.get("cpu_percent"),

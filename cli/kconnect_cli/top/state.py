@@ -91,11 +91,20 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why it was not done: it stays until it was read."""
+
+    deed: Deed
+    sentence: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Help:
     pass
 
 
-Dialog: TypeAlias = Menu | Confirm | Help
+Dialog: TypeAlias = Menu | Confirm | Refusal | Help
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +180,11 @@ def step(state: TopState, event: Event, now_s: float) -> Stepped:
         case Made(_, lines):
             return _told(state, "; ".join(lines)), (LookNow(),)
         case Refused(deed, sentence, hint):
-            if isinstance(state.dialog, Confirm) and state.dialog.deed == deed:
-                state = replace(state, dialog=None)
-            return _told(state, f"{sentence}{'' if not hint else f' {hint}'}", is_bad=True), (LookNow(),)
+            refusal = Refusal(deed, sentence, hint)
+            is_free = state.dialog is None or (isinstance(state.dialog, Confirm) and state.dialog.deed == deed)
+            if not is_free or state.is_typing:  # keys are about something else now
+                return _told(state, f"{deed.words()}: {sentence}", is_bad=True), (LookNow(),)
+            return replace(state, dialog=refusal, message=None), (LookNow(),)
 
 
 def banners(state: TopState) -> list[str]:
@@ -230,7 +241,7 @@ def _key_in_dialog(state: TopState, dialog: Dialog, key: Key) -> Stepped:
     pressed = key.character or key.name
     closed = replace(state, dialog=None)
     match dialog:
-        case Help():
+        case Help() | Refusal():
             return closed, ()
         case Menu(_, choices):
             for letter, deed in choices:

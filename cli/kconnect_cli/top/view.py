@@ -13,7 +13,7 @@ from kconnect_cli.top.facts import summed
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines
 from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View, state_of
-from kconnect_cli.top.state import PARTS, VIEWS, Confirm, Detail, Help, Menu, TopState, banners, detail_lines
+from kconnect_cli.top.state import PARTS, VIEWS, Confirm, Detail, Help, Menu, Refusal, TopState, banners, detail_lines
 
 _GAP = 2
 # A name is never cut below this, and never takes more than half of the screen
@@ -262,7 +262,7 @@ def _footer(state: TopState) -> Line:
     else:
         keys = [("Esc", "back"), ("Tab", "next"), *keys]
     pieces: list[Piece] = []
-    for key, what in [*keys, ("?", "help"), ("q", "quit")]:
+    for key, what in [("?", "help"), ("q", "quit"), *keys]:
         pieces += [(key, "key"), (f" {what}  ", "dim")]
     return tuple(pieces)
 
@@ -299,6 +299,9 @@ def _dialog_lines(state: TopState) -> list[Piece]:
             found += [(f"Warning: {text}", "warn") for text in warnings]
             found.append(("y: yes    n: no", "key") if is_ready else ("looking what it would change ..", "dim"))
             return found
+        case Refusal(deed, sentence, hint):
+            more: list[Piece] = [(hint, "plain")] if hint else []
+            return [(f"{deed.words()}: no", "bold"), (sentence, "bad"), *more, ("Any key closes this.", "dim")]
         case Help():
             return [*((text, "plain") for text in _HELP.splitlines()), ("Any key closes this.", "dim")]
     return []

@@ -136,12 +136,19 @@ def test_a_late_preparation_opens_no_question_again():
     assert screen.state.dialog is None
 
 
-def test_a_refusal_closes_the_question_and_stays_until_it_is_cleared():
-    screen = seen().press("s").take(Refused(Deed(Verb.STOP, "b"), "b does not exist", "Look again."))
+def test_a_refusal_takes_the_place_of_the_question_until_it_was_read():
+    refused = Refused(Deed(Verb.STOP, "b"), "b is owned by live workers " * 10, "Look again.")
+    screen = seen().press("s").take(refused).take(Ticked(), now_s=1_000.0)
+    assert screen.text.count("live workers") == 10
+    assert "Look again." in screen.text
+    assert screen.press("y").asked == [Prepare(Deed(Verb.STOP, "b")), LookNow()]
+    assert "live workers" not in screen.text
+
+
+def test_a_refusal_that_comes_late_does_not_take_keys_that_are_meant_for_something_else():
+    screen = seen().press("/").take(Refused(Deed(Verb.STOP, "b"), "no"))
     assert screen.state.dialog is None
-    screen.take(Ticked(), now_s=1_000.0)
-    assert screen.text.splitlines()[-1] == "b does not exist Look again."
-    assert "b does not exist" not in screen.press("escape").text
+    assert "Stop b: no" in screen.text
 
 
 @pytest.mark.parametrize(
