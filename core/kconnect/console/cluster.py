@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
+    from kconnect.console.changes import Changes
     from kconnect.direct.client import DirectClient
     from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
     from kconnect.outage import Outage
@@ -60,6 +61,11 @@ class Cluster(Protocol):
     @property
     def outage(self) -> Outage | None:
         """Kafka is away, according to the last answer."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """Changes of connectors, as this caller may make them."""
         ...
 
     def starting(self) -> str | None:

@@ -7,12 +7,12 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from kconnect.console.cluster import Clusters
-from kconnect.console.pages import overview
+from kconnect.console.pages import actions, config, connector, overview
 from kconnect.console.rest_cluster import WorkerClusters
 from kconnect.console.routing import ConsoleRoute
 from kconnect.console.visit import Route, Tab
 
-ROUTES: Final[tuple[Route, ...]] = (*overview.ROUTES,)
+ROUTES: Final[tuple[Route, ...]] = (*overview.ROUTES, *connector.ROUTES, *actions.ROUTES, *config.ROUTES)
 
 TABS: Final = (Tab("connectors", "Connectors", "/ui"),)
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from kconnect.client import ConnectClient
 from kconnect.console.app_transport import AppTransport
+from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
@@ -40,6 +41,10 @@ class RestCluster:
     def outage(self) -> Outage | None:
         return self._client.outage
 
+    @property
+    def changes(self) -> RestChanges:
+        return RestChanges(self._client)
+
     def starting(self) -> str | None:
         """Workers before Kafka 3.9 cannot say it."""
         try:
@@ -59,7 +64,19 @@ class RestCluster:
         return self._client.connector_statuses()
 
     def activities(self) -> Mapping[str, Activity]:
-        return {}
+        """None of a Java worker, and none where only admin listeners tell it."""
+        if not self._kind.is_ours(self._client):
+            return {}
+        try:
+            body = self._client.history(cluster=True)
+        except NotFoundError:
+            return {}
+        return {
+            name: Activity(
+                tuple(line["records_per_s"]), line["now_per_s"], line["lag"], int(line["errors"]), int(line["restarts"])
+            )
+            for name, line in body["connectors"].items()
+        }
 
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)

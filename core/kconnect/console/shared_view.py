@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kconnect.console.cluster import Caller, Capabilities, Clusters
+from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster, Clusters
 from kconnect.console.connector_rows import ConnectorRow, connector_rows
 from kconnect.errors import ConnectError
 from kconnect.outage import Outage
 
 REFRESH_S: Final = 2.0
+# How often workers take samples of rates: there is nothing new in between
+SAMPLES_S: Final = 10.0
 # A reading may take this part of one core at most: of a large cluster it is repeated less often
 _MOST_LOAD: Final = 0.04
 # Callers whose readings are kept; one is a megabyte for 1,000 connectors
@@ -50,6 +52,8 @@ class ClusterView:
 class _Kept:
     view: ClusterView = field(default_factory=ClusterView)
     due_at: float = 0.0
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+    activities_due_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held by who reads."""
 
@@ -77,7 +81,7 @@ class SharedView:
         try:
             if fresh or self._monotonic() >= kept.due_at:
                 began = self._monotonic()
-                kept.view = self._read(caller, kept.view)
+                kept.view = self._read(caller, kept)
                 took_s = self._monotonic() - began
                 kept.due_at = self._monotonic() + max(REFRESH_S, took_s / _MOST_LOAD)
             return kept.view
@@ -98,18 +102,25 @@ class SharedView:
                 self._kept.popitem(last=False)
             return kept
 
-    def _read(self, caller: Caller, old: ClusterView) -> ClusterView:
+    def _read(self, caller: Caller, kept: _Kept) -> ClusterView:
+        old = kept.view
         try:
             with self._clusters.open(caller) as cluster:
                 if not old.has_read and (starting := cluster.starting()) is not None:
                     return replace(old, starting=starting, version=old.version + 1)
-                rows = connector_rows(cluster.connector_statuses(), cluster.activities())
+                rows = connector_rows(cluster.connector_statuses(), self._activities(cluster, kept))
                 found = ClusterView(0, rows, {}, True, cluster.place, cluster.capabilities(), cluster.outage)
         except ConnectError as err:
             if not old.has_read:
                 raise
             return _unread(old, str(err))
         return _following(old, found)
+
+    def _activities(self, cluster: Cluster, kept: _Kept) -> Mapping[str, Activity]:
+        if self._monotonic() >= kept.activities_due_at:
+            kept.activities = cluster.activities()
+            kept.activities_due_at = self._monotonic() + SAMPLES_S
+        return kept.activities
 
 
 def _unread(old: ClusterView, problem: str) -> ClusterView:

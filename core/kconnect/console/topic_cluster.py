@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from kconnect.console.changes import TopicChanges
 from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.client import DirectClient
@@ -29,6 +30,10 @@ class TopicCluster:
     @property
     def direct(self) -> DirectClient:
         return self._client
+
+    @property
+    def changes(self) -> TopicChanges:
+        return TopicChanges(self._client)
 
     def starting(self) -> str | None:
         return None

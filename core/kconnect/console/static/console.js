@@ -47,6 +47,15 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();
   });
+  // What is put into a dialog opens it; Cancel and Escape close it
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const dialog = event.detail.target.closest("dialog");
+    if (dialog && !dialog.open) dialog.showModal();
+  });
+  document.addEventListener("click", (event) => {
+    const dialog = event.target.closest("[data-close]")?.closest("dialog");
+    if (dialog) { event.preventDefault(); dialog.close(); }
+  });
   document.addEventListener("htmx:sendError", () => gone(true));
   document.addEventListener("htmx:timeout", () => gone(true));
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.xhr.status) gone(false); });

@@ -1,0 +1,155 @@
+"""Editing a connector's config, and creating a connector: a form, checked while it is filled in, and the diff."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kconnect.console.config_form import (
+    ConfigForm,
+    bare_form,
+    config_form,
+    config_of,
+    fingerprint,
+    setting_changes,
+)
+from kconnect.console.html import segment
+from kconnect.console.masking import Masks, unmasked
+from kconnect.console.pages.connector import header
+from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
+from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+
+_STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A config that is being edited; `live` is the one in force, empty for a connector to be."""
+
+    name: str
+    config: Mapping[str, str] = field(repr=False)
+    live: Mapping[str, str] = field(repr=False)
+    form: ConfigForm
+
+
+def edit(visit: Visit) -> Reply:
+    """The form of a connector's config."""
+    name = visit.path["name"]
+    info, status = visit.cluster.connector(name), visit.cluster.connector_status(name)
+    draft = _drafted(visit, name, info.config, info.config)
+    values = {
+        **header(visit, status, info.config, "config"),
+        **_values(draft, f"/ui/connectors/{segment(name)}/config"),
+    }
+    return Page("config_edit.html", f"Config of {name}", values, tab="connectors")
+
+
+def create(visit: Visit) -> Reply:
+    """Which plugin; then its form."""
+    plugin = visit.query.get("plugin", "")
+    if not plugin:
+        found = [row for row in visit.cluster.plugins() if row.get("type") in ("source", "sink")]
+        plugins = sorted(found, key=lambda row: (str(row["type"]), str(row["class"])))
+        return Page("create.html", "New connector", {"plugins": plugins}, tab="connectors")
+    config = {"connector.class": plugin, "tasks.max": "1"}
+    draft = _drafted(visit, "", config, {})
+    values = {**_values(draft, "/ui/create"), "plugin": plugin, "states": _STATES}
+    return Page("create_form.html", "New connector", values, tab="connectors")
+
+
+def check(visit: Visit) -> Reply:
+    """What is wrong as it stands; the fields again, where others are declared now."""
+    draft = _sent(visit)
+    values = _values(draft, "")
+    if visit.field("shape") == draft.form.shape:
+        return Fragment("config_problems.html", values)
+    return Fragment("config_fields.html", values, headers={"hx-retarget": "#fields", "hx-reswap": "outerHTML"})
+
+
+def review(visit: Visit) -> Reply:
+    """What will change, and the question."""
+    draft = _sent(visit)
+    passwords = Masks(visit.cluster).password_keys(draft.config) | Masks(visit.cluster).password_keys(draft.live)
+    own = f"/ui/connectors/{segment(draft.name)}/config" if draft.live else "/ui/create"
+    values = {
+        **_values(draft, own),
+        "changes": setting_changes(draft.live, draft.config, passwords),
+        "problems": [(found.key, error) for found in draft.form.fields for error in found.errors],
+        "is_new": not draft.live,
+    }
+    return Fragment("config_review.html", values)
+
+
+def save(visit: Visit) -> Reply:
+    """Put the config. Errors: ConflictError if somebody else changed it meanwhile."""
+    draft = _sent(visit)
+    if visit.field("step") != "save":
+        raise BadRequestError("Look at the changes first: the button Review shows them")
+    if visit.field("based") != fingerprint(draft.live):
+        raise ConflictError(
+            f"The config of {draft.name} was changed by somebody else while you edited it",
+            hint="Open the page again: it shows the config of now.",
+        )
+    done = visit.cluster.changes.put_config(draft.name, draft.config).make()
+    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def save_new(visit: Visit) -> Reply:
+    """Create the connector. Errors: AlreadyExistsError."""
+    draft, state = _sent(visit), visit.field("state", "RUNNING")
+    if visit.field("step") != "save":
+        raise BadRequestError("Look at the settings first: the button Review shows them")
+    if state not in _STATES:
+        raise BadRequestError(f"{state} is not a state to begin with: {', '.join(_STATES)}")
+    done = visit.cluster.changes.create(draft.name, draft.config, None if state == "RUNNING" else state).make()
+    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def _sent(visit: Visit) -> _Draft:
+    """The config in the form that was sent, with the secrets that masks stand for."""
+    if "name" in visit.path:
+        name = visit.path["name"]
+        live = visit.cluster.connector(name).config
+    else:
+        name, live = visit.field("name").strip(), {}
+        if not name:
+            raise BadRequestError("The connector needs a name")
+    config = {**unmasked(config_of(visit.form, live), live), "name": name}
+    return _drafted(visit, name, config, live)
+
+
+def _drafted(visit: Visit, name: str, config: Mapping[str, str], live: Mapping[str, str]) -> _Draft:
+    plugin = config.get("connector.class", "")
+    try:
+        if not plugin:
+            raise NotFoundError("no plugin is named")
+        # A worker refuses to validate without a name; the form of a new connector asks for it apart
+        validation = visit.cluster.validate(plugin, {"name": name or "new", **config})
+        form = config_form(_without_name(validation), _without(config, "name"), live)
+    except NotFoundError:
+        form = bare_form(_without(config, "name"), live)
+    return _Draft(name, config, live, form)
+
+
+def _without_name(validation: Mapping[str, Any]) -> Mapping[str, Any]:
+    rows = [row for row in validation["configs"] if row["definition"]["name"] != "name"]
+    return {**validation, "configs": rows, "error_count": sum(bool(row["value"]["errors"]) for row in rows)}
+
+
+def _without(config: Mapping[str, str], key: str) -> dict[str, str]:
+    return {name: value for name, value in config.items() if name != key}
+
+
+def _values(draft: _Draft, own: str) -> dict[str, Any]:
+    return {"form": draft.form, "form_url": own, "based": fingerprint(draft.live), "name": draft.name}
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/config", {"GET": edit, "POST": save}),
+    Route("/connectors/{name}/config/check", {"POST": check}),
+    Route("/connectors/{name}/config/review", {"POST": review}),
+    Route("/create", {"GET": create, "POST": save_new}),
+    Route("/create/check", {"POST": check}),
+    Route("/create/review", {"POST": review}),
+)
