@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -75,3 +77,27 @@ def test_histories_of_all_workers_are_added_up(cluster: RestCluster) -> None:
         assert {slot["worker"] for slot in found["slots"]} == {worker.herder.worker_id for worker in cluster.workers}
         assert list(client.history(cluster=True)["connectors"]) == ["orders"]
         assert [task["task"] for task in client.history("orders")["tasks"]] == [1]
+
+
+def test_lines_of_all_workers_are_merged_and_go_on_where_the_cursor_says(cluster: RestCluster) -> None:
+    loggers = [logging.Logger(f"worker{number}") for number in range(3)]
+    for logger, worker in zip(loggers, cluster.workers, strict=True):
+        logger.addHandler(worker.herder.log_tail().handler)
+        logger.error("first")
+    with ConnectClient(cluster.workers[1].url) as client:
+        first = client.logs(cluster="true", level="ERROR")
+        assert {line["worker"] for line in first["lines"]} == {worker.herder.worker_id for worker in cluster.workers}
+        loggers[2].error("second")
+        loggers[0].error("third")
+        again = client.logs(cluster="true", level="ERROR", cursor=first["cursor"])
+        assert sorted(line["text"] for line in again["lines"]) == ["second", "third"]
+        assert client.logs(cluster="true", level="ERROR", cursor=again["cursor"])["lines"] == []
+
+
+def test_nobody_is_asked_who_is_not_of_the_cluster_whatever_the_cursor_says(cluster: RestCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger, ConnectClient(cluster.workers[0].url) as client:
+        stranger.settimeout(0.2)
+        port = stranger.getsockname()[1]
+        client.logs(cluster="true", cursor=f"127.0.0.1:{port}=1")
+        with pytest.raises(TimeoutError):
+            stranger.accept()

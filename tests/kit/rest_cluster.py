@@ -17,6 +17,7 @@ from kconnect.herder.cluster.leader_client import RestLeader
 from kconnect.herder.cluster.rebalance_rounds import VERSIONS
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer
+from kconnect.rest.server import MakeConsole
 from kconnect.rest.tls import peer_context, server_context
 from kconnect.storage.config_store import TopicConfigStore
 from kconnect.storage.record_log import MemoryRecordLog, MemoryTopic
@@ -66,7 +67,12 @@ class RestCluster:
     workers: list[ClusterWorker] = field(default_factory=list)
 
     def add(
-        self, worker_id: str | None = None, *, options: RestOptions | None = None, url: str | None = None
+        self,
+        worker_id: str | None = None,
+        *,
+        options: RestOptions | None = None,
+        url: str | None = None,
+        console: MakeConsole | None = None,
     ) -> ClusterWorker:
         """One more worker, in the group when this returns; `url`: what it tells the others as its own.
 
@@ -98,7 +104,7 @@ class RestCluster:
         )
         herder = DistributedHerder(rest_parts(settings, self.plugins, launcher, offsets, groups), cluster)
         scheme = "https" if is_https else "http"
-        server = RestServer(herder, [f"{scheme}://127.0.0.1:0"], None, options)
+        server = RestServer(herder, [f"{scheme}://127.0.0.1:0"], None, options, console=console)
         server.start()
         worker_id = worker_id or server.urls[0].partition("//")[2]
         worker = ClusterWorker(server.urls[0], herder, launcher, offsets, groups, self.plugins, server)

@@ -7,14 +7,41 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from kconnect.console.cluster import Clusters
-from kconnect.console.pages import actions, config, connector, overview
+from kconnect.console.pages import (
+    actions,
+    activity,
+    config,
+    connector,
+    doctor,
+    loggers,
+    overview,
+    plugins,
+    workers,
+)
 from kconnect.console.rest_cluster import WorkerClusters
 from kconnect.console.routing import ConsoleRoute
 from kconnect.console.visit import Route, Tab
 
-ROUTES: Final[tuple[Route, ...]] = (*overview.ROUTES, *connector.ROUTES, *actions.ROUTES, *config.ROUTES)
+ROUTES: Final[tuple[Route, ...]] = (
+    *overview.ROUTES,
+    *connector.ROUTES,
+    *actions.ROUTES,
+    *config.ROUTES,
+    *activity.ROUTES,
+    *workers.ROUTES,
+    *plugins.ROUTES,
+    *loggers.ROUTES,
+    *doctor.ROUTES,
+)
 
-TABS: Final = (Tab("connectors", "Connectors", "/ui"),)
+TABS: Final = (
+    Tab("connectors", "Connectors", "/ui"),
+    Tab("workers", "Workers", "/ui/workers"),
+    Tab("plugins", "Plugins", "/ui/plugins", lambda view: view.capabilities.has_workers),
+    Tab("loggers", "Loggers", "/ui/loggers", lambda view: view.capabilities.has_workers),
+    Tab("log", "Log", "/ui/log", lambda view: view.capabilities.is_ours),
+    Tab("doctor", "Doctor", "/ui/doctor"),
+)
 
 
 def console(clusters: Clusters) -> ConsoleRoute:

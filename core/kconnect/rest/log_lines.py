@@ -7,14 +7,17 @@ Differs: Java has no such resource.
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from kconnect.errors import BadRequestError
 from kconnect.log_tail import MOST_AT_ONCE, LogQuery
-from kconnect.logs import level_number
+from kconnect.logs import level_name, level_number
 from kconnect.rest.access.needs import ADMINISTERS, READS, SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint, Wait
 from kconnect.rest.operation import Operation, Query, Schema, array_of, boolean, integer, object_of, text
+from kconnect.rest.workers import ask_workers, other_workers
 
 # Shorter than what proxies in between wait for an answer, usually a minute
 MOST_WAIT_MS: Final = 25_000
@@ -23,6 +26,7 @@ _OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _NUMBER_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
 _LINE: Final[Schema] = object_of(
     {
+        "worker": text,
         "number": integer,
         "time_ms": integer,
         "level": text,
@@ -39,15 +43,54 @@ _LINE: Final[Schema] = object_of(
 
 
 def show_lines(call: Call) -> Answer:
-    page = call.herder.log_tail().page(_query(call))
-    return Answer(
-        {
-            "worker": call.herder.worker_id,
-            "last": page.last,
-            "missed": page.missed,
-            "lines": [line.to_json() for line in page.lines],
-        }
-    )
+    """Of this worker, or with `cluster=true` of all that answer, merged by time."""
+    return Answer(_of_cluster(call) if call.flag("cluster") else _of_this(call, _query(call)))
+
+
+def _of_this(call: Call, query: LogQuery) -> dict[str, Any]:
+    page = call.herder.log_tail().page(query)
+    worker = call.herder.worker_id
+    return {
+        "worker": worker,
+        "last": page.last,
+        "missed": page.missed,
+        "lines": [{"worker": worker, **line.to_json()} for line in page.lines],
+    }
+
+
+def _of_cluster(call: Call) -> dict[str, Any]:
+    """`cursor` says for each worker which line was the last: `worker=number`, divided by commas."""
+    query = _query(call)
+    cursor = dict(part.rpartition("=")[::2] for text in call.query_values("cursor") for part in text.split(","))
+    own = call.herder.worker_id
+    pages = {own: _of_this(call, replace(query, after=_after(cursor.get(own))))}
+    # Whoever sends a cursor may write any address into it: nobody is asked who is not of this cluster
+    others = other_workers(call)
+    known = {worker for worker in others if _after(cursor.get(worker)) is not None}
+    for worker in known:
+        pages |= ask_workers(call, {worker}, _target(query, _after(cursor[worker])))
+    # Who has come since, and all of them at first
+    pages |= ask_workers(call, others - known, _target(query, None))
+    lines = [{"worker": worker, **line} for worker, page in pages.items() for line in page["lines"]]
+    lines.sort(key=lambda line: (line["time_ms"], line["worker"], line["number"]))
+    last = {**{worker: cursor[worker] for worker in known}, **{worker: page["last"] for worker, page in pages.items()}}
+    return {
+        "worker": own,
+        "last": pages[own]["last"],
+        "missed": any(page["missed"] for page in pages.values()),
+        "lines": lines[-query.limit :] if query.limit else [],
+        "cursor": ",".join(f"{worker}={number}" for worker, number in sorted(last.items())),
+    }
+
+
+def _target(query: LogQuery, after: int | None) -> str:
+    asked = {"connector": query.connector, "level": level_name(query.level) if query.level else None,
+             "since": query.since_ms, "limit": query.limit, "after": after}  # fmt: skip
+    return f"/admin/logs?{urlencode({key: value for key, value in asked.items() if value is not None})}"
+
+
+def _after(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def wait_for_line(call: Call) -> Wait | None:
@@ -96,7 +139,7 @@ ENDPOINTS = (
                 "The last lines of this worker's log, in order",
                 {
                     200: object_of(
-                        {"worker": text, "last": integer, "missed": boolean, "lines": array_of(_LINE)},
+                        {"worker": text, "last": integer, "missed": boolean, "lines": array_of(_LINE), "cursor": text},
                         required=("worker", "last", "missed", "lines"),
                     )
                 },
@@ -106,6 +149,8 @@ ENDPOINTS = (
                     Query("since", "Lines from this time on, in milliseconds since the epoch", integer),
                     Query("after", "Lines behind this number: `last` of an earlier answer", integer),
                     Query("limit", f"At most so many lines, {_DEFAULT_LIMIT} by default", integer),
+                    Query("cluster", "true: of all workers, as far as they answer within two seconds", boolean),
+                    Query("cursor", "With cluster: lines behind those of an earlier answer, by its cursor"),
                     Query("wait_ms", f"With after: wait for a line that fits, up to {MOST_WAIT_MS} ms", integer),
                 ),
                 needs=SEES_SOME,

@@ -6,7 +6,7 @@ Differs: Java has no such resource.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -37,9 +37,9 @@ def list_workers(call: Call) -> Answer:
     rebalances = [rebalance.to_json() for rebalance in call.herder.rebalances()]
     own, runs = call.herder.worker_id, _runs(call)
     others = _others(call, runs)
-    slots = _asked(call, others, "/admin/slots")
-    told = _asked(call, others, "/admin/rebalances")
-    sparks = _asked(call, others, "/admin/spark")
+    slots = ask_workers(call, others, "/admin/slots")
+    told = ask_workers(call, others, "/admin/rebalances")
+    sparks = ask_workers(call, others, "/admin/spark")
     if (runtime := call.herder.runtime()) is not None:
         sparks[own] = runtime.to_json()
     slots[own], told[own] = visible_slots(call), rebalances
@@ -63,10 +63,16 @@ def list_workers(call: Call) -> Answer:
 
 def ask_others(call: Call, target: str) -> dict[str, Any]:
     """JSON of a path and query from each other worker, as far as they answer within two seconds; by worker id."""
-    return _asked(call, _others(call, _runs(call)), target)
+    return ask_workers(call, other_workers(call), target)
 
 
-def _asked(call: Call, others: set[str], target: str) -> dict[str, Any]:
+def other_workers(call: Call) -> set[str]:
+    """Ids of the other workers of the cluster."""
+    return _others(call, _runs(call))
+
+
+def ask_workers(call: Call, others: Collection[str], target: str) -> dict[str, Any]:
+    """The same of these workers, which must be of this cluster: they get the caller's login."""
     return dict(call.others.ask(others, target, call.headers)) if call.others is not None and others else {}
 
 
