@@ -34,6 +34,7 @@ _PAGES = {
     "README.md": 200,
     "quickstart.md": 150,
     "operations.md": 200,
+    "containers.md": 30,
     "distributed.md": 150,
     "write-a-connector.md": 90,
     "schema-registry.md": 120,
