@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from kconnect.api import Schema, SourceRecord
 from kconnect.dead_letters import (
     DeadLetterTopic,
     KafkaAccess,
@@ -29,7 +30,7 @@ from kconnect.devbroker import DevBroker
 from kconnect.model import TaskSpec
 from kconnect_cli.app import run as cli
 from kit.cli import CliResult, cli_env, connect_command
-from kit.pipeline_host import PipelineHost
+from kit.pipeline_host import SOURCE, Behaviour, PipelineHost
 from kit.topics import consume, delete_topic, end_offset, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -56,6 +57,7 @@ class Desk:
     folder: Path
     host: PipelineHost
     capture: pytest.CaptureFixture[str]
+    config: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -70,7 +72,7 @@ class Desk:
         return self.folder / "out.txt"
 
     def start(self, **more: str) -> TaskSpec:
-        config = {
+        self.config = config = {
             "connector.class": "FileStreamSink",
             "topics": self.topic,
             "file": str(self.out),
@@ -84,7 +86,8 @@ class Desk:
             **more,
         }
         self.cluster.add_connector(self.name, config, [config], topics=[self.topic])
-        return self.host.start_sink(self.name, config.pop("connector.class"), **config)
+        task = {key: value for key, value in config.items() if key != "connector.class"}
+        return self.host.start_sink(self.name, config["connector.class"], **task)
 
     def lines(self) -> list[str]:
         return self.out.read_text().splitlines() if self.out.exists() else []
@@ -294,3 +297,80 @@ def test_an_exported_file_is_replayed_as_it_was_edited_though_the_letters_are_go
     assert done.json["outcomes"] == {"replay": 2}
     assert sorted(desk.await_lines(2)) == ["{id=1}", "{id=2}"]
     assert desk.run("replay", "--yes", "-o", "json").json["outcomes"] == {"already replayed": 2}
+
+
+def test_letters_of_a_source_pass_its_chain_again(desk: Desk) -> None:
+    Behaviour.reset()
+    record = SourceRecord({"a": 1}, {"b": 2}, desk.topic, "text", value_schema=Schema.STRING_SCHEMA)
+    given = [[record]]
+    Behaviour.poll = lambda task: given.pop() if given else task.context.wait(0.01)
+    config = {
+        "connector.class": SOURCE,
+        "transforms": "t",
+        "transforms.t.type": "kit.failing_transform:FailsOnText",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": desk.dlq,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    desk.cluster.add_connector(desk.name, config, [config])
+    spec = desk.host.start_source(desk.name, config.pop("connector.class"), **config)
+    desk.await_letters(1)
+    desk.host.stop(spec)
+    produce_lines(desk.bootstrap, desk.topic, ["there"])
+    (shown,) = desk.run("show", "-o", "json").json
+    assert (shown["value"], shown["source"]["offset"], shown["stage"]) == ("text", {"b": 2}, "TRANSFORMATION")
+    failed = desk.run("replay", "--yes", "-o", "json", expect=1).json
+    assert failed["why"]["failed"].endswith("fails again in TRANSFORMATION: told to fail on text")
+    patch = desk.folder / "fix.json"
+    patch.write_text(json.dumps([{"op": "replace", "path": "/value", "value": "fine"}]))
+    assert desk.run("replay", "--edit", str(patch), "--yes", "-o", "json").json["outcomes"] == {"replay": 1}
+    assert [message.value() for message in consume(desk.bootstrap, desk.topic, 2)] == [b"there", b"fine"]
+    assert desk.run("replay", "--yes", "-o", "json").json["outcomes"] == {"already replayed": 1}
+
+
+def test_a_put_that_was_killed_leaves_its_letters_in_doubt_until_they_are_asked_for(desk: Desk) -> None:
+    spec = desk.start()
+    produce_lines(desk.bootstrap, desk.topic, ["oops"])
+    desk.await_letters(1)
+    desk.host.stop(spec)
+    (desk.folder / "killing.py").write_text(
+        "import os, signal\ndef kill(record):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (desk.folder / "mending2.py").write_text("def mend(record):\n    return record.new_record(value={'id': 1})\n")
+    desk.cluster.add_connector(
+        desk.name,
+        {
+            **desk.config,
+            "transforms": "k",
+            "transforms.k.type": "PythonTransform",
+            "transforms.k.function": "killing:kill",
+        },
+    )
+    command = [*connect_command(), *desk.command("replay", "--through", "--edit", "mending2:mend", "--yes")]
+    env = cli_env(desk.folder, {"PYTHONPATH": str(desk.folder)})
+    killed = subprocess.run(command, env=env, cwd=desk.folder, capture_output=True, timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    desk.cluster.add_connector(desk.name, desk.config)
+    left = desk.run("replay", "--through", "--edit", "mending2:mend", "--yes", "-o", "json", expect=1)
+    assert left.json["outcomes"] == {"in doubt": 1}
+    assert desk.lines() == []
+    again = desk.run("replay", "--through", "--again", "--edit", "mending2:mend", "--yes", "-o", "json")
+    assert again.json["outcomes"] == {"replay": 1}
+    assert desk.lines() == ["{id=1}"]
+
+
+def test_without_context_headers_or_without_a_topic_it_says_what_to_do(desk: Desk) -> None:
+    spec = desk.start(**{"errors.deadletterqueue.context.headers.enable": "false"})
+    produce_lines(desk.bootstrap, desk.topic, ["oops"])
+    desk.await_letters(1)
+    desk.host.stop(spec)
+    assert desk.run("list", "-o", "json").json["groups"][0]["stage"] is None
+    assert desk.run("replay", "--yes", "-o", "json", expect=1).json["outcomes"] == {"without a topic": 1}
+    done = desk.run("replay", "--to-topic", desk.topic, "--yes", "-o", "json").json
+    assert (done["outcomes"], done["targets"]) == ({"replay": 1}, {desk.topic: 1})
+    delete_topic(desk.bootstrap, desk.dlq)
+    missing = desk.run("list", expect=3).stderr
+    assert f"The dead letter topic {desk.dlq} does not exist" in missing
+    desk.cluster.add_connector(desk.name, {"connector.class": "FileStreamSink", "topics": "t"})
+    assert "has no dead letter topic\nHint: connect config set" in desk.run("list", expect=3).stderr

@@ -17,7 +17,7 @@ GROUP_COLUMNS = (
     Column("REPLAYED", lambda row: str(row["replayed"])),
     Column("FIRST", lambda row: _second(row["first"])),
     Column("LAST", lambda row: _second(row["last"])),
-    Column("MESSAGE", lambda row: row["message"] or ""),
+    Column("CAUSE OF THE LAST", lambda row: printable(" ".join((row["root_cause"] or "").split()))),
 )
 
 
@@ -41,9 +41,9 @@ def letter_page(view: Mapping[str, Any], *, with_trace: bool) -> str:
     if view["replayed"]:
         mark = view["replayed"]
         lines.append(_line("replayed", f"{mark['time']}, {mark['state']} to {mark['target']}"))
-    lines += [_line("problem", each) for each in view.get("problems", [])]
+    lines += [_line("problem", each) for each in view.get("problems", []) if not _is_told(view, each)]
     if with_trace and view["trace"]:
-        lines += ["", *(f"    {_printable(line)}" for line in view["trace"].splitlines())]
+        lines += ["", *(f"    {printable(line)}" for line in view["trace"].splitlines())]
     return "\n".join(lines) + "\n"
 
 
@@ -73,15 +73,21 @@ def _origin(view: Mapping[str, Any]) -> str | None:
     return text + ("" if view["task"] is None else f", task {view['task']}")
 
 
+def _is_told(view: Mapping[str, Any], problem: str) -> bool:
+    """That a converter cannot read what it failed on is no news."""
+    return "CONVERTER" in (view["stage"] or "") and " cannot read it" in problem
+
+
 def _said(view: Mapping[str, Any]) -> str:
-    return f"{view['exception']}: {view['message']}" if view["message"] else str(view["exception"])
+    message = (view["message"] or "").strip().rstrip(":")
+    return f"{view['exception']}: {message}" if message else str(view["exception"])
 
 
 def _line(title: str, text: str) -> str:
-    return f"  {title:<11} {_cut(_printable(' '.join(text.split())))}"
+    return f"  {title:<11} {_cut(printable(' '.join(text.split())))}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters: messages quote what is in records, and a terminal would obey it."""
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 

@@ -54,7 +54,12 @@ class FunctionEdit:
     def __init__(self, function: str, documents: Documents, plugins: PluginRegistry) -> None:
         """Errors: ConfigError when the function is not there."""
         self._transform = plugins.transformation("kconnect.builtin.python_function:PythonTransform")()
-        self._transform.configure({"function": function})
+        try:
+            self._transform.configure({"function": function})
+        except ConfigError as error:
+            why = error.problems[0].message if error.problems else str(error)
+            hint = "It is looked for in the current folder and where Python is installed."
+            raise ConfigError(f"{function} cannot be used: {why}", hint=hint) from error
         self._documents = documents
         self._name = function
 

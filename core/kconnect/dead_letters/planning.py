@@ -71,11 +71,18 @@ class Tally:
     first: dict[Outcome, str] = field(default_factory=dict)
     topics: Counter[str] = field(default_factory=Counter)
     """Topics that records are sent to."""
+    oldest_ms: dict[str, int] = field(default_factory=dict)
+    """Of each of them, the time of the oldest record."""
 
     def add(self, outcome: Outcome, why: str = "") -> None:
         self.counts[outcome] += 1
         if why:
             self.first.setdefault(outcome, why)
+
+    def add_target(self, record: Outgoing) -> None:
+        self.topics[record.topic] += 1
+        if record.timestamp is not None:
+            self.oldest_ms[record.topic] = min(record.timestamp, self.oldest_ms.get(record.topic, record.timestamp))
 
     @property
     def has_failures(self) -> bool:
@@ -115,6 +122,20 @@ def outgoing(
     partition = record.partition if is_meant and NO_PARTITION < record.partition < count else None
     return Outgoing(
         topic, partition, record.key, record.value, record.timestamp, replay_headers(letter, record.headers)
+    )
+
+
+def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
+    """A sentence when the broker may delete records of that time before they are read; None when it will not."""
+    retention_ms = int(settings.get("retention.ms", "-1"))
+    is_deleted = "delete" in settings.get("cleanup.policy", "delete")
+    if retention_ms < 0 or not is_deleted or settings.get("message.timestamp.type") == "LogAppendTime":
+        return None
+    if oldest_ms >= now_ms - retention_ms:
+        return None
+    return (
+        f"Some records are older than {topic} keeps them (retention.ms {retention_ms}): Kafka may delete them before "
+        "the connector reads them. An --edit of /timestamp gives them another time."
     )
 
 

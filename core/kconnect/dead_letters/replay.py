@@ -127,7 +127,7 @@ def tally(prepared: Iterable[Prepared]) -> Tally:
     for each in prepared:
         found.add(each.outcome, each.why)
         if each.outgoing is not None:
-            found.topics[each.outgoing.topic] += 1
+            found.add_target(each.outgoing)
     return found
 
 
@@ -288,7 +288,8 @@ def _send(writer: MarkWriter, batch: Sequence[Prepared], done: Tally, now_ms: in
         if not refused:
             for each in waiting:
                 done.add(each.outcome)
-                done.topics[each.outgoing.topic if each.outgoing is not None else ""] += 1
+            for record in records:
+                done.add_target(record)
             return
         waiting = [each for index, each in enumerate(waiting) if index not in refused]
 

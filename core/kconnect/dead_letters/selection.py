@@ -40,7 +40,8 @@ class Selection:
 
     `connector`: its letters are meant. Those that name no connector count as its own when `takes_unknown`, as they do
     where it writes no context headers; `takes_all` means every record of the topic.
-    `exceptions` match the class with or without its package, or the start of the message. Times are ms of the letter.
+    `exceptions` match the class, or that of the root cause, with or without its package, or the start of the message.
+    Times are ms of the letter, which are those of its record: Connect keeps them.
     """
 
     connector: str
@@ -144,6 +145,7 @@ def _add(group: Group, letter: DeadLetter, *, is_replayed: bool) -> None:
 
 
 def _is_exception(letter: DeadLetter, wanted: str) -> bool:
-    name, message = letter.context.exception or "", letter.context.message or ""
-    short = name.rpartition(".")[2]
-    return wanted in (name, short) or short.lower() == wanted.lower() or message.startswith(wanted)
+    context = letter.context
+    names = {context.exception or "", (context.root_cause or "").partition(":")[0]}
+    short = {name.rpartition(".")[2].lower() for name in names}
+    return wanted in names or wanted.lower() in short or (context.message or "").startswith(wanted)

@@ -151,6 +151,9 @@ class DeadLetterTopic:
         found = self.admin.describe_topics(list(topics), self.access.timeout_s) if topics else {}
         return {name: info.partitions for name, info in found.items()}
 
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        return self.admin.topic_configs(topic, self.access.timeout_s)
+
     def topic_ends(self, partitions: Mapping[str, int]) -> dict[str, dict[int, int]]:
         """The ends of topics with so many partitions."""
         return {topic: self._offsets(topic, count, "end") for topic, count in partitions.items()}

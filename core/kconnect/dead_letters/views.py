@@ -41,6 +41,7 @@ def _group_view(group: Group) -> dict[str, Any]:
         "last": moment(group.last_ms),
         "example": None if example is None else example.place,
         "message": None if example is None else example.context.message,
+        "root_cause": None if example is None else example.context.root_cause,
     }
 
 

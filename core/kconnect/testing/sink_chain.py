@@ -77,11 +77,11 @@ class SinkChain:
             if kept is not None:
                 task.put([kept])
         except Exception as error:  # the plugin's
-            return Passed(False, f"{type(error).__name__}: {error}")
+            return Passed(False, _said(error))
         task.moved({place: record.offset + 1})
         if len(harness.errant) > given:
             reported = harness.errant[-1].error
-            return Passed(False, f"{type(reported).__name__}: {reported}")
+            return Passed(False, _said(reported))
         return Passed(kept is not None)
 
     def flush(self) -> None:
@@ -91,3 +91,12 @@ class SinkChain:
             task.pre_commit(task.assignment())
         except Exception as error:  # the plugin's
             raise ConnectError(f"flush() failed: {type(error).__name__}: {error}") from error
+
+
+def _said(error: BaseException) -> str:
+    """The error, and behind it what caused it first."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    text = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    return text if root is error or str(root) in text else f"{text}: {type(root).__name__}: {root}"

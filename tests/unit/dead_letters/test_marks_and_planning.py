@@ -21,7 +21,15 @@ from kconnect.dead_letters.marks import (
     run_end_entry,
     run_entry,
 )
-from kconnect.dead_letters.planning import Outcome, ReplayRules, decide, isolation_level, outgoing, replay_headers
+from kconnect.dead_letters.planning import (
+    Outcome,
+    ReplayRules,
+    decide,
+    isolation_level,
+    outgoing,
+    replay_headers,
+    retention_warning,
+)
 from kconnect.dead_letters.replay import Preparation
 from kconnect.dead_letters.selection import OffsetRange, Owner, Selection, summary
 
@@ -193,3 +201,17 @@ def test_the_limit_counts_what_is_sent() -> None:
 )
 def test_how_a_sink_reads(connector: dict[str, str], worker: dict[str, str], level: str) -> None:
     assert isolation_level(connector, worker) == level
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        ({"retention.ms": "100"}, True),
+        ({"retention.ms": "1000"}, False),
+        ({"retention.ms": "-1"}, False),
+        ({"retention.ms": "100", "cleanup.policy": "compact"}, False),
+        ({"retention.ms": "100", "message.timestamp.type": "LogAppendTime"}, False),
+    ],
+)
+def test_records_older_than_their_topic_keeps_them_are_told(settings: dict[str, str], warns: bool) -> None:
+    assert (retention_warning("t", settings, 9_500, 10_000) is not None) is warns

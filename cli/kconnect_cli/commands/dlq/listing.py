@@ -29,7 +29,7 @@ def list_(ctx: typer.Context, name: Name) -> None:
 
     JSON: connector, topic, count, replayed, broken (letters with headers that cannot be read), others and unknown
     (records of other connectors, and of none), groups with stage, exception, topic, count, replayed, first, last,
-    example, message. The brokers are those of a worker's file, --bootstrap-servers or the context.
+    example, message, root_cause. The brokers are those of a worker's file, --bootstrap-servers or the context.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
     from kconnect.dead_letters import summary, summary_view
 

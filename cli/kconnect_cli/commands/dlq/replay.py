@@ -99,11 +99,13 @@ def replay(
             return
         planned = job.plan()
         count = planned.counts[_replayed()]
-        _say_outcomes(session, planned)
+        if not count or not yes:
+            _say_outcomes(session, planned)
         if not count:
             session.say("Nothing to replay.")
             _end(session, planned)
             return
+        _warn(session, desk, planned)
         session.confirm(_question(desk, planned, through=through), yes=yes)
         done = job.run()
         _say_done(session, done, name, through=through)
@@ -259,6 +261,24 @@ def _question(desk: LetterDesk, planned: Tally, *, through: bool) -> str:
         )
     targets = ", ".join(f"{count} to {topic}" for topic, count in planned.topics.most_common(5))
     return f"Replay {letters} of {desk.name}: {targets}?"
+
+
+def _warn(session: CliSession, desk: LetterDesk, planned: Tally) -> None:
+    """Say what may become of the records in their topics."""
+    import time
+
+    from kconnect.dead_letters.planning import retention_warning
+
+    for topic, oldest_ms in planned.oldest_ms.items():
+        warning = retention_warning(topic, desk.topic.topic_settings(topic), oldest_ms, int(time.time() * 1000))
+        if warning is not None:
+            session.say(f"Warning: {warning}")
+    if desk.is_source or not planned.topics:
+        return
+    read = [topic.strip() for topic in desk.config.get("topics", "").split(",") if topic.strip()]
+    for topic in planned.topics if read else ():
+        if topic not in read:
+            session.say(f"Warning: {desk.name} does not read {topic} (its topics: {', '.join(read)}).")
 
 
 def _say_outcomes(session: CliSession, found: Tally) -> None:
