@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
@@ -11,12 +13,14 @@ import pytest
 
 from kconnect.client import ConnectClient
 from kconnect.devbroker import DevBroker
+from kconnect.errors import NotFoundError
 from kconnect.model import Mend, Restarts, RunState
 from kconnect.plugins import PluginRegistry
 from kconnect.testing import ThreadLauncher
 from kit.distributed_worker import workers
 from kit.topics import create_topic
 from kit.waiting import eventually
+from kit.webhook_target import webhook_target
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -51,7 +55,17 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
     files["barred"].write_text("0 rights*\n")
     files["start"].write_text("")
     with (
-        workers(broker.bootstrap, group, 2, launcher, plugin_path=_PLUGINS) as pair,
+        webhook_target() as target,
+        workers(
+            broker.bootstrap,
+            group,
+            2,
+            launcher,
+            plugin_path=_PLUGINS,
+            kconnect_webhook_url=target.url,
+            kconnect_webhook_secret="correct horse",
+            kconnect_webhook_events="failed,mended,given-up",
+        ) as pair,
         ConnectClient(pair[0].rest_url, retry_conflicts_s=30) as client,
     ):
         for name, file in files.items():
@@ -84,3 +98,46 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
         assert "kafka_connect_restart_metrics_given_up 1" in metrics
         raw = json.loads(urlopen(f"{leader.rest_url}/connectors/always/status", timeout=10).read())
         assert "restarts" not in raw["tasks"][0], "Java's body stays Java's"
+
+        eventually(lambda: ("given-up", "always") in target.events(), 20, "the leader posts it")
+        events = Counter(target.events())
+        assert events["failed", "barred"] == events["given-up", "always"] == events["mended", "twice"] == 1
+        assert events["failed", "twice"] == 2
+        shown = json.loads(urlopen(f"{leader.rest_url}/admin/webhooks", timeout=10).read())
+        assert shown[0]["problem"] is None
+        assert shown[0]["delivered"] >= len(events)
+        assert "t0ken" not in json.dumps(shown) + caplog.text
+        assert "correct horse" not in caplog.text
+
+        target.hang.set()  # from now on it takes requests and says nothing
+        client.restart_connector("always", include_tasks=True, only_failed=True)
+        eventually(lambda: caplog.text.count(", given up after 3 restarts") == 2, 30, "the herder does not wait for it")
+
+
+def test_the_next_leader_goes_on_where_the_one_before_was_killed(
+    broker: DevBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = "mending-heir"
+    create_topic(broker.bootstrap, group)
+    launcher = partial(ThreadLauncher, PluginRegistry.load(_PLUGINS))
+    file = tmp_path / "always"
+    file.write_text("0 gone*\n")
+    with workers(broker.bootstrap, group, 2, launcher, plugin_path=_PLUGINS) as pair:
+        with ConnectClient(pair[0].rest_url, retry_conflicts_s=30) as client:
+            config = _config(
+                file, group, **{"errors.restart.backoff.ms": "400", "errors.restart.backoff.max.ms": "4000"}
+            )
+            client.create_connector("heir", config)
+        leader = next(worker for worker in pair if worker.herder.is_leader)
+        other = next(worker for worker in pair if worker is not leader)
+
+        def restarts() -> Restarts | None:
+            with ConnectClient(other.rest_url) as heir, suppress(NotFoundError):  # it has no status yet
+                tasks = heir.connector_status("heir").tasks
+                return tasks[0].restarts if tasks else None
+            return None
+
+        eventually(lambda: (found := restarts()) is not None and found.count == 1, 30, "one restart is behind it")
+        leader.stop(1.0)
+        eventually(lambda: restarts() == Restarts(Mend.GIVEN_UP, 3, 3), 60, "the other one makes the rest, and no more")
+    assert caplog.text.count(", given up after 3 restarts") == 1

@@ -310,6 +310,10 @@ class MemoryHerder:
     def runtime(self):
         return self.spark
 
+    def webhooks(self):
+        self._called("webhooks")
+        return []
+
     def history(self):
         self._called("history")
         return self.hour

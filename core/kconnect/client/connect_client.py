@@ -96,6 +96,10 @@ class ConnectClient:
         """`GET /`: version, commit, kafka_cluster_id."""
         return self._exchange.read("GET", "/", as_object)
 
+    def webhooks(self) -> list[dict[str, Any]]:
+        """`GET /admin/webhooks`: whether the worker's webhooks are delivered; none of Java's workers has it."""
+        return self._exchange.read("GET", "/admin/webhooks", as_objects)
+
     def health(self) -> dict[str, Any]:
         """`GET /health`: status (healthy, starting, unhealthy) and message; never an error while the worker answers."""
         return self._exchange.read_at((500, 503), "GET", "/health", as_object)

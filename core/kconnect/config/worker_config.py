@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from kconnect.api.config_parse import Password
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import check_servers
 from kconnect.config.distributed_keys import CLUSTER, GROUP
@@ -92,6 +93,14 @@ class KConnectSettings:
     errors_restart_backoff_ms: int
     errors_restart_backoff_max_ms: int
     errors_restart_window_ms: int
+    webhook_url: Password | None
+    webhook_secret: Password | None
+    webhook_events: list[str]
+    webhook_connect_timeout_ms: int
+    webhook_timeout_ms: int
+    webhook_retries: int
+    webhook_queue_size: int
+    webhook_lag_above: int | None
     ui_enable: bool
 
     @classmethod

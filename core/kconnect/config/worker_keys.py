@@ -13,6 +13,8 @@ from kconnect.api.config_key import NO_DEFAULT
 from kconnect.api.configdef import ConfigDef
 from kconnect.config.key_table import Rows
 from kconnect.config.restart_keys import OF_WORKER, RESTART_KEYS
+from kconnect.config.webhook_keys import LAG_ABOVE
+from kconnect.config.webhook_keys import OF_WORKER as WEBHOOKS
 from kconnect.errors import ConfigError
 
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
@@ -330,8 +332,8 @@ STANDALONE: Final[Rows] = (
     ),
 )
 
-OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms", *RESTART_KEYS)
-"""Settings of ours that a connector may have: the first two override the worker's of the same name."""
+OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms", *RESTART_KEYS, LAG_ABOVE)
+"""Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 
 KCONNECT: Final[Rows] = (
     (
@@ -480,6 +482,7 @@ KCONNECT: Final[Rows] = (
         "it, whoever is let in may do everything.",
     ),
     *OF_WORKER,
+    *WEBHOOKS,
     (
         "kconnect.ui.enable",
         BOOLEAN,

@@ -331,6 +331,10 @@ class Herder(Protocol):
         """What runs the slots; None while it starts, and where there is no Spark."""
         ...
 
+    def webhooks(self) -> Sequence[Mapping[str, Any]]:
+        """How deliveries of webhooks fare: one for each target."""
+        ...
+
     def history(self) -> History:
         """What the tasks and slots of this worker did over the last hour."""
         ...

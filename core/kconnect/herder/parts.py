@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from kconnect.api.config_key import ConfigKey
 from kconnect.clock import Clock, SystemClock
@@ -18,8 +19,37 @@ from kconnect.herder.interface import Launcher
 from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.log_tail import LogTail
+from kconnect.metrics import Reading
 from kconnect.metrics.history import History
 from kconnect.storage import OffsetStore
+
+
+class Webhooks(Protocol):
+    """Where a herder's notices go. Threads: any; nothing blocks."""
+
+    def announce(self, notice: Notice) -> None:
+        """Pass on what has become of a connector or task."""
+        ...
+
+    def documents(self) -> Sequence[Mapping[str, Any]]:
+        """How deliveries fare: one for each target."""
+        ...
+
+    def readings(self) -> Sequence[Reading]:
+        """For `/metrics`."""
+        ...
+
+
+class NoWebhooks:
+    """Implements `Webhooks` for a herder that nobody listens to."""
+
+    def announce(self, notice: Notice) -> None: ...
+
+    def documents(self) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+    def readings(self) -> Sequence[Reading]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +80,9 @@ class HerderParts:
     restarts: RestartSettings = field(default_factory=RestartSettings)
     """kconnect.errors.restart.*, of a standalone worker"""
     clock: Clock = field(default_factory=SystemClock)
-    announce: Callable[[Notice], None] = lambda _: None
-    """Passes on what has become of connectors and tasks. Must not block."""
     kafka: KafkaContact = field(default_factory=lambda: KafkaContact(""))
     """Whether Kafka answers; the worker keeps it up to date."""
+    webhooks: Webhooks = field(default_factory=NoWebhooks)
     history: History = field(default_factory=History)
     """The worker's sampler fills it."""
     log_tail: LogTail = field(default_factory=LogTail)

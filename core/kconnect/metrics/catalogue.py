@@ -266,6 +266,15 @@ OWN: Final[tuple[Metric, ...]] = (
         ("not-restarted", _G, "", "Those that a restart does not help, or must not have; from the leader alone."),
     ),
     *_group(
+        "connect-webhook-metrics",
+        (),
+        ("delivered-total", _C, "", "Webhook documents that their target has taken."),
+        ("failed-attempts-total", _C, "", "Attempts that it did not answer, or refused."),
+        ("dropped-total", _C, "", "Documents given up: refused, their attempts used up, or too many in the queue."),
+        ("waiting", _G, "", "Documents in the queue."),
+        ("failing", _G, "", "1 while the last attempt has failed."),
+    ),
+    *_group(
         "part-restart-metrics",
         _TASK,
         (

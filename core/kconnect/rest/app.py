@@ -38,6 +38,7 @@ from kconnect.rest import (
     observe,
     plugins_api,
     root,
+    webhooks,
     workers,
 )
 from kconnect.rest.access.access import CHALLENGE, Access, DeniedError, Gatekeeper
@@ -60,6 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *loggers.ENDPOINTS,
     *observe.ENDPOINTS,
     *history.ENDPOINTS,
+    *webhooks.ENDPOINTS,
     *log_lines.ENDPOINTS,
     *workers.ENDPOINTS,
     *conditions.ENDPOINTS,

@@ -91,6 +91,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
             self.override_policy,
             self.history,
             self.log_tail,
+            self.webhooks,
         )
         herder = self._herder = DistributedHerder(parts, cluster)
         self._stack.callback(stores.stop)

@@ -47,6 +47,7 @@ from kconnect.plugins import PluginRegistry
 from kconnect.storage import OffsetStore
 from kconnect.worker.kafka_availability import KafkaAvailability
 from kconnect.worker.startup_errors import EXIT_WORKER, exit_code
+from kconnect.worker.webhook_parts import WorkerWebhooks
 
 if TYPE_CHECKING:
     from kconnect.api import ConnectorClientConfigOverridePolicy
@@ -238,6 +239,8 @@ class RunningWorker(ABC, Generic[H, C]):
             variables = self._resolve_properties()
             config = parse(self._props, lambda name: _worker_plugin(plugins, name))
             self.override_policy = load_policy(plugins, config.originals)
+            self.webhooks = WorkerWebhooks(config.kconnect, getattr(config, "group_id", None))
+        self._stack.callback(self.webhooks.stop)
         if self.override_policy is not None:
             self._stack.callback(self.override_policy.close)
         self._task_stop_s = config.task_shutdown_graceful_timeout_ms / 1000
@@ -314,6 +317,8 @@ class RunningWorker(ABC, Generic[H, C]):
             what_happens=self.herder.what_happens(),
             has_started=lambda: self._has_started,
         )
+        if self._launcher is not None:
+            self.webhooks.start(self.herder, self._launcher)
 
     def _find_cluster(self) -> str:
         """The id of the Kafka cluster. Errors: as KafkaAvailability.find_cluster."""
@@ -337,6 +342,7 @@ def herder_parts(
     policy: ConnectorClientConfigOverridePolicy | None,
     history: History,
     log_tail: LogTail,
+    webhooks: WorkerWebhooks,
 ) -> HerderParts:
     """What any herder works with; `raw`: the worker's properties as written, which tasks get."""
     validator = ConnectorValidator(plugins, config.originals, variables, policy=policy)
@@ -363,6 +369,7 @@ def herder_parts(
         health=health,
         restarts=RestartSettings.of_worker(config.originals),
         kafka=kafka,
+        webhooks=webhooks,
         history=history,
         log_tail=log_tail,
     )

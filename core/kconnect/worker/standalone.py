@@ -73,6 +73,7 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
             self.override_policy,
             self.history,
             self.log_tail,
+            self.webhooks,
         )
         herder = self._herder = StandaloneHerder(parts)
         self._stack.callback(offsets.stop)

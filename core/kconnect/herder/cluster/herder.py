@@ -163,7 +163,7 @@ class DistributedHerder(HerderQueries):
         )
         of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         of_restarts = self._restart_readings() if self.is_leader else []
-        return [*of_work, *of_group, *of_restarts, *parts.kafka.readings()]
+        return [*of_work, *of_group, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
 
     def _restart_readings(self) -> list[Reading]:
         found = []

@@ -6,7 +6,7 @@ Source: AbstractHerder (Kafka 4.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
 from kconnect.errors import ConflictError, ConnectError, NotFoundError
@@ -159,6 +159,9 @@ class HerderQueries:
 
     def runtime(self) -> RuntimeInfo | None:
         return self._parts.launcher.runtime()
+
+    def webhooks(self) -> Sequence[Mapping[str, Any]]:
+        return self._parts.webhooks.documents()
 
     def history(self) -> History:
         return self._parts.history

@@ -83,7 +83,7 @@ class StandaloneHerder(HerderQueries):
         self._topics = ActiveTopics(is_tracking=parts.tracks_topics, allows_reset=parts.allows_topics_reset)
         self._loggers = WorkerLoggers(parts.launcher)
         self._start = StartState()
-        self._mender = Mender(self._config, parts.restarts, self._mend, parts.announce, parts.clock)
+        self._mender = Mender(self._config, parts.restarts, self._mend, parts.webhooks.announce, parts.clock)
         self._status.on_change = self._mender.note
         self._restarts = RestartViews(parts.restarts, self._mender.restarts, lambda: False, parts.clock)
         self.events: LauncherEvents = HerderEvents(
@@ -141,7 +141,8 @@ class StandaloneHerder(HerderQueries):
         )
         seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
         shown = [self.with_restarts(status) for status in seen if status is not None]
-        return [*of_work, *self._restarts.readings(self._mender.restarted, shown), *parts.kafka.readings()]
+        of_restarts = self._restarts.readings(self._mender.restarted, shown)
+        return [*of_work, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()

@@ -1,0 +1,107 @@
+"""Looks for what nobody announces: rebalances that this worker led, lag of its tasks, outages of Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kconnect.herder.decisions.rebalances import Rebalance
+from kconnect.herder.health.watch_thread import WatchThread
+from kconnect.outage import Outage
+from kconnect.webhooks.documents import Document, of_lag, of_outage, of_rebalance
+
+log = logging.getLogger(__name__)
+
+# A look reads memory; a message to people may be a second late
+_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sights:
+    """What is looked at. Each answers at once."""
+
+    is_leader: Callable[[], bool]
+    rebalances: Callable[[], Sequence[Rebalance]]
+    outage: Callable[[], Outage | None]
+    lags: Callable[[], Mapping[str, int]]
+    """How far each connector's tasks here are behind the end of a partition, at most."""
+    bound: Callable[[str], int | None]
+    """How far a connector may be behind."""
+
+
+@dataclass(slots=True)
+class EventFinder:
+    """Compares each look with the one before. Threads: one."""
+
+    sights: Sights
+    _generation: int | None = None
+    _led: bool = False
+    _outage: Outage | None = None
+    _lagging: set[str] = field(default_factory=set)
+
+    def look(self) -> list[Document]:
+        """What is new. The first look only remembers: what happened before the start is no news."""
+        return [*self._rebalanced(), *self._out(), *self._late()]
+
+    def _rebalanced(self) -> list[Document]:
+        seen = list(self.sights.rebalances())
+        known, last = self._generation, max((each.generation for each in seen), default=-1)
+        self._generation = max(last, -1 if known is None else known)
+        if known is None:
+            return []
+        if last < known:  # the group is a new one
+            self._generation = known = last - 1
+        return [of_rebalance(each) for each in seen if each.generation > known and each.is_leader]
+
+    def _out(self) -> list[Document]:
+        """From the worker that led when it began: the others see it too."""
+        outage, before = self.sights.outage(), self._outage
+        self._outage = outage
+        if outage is None and before is None:
+            self._led = self.sights.is_leader()
+        if not self._led or (outage is None) == (before is None):
+            return []
+        found = outage or before
+        return [] if found is None else [of_outage(found, is_over=outage is None)]
+
+    def _late(self) -> list[Document]:
+        found, lags = [], self.sights.lags()
+        for name in sorted({*lags, *self._lagging}):
+            bound, lag = self.sights.bound(name), lags.get(name, 0)
+            if bound is None or name not in lags:
+                self._lagging.discard(name)
+            elif lag > bound and name not in self._lagging:
+                self._lagging.add(name)
+                found.append(of_lag(name, lag, bound, is_over=False))
+            elif lag <= bound // 2 and name in self._lagging:  # half of it, so that it does not go to and fro
+                self._lagging.discard(name)
+                found.append(of_lag(name, lag, bound, is_over=True))
+        return found
+
+
+class WebhookWatch:
+    """States: new -> start() -> stop()."""
+
+    def __init__(self, sights: Sights, send: Callable[[Document], None]) -> None:
+        self._finder = EventFinder(sights)
+        self._send = send
+        self._thread = WatchThread("webhook-watch", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Idempotent."""
+        self._thread.stop(timeout_s)
+
+    def _run(self, stop: threading.Event) -> None:
+        while True:
+            try:
+                for document in self._finder.look():
+                    self._send(document)
+            except Exception:  # thread top; a worker does not end for want of a message
+                log.exception("Events for webhooks could not be looked for")
+            if stop.wait(_EVERY_S):
+                return

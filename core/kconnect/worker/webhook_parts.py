@@ -1,0 +1,110 @@
+"""A worker's webhooks, if it has any: what they get from the herder, and what they show of themselves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from kconnect import redaction
+from kconnect.config.webhook_keys import LAG_ABOVE
+from kconnect.config.worker_config import KConnectSettings
+from kconnect.errors import NotFoundError
+from kconnect.herder.decisions.mending import Notice
+from kconnect.herder.decisions.rebalances import Rebalance
+from kconnect.herder.interface import Launcher
+from kconnect.metrics import Reading
+from kconnect.outage import Outage
+from kconnect.webhooks.documents import of_notice
+from kconnect.webhooks.sender import WebhookSender, WebhookSettings
+from kconnect.webhooks.watch import Sights, WebhookWatch
+
+log = logging.getLogger(__name__)
+
+# A round trip to a target that answers; what it does not take in this time is dropped
+_STOP_S = 2.0
+
+
+class WatchedHerder(Protocol):
+    """What webhooks look at."""
+
+    @property
+    def worker_id(self) -> str: ...
+    def rebalances(self) -> Sequence[Rebalance]: ...
+    def outage(self) -> Outage | None: ...
+    def connector_config(self, name: str) -> Mapping[str, str]: ...
+
+
+class WorkerWebhooks:
+    """States: new -> start() -> stop(). Without a URL it does nothing. Threads: any; nothing blocks but stop."""
+
+    def __init__(self, settings: KConnectSettings, group_id: str | None) -> None:
+        """Errors: ConfigError for a URL that is none."""
+        self._settings = WebhookSettings.of_worker(settings)
+        self._herder: WatchedHerder | None = None
+        self._group_id = group_id
+        self._sender: WebhookSender | None = None
+        self._watch: WebhookWatch | None = None
+        if self._settings is not None:
+            redaction.remember("webhook", {self._settings.url, *filter(None, [self._settings.secret])})
+            self._sender = WebhookSender(self._settings, self._identity)
+
+    def start(self, herder: WatchedHerder, launcher: Launcher) -> None:
+        """From now on events are found and sent."""
+        self._herder = herder
+        if self._sender is None:
+            return
+
+        def lags() -> dict[str, int]:
+            found: dict[str, int] = {}
+            for task_id, meter in launcher.task_meters().items():
+                found[task_id.connector] = max(found.get(task_id.connector, 0), meter.latest.lag_most)
+            return found
+
+        self._watch = WebhookWatch(
+            Sights(
+                is_leader=lambda: bool(getattr(herder, "is_leader", True)),  # a standalone worker is its own
+                rebalances=herder.rebalances,
+                outage=herder.outage,
+                lags=lags,
+                bound=self._bound,
+            ),
+            self._sender.send,
+        )
+        self._sender.start()
+        self._watch.start()
+        log.info("Events are posted to %s", self._sender.shown_url)
+
+    def stop(self) -> None:
+        """Idempotent."""
+        if self._watch is not None:
+            self._watch.stop(_STOP_S)
+        if self._sender is not None:
+            self._sender.stop(_STOP_S)
+        redaction.forget("webhook")
+
+    def announce(self, notice: Notice) -> None:
+        """A herder's notice."""
+        if self._sender is not None:
+            self._sender.send(of_notice(notice))
+
+    def documents(self) -> list[dict[str, Any]]:
+        """How each fares."""
+        return [] if self._sender is None else [self._sender.document()]
+
+    def readings(self) -> list[Reading]:
+        """For `/metrics`; none without a URL."""
+        return [] if self._sender is None else self._sender.readings()
+
+    def _identity(self) -> tuple[str, str | None]:
+        return ("" if self._herder is None else self._herder.worker_id), self._group_id
+
+    def _bound(self, connector: str) -> int | None:
+        """A connector's own, else the worker's; an invalid value counts as none."""
+        if self._herder is None or self._settings is None:
+            return None
+        try:
+            own = self._herder.connector_config(connector).get(LAG_ABOVE, "").strip()
+        except NotFoundError:
+            return None
+        return int(own) if own.isdigit() and int(own) > 0 else self._settings.lag_above
