@@ -12,8 +12,8 @@ import pytest
 
 from kconnect.errors import ConnectError
 from kconnect.model import ConnectorOffset, TargetState
+from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect.rest import RestServer
-from kconnect_cli.admin.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect_cli.app import run
 from kit.memory_herder import MemoryHerder, file_source
 

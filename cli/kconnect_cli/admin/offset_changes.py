@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 from kconnect.model import ConnectorOffset
+from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect_cli.admin.connector_admin import connector_admin
-from kconnect_cli.admin.offset_history import KeptChange, OffsetEntry, OffsetHistory, moved_offsets
+from kconnect_cli.admin.offset_history import KeptChange
 
 if TYPE_CHECKING:
     from kconnect.direct.access import ClusterAccess

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
-from kconnect.errors import ConfigError, ConnectError
+from kconnect.errors import ConfigError
+from kconnect.whole_files import write_whole
 from kconnect_cli.screen.output import write_text
-
-_OWNER_ONLY = 0o600
 
 
 def source_of(name: str) -> str:
@@ -36,16 +34,4 @@ def write_whole_file(name: str, text: str, *, is_secret: bool = False) -> None:
     if name == "-":
         write_text(text)
         return
-    path = Path(name)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        mode = _OWNER_ONLY if is_secret else 0o666
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(path)
-    except OSError as err:
-        raise ConnectError(f"{name} cannot be written: {err.strerror}") from err
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(Path(name), text, is_secret=is_secret)

@@ -13,6 +13,7 @@ from starlette.types import Scope
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.console.changes import Changes
+    from kconnect.direct.access import ClusterAccess
     from kconnect.direct.client import DirectClient
     from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
     from kconnect.outage import Outage
@@ -56,6 +57,14 @@ class Cluster(Protocol):
     @property
     def direct(self) -> DirectClient | None:
         """For pages that read the topics; None where only a worker is known."""
+        ...
+
+    @property
+    def brokers(self) -> ClusterAccess | None:
+        """The cluster's brokers, for what is read from Kafka itself; None where only a worker's URL is known.
+
+        What is read there is shown only to a caller who may see the connector over REST: ask that first.
+        """
         ...
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import ASGIApp
@@ -14,6 +15,7 @@ from kconnect.console.pages import (
     connector,
     doctor,
     loggers,
+    offsets,
     overview,
     plugins,
     workers,
@@ -21,12 +23,14 @@ from kconnect.console.pages import (
 from kconnect.console.rest_cluster import WorkerClusters
 from kconnect.console.routing import ConsoleRoute
 from kconnect.console.visit import Route, Tab
+from kconnect.direct.access import ClusterAccess
 
 ROUTES: Final[tuple[Route, ...]] = (
     *overview.ROUTES,
     *connector.ROUTES,
     *actions.ROUTES,
     *config.ROUTES,
+    *offsets.ROUTES,
     *activity.ROUTES,
     *workers.ROUTES,
     *plugins.ROUTES,
@@ -49,7 +53,10 @@ def console(clusters: Clusters) -> ConsoleRoute:
     return ConsoleRoute(clusters, ROUTES, TABS)
 
 
-def worker_console(app: ASGIApp) -> ConsoleRoute:
-    """The console of a worker whose REST application, with everything around it, is `app`."""
-    clusters = WorkerClusters(app)
+def worker_console(app: ASGIApp, settings: Mapping[str, str] | None = None) -> ConsoleRoute:
+    """The console of a worker whose REST application, with everything around it, is `app`.
+
+    `settings`: its properties, with references resolved, for what is read from Kafka itself.
+    """
+    clusters = WorkerClusters(app, None if settings is None else ClusterAccess(settings))
     return ConsoleRoute(clusters, ROUTES, TABS, clusters.set_loop)

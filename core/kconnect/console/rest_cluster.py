@@ -15,6 +15,7 @@ from kconnect.client import ConnectClient
 from kconnect.console.app_transport import AppTransport
 from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
+from kconnect.direct.access import ClusterAccess
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
 from kconnect.outage import Outage
@@ -23,9 +24,10 @@ from kconnect.outage import Outage
 class RestCluster:
     """Implements Cluster over a client. `is_ours`: None asks the worker."""
 
-    def __init__(self, client: ConnectClient, kind: WorkerKind) -> None:
+    def __init__(self, client: ConnectClient, kind: WorkerKind, brokers: ClusterAccess | None = None) -> None:
         self._client = client
         self._kind = kind
+        self._brokers = brokers
 
     @property
     def place(self) -> str:
@@ -40,6 +42,10 @@ class RestCluster:
     @property
     def outage(self) -> Outage | None:
         return self._client.outage
+
+    @property
+    def brokers(self) -> ClusterAccess | None:
+        return self._brokers
 
     @property
     def changes(self) -> RestChanges:
@@ -128,8 +134,9 @@ class WorkerClusters:
     `app`: the worker's REST application with everything around it.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, brokers: ClusterAccess | None = None) -> None:
         self._app = app
+        self._brokers = brokers
         self._kind = WorkerKind(True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -146,7 +153,7 @@ class WorkerClusters:
         assert self._loop is not None
         url = _own_url(caller)
         with ConnectClient(url, transport=AppTransport(self._app, self._loop, caller, url)) as client:
-            yield RestCluster(client, self._kind)
+            yield RestCluster(client, self._kind, self._brokers)
 
     def close(self) -> None:
         """Nothing is kept."""

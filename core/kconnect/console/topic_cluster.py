@@ -35,6 +35,10 @@ class TopicCluster:
     def changes(self) -> TopicChanges:
         return TopicChanges(self._client)
 
+    @property
+    def brokers(self) -> ClusterAccess:
+        return self._client.access
+
     def starting(self) -> str | None:
         return None
 

@@ -282,7 +282,7 @@ class RunningWorker(ABC, Generic[H, C]):
         with exit_code(EXIT_WORKER, self._lead(), self._file):
             settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
             options = RestOptions.parse(config, os.environ, plugins)
-            console = worker_console if config.kconnect.ui_enable else None
+            console = partial(worker_console, settings=self._props) if config.kconnect.ui_enable else None
             rest = self._rest = RestServer(herder, config.listeners, settings, options, console)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))
             rest.start()

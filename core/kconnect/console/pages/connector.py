@@ -73,6 +73,7 @@ def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], her
     subs = [("status", "Status", own)]
     if visit.cluster.rest is not None:
         subs.append(("config", "Edit config", f"{own}/config"))
+    subs.append(("offsets", "Offsets", f"{own}/offsets"))
     return {
         "name": name,
         "own": own,

@@ -1,0 +1,157 @@
+"""The console where it runs: in a worker with TLS and basic auth, and by `connect ui` for a worker and for topics."""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+
+import pytest
+
+from kconnect.client import ClientAccess, ConnectClient
+from kconnect.model import RunState
+from kconnect.testing import ThreadLauncher
+from kconnect.worker import StandaloneWorker
+from kit.certificates import Authority
+from kit.cli import cli_env, connect_command
+from kit.pace import ended
+from kit.topics import create_topic
+from kit.waiting import eventually
+from kit.written_cluster import WrittenCluster
+
+pytestmark = pytest.mark.broker
+
+EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+class Browser:
+    """Asks for pages as a browser does, with cookies."""
+
+    def __init__(self, url, user=None, ca=None):
+        self.url = url
+        handlers = [urllib.request.HTTPCookieProcessor(CookieJar())]
+        if ca is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca)))
+        self._opener = urllib.request.build_opener(*handlers)
+        login = {} if user is None else {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
+        self._headers = login
+
+    def ask(self, path, form=None, **headers):
+        """Status and page."""
+        data = None if form is None else urllib.parse.urlencode(form).encode()
+        sent = {**self._headers, **headers}
+        if data is not None:
+            sent.setdefault("Sec-Fetch-Site", "same-origin")
+        request = urllib.request.Request(self.url + path, data, sent)
+        try:
+            with self._opener.open(request, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as err:
+            return err.code, err.read().decode()
+
+
+def worker_of(tmp_path, bootstrap, settings):
+    props = {
+        "bootstrap.servers": bootstrap,
+        "key.converter": STRING,
+        "value.converter": STRING,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "listeners": "http://127.0.0.1:0",
+        **settings,
+    }
+    return StandaloneWorker(props, file=tmp_path / "worker.properties", launcher=lambda _: ThreadLauncher())
+
+
+@contextmanager
+def connect_ui(home, env, *before, after=()):
+    """`connect ui` as a process; gives a browser that has opened the address it printed."""
+    command = [*connect_command(), *before, "ui", "--no-browser", "--port", "0", *after]
+    ui = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=cli_env(home, env))
+    try:
+        first = ui.stderr.readline()
+        url, token = re.search(r"(http://\S+)(/ui\?token=\S+)", first).groups()
+        browser = Browser(url)
+        assert browser.ask("/ui")[0] == 401
+        assert browser.ask(token)[0] == 200
+        yield browser
+    finally:
+        ui.terminate()
+        code = ended(ui, 10)
+        ui.stderr.close()
+    assert code == 143
+
+
+def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_path, broker):
+    authority = Authority()
+    ca = str(authority.file(tmp_path / "ca.pem"))
+    (tmp_path / "users.properties").write_text("ann=s3cret\n")
+    (tmp_path / "jaas.conf").write_text(f'KafkaConnect {{ {MODULE} required file="{tmp_path}/users.properties"; }};')
+    settings = {
+        "listeners": "https://127.0.0.1:0",
+        "listeners.https.ssl.keystore.location": str(authority.sign("w").pem_file(tmp_path / "w.pem")),
+        "rest.extension.classes": EXTENSION,
+        "kconnect.jaas.file": str(tmp_path / "jaas.conf"),
+    }
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    create_topic(broker.bootstrap, "console-orders")
+    source = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": "console-orders"}
+    access = ClientAccess(user="ann", password="s3cret", ca=ca)
+    with (
+        worker_of(tmp_path, broker.bootstrap, settings) as worker,
+        ConnectClient(worker.rest_url, access=access) as client,
+    ):
+        client.create_connector("orders", source)
+        eventually(lambda: _states(client) == [RunState.RUNNING], 20, "the task runs")
+        ann = Browser(worker.rest_url, "ann:s3cret", ca)
+        assert Browser(worker.rest_url, ca=ca).ask("/ui")[0] == 401
+        status, page = ann.ask("/ui")
+        assert (status, 'href="/ui/connectors/orders"' in page) == (200, True)
+        assert "Review changes" in ann.ask("/ui/connectors/orders/config")[1]
+
+        assert (
+            ann.ask("/ui/connectors/orders/do/stop", {"seen": "RUNNING"}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+        )
+        assert ann.ask("/ui/connectors/orders/do/stop", {"seen": "RUNNING"})[0] == 200
+        assert client.connector_status("orders").connector.state is RunState.STOPPED
+
+        (tmp_path / "home").mkdir()
+        env = {"KCONNECT_PASSWORD": "s3cret"}
+        with connect_ui(tmp_path / "home", env, "--url", worker.rest_url, "--user", "ann", "--ca", ca) as here:
+            assert "STOPPED" in here.ask("/ui/connectors/orders")[1]
+            assert here.ask("/ui/connectors/orders/do/resume", {"seen": "STOPPED"})[0] == 200
+            eventually(lambda: _states(client) == [RunState.RUNNING], 20, "resumed from connect ui")
+
+
+def test_the_console_is_switched_off_by_its_setting(tmp_path, broker):
+    with worker_of(tmp_path, broker.bootstrap, {"kconnect.ui.enable": "false"}) as worker:
+        assert Browser(worker.rest_url).ask("/ui")[0] == 404
+
+
+def test_a_cluster_without_workers_is_shown_and_changed_on_its_topics(tmp_path, broker):
+    config = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t", "db.password": "geheim"}
+    with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
+        cluster.add_connector("dead", config, [config])
+        arguments = ("--direct", "--worker", str(cluster.worker_file))
+        with connect_ui(tmp_path / "home", {}, after=arguments) as here:
+            page = here.ask("/ui")[1]
+            assert "States are the last ones that workers wrote" in page
+            page = here.ask("/ui/connectors/dead")[1]
+            assert "geheim" not in page
+            asked = here.ask("/ui/connectors/dead/do/pause")[1]
+            assert "config topic, target-state-dead" in asked
+            seen = re.search(r'name="seen" value="(\w+)"', asked)[1]
+            status, page = here.ask("/ui/connectors/dead/do/pause", {"seen": seen})
+            assert status == 200, page
+            assert "PAUSED" in here.ask("/ui/connectors/dead/do/pause")[1]
+
+
+def _states(client):
+    return [task.state for task in client.connector_status("orders").tasks]
