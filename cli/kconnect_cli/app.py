@@ -63,6 +63,8 @@ _COMMANDS = (
     _Entry("dlq", "List, show, replay, export dead letters of connectors.", ("dead-letters",)),
     _Entry("cluster", "Show members, leader and last rebalances of a cluster, as the broker knows them."),
     _Entry("topics", "Inspect and repair the internal topics, with no worker running.", ("topic",)),
+    _Entry("describe", "Describe one connector: state, root causes, tasks, config, topics, offsets, last changes."),
+    _Entry("status", "Show the health of a cluster on one screen, with an exit code for scripts."),
     _Entry("top", "Watch connectors, tasks, slots and workers live, full screen."),
     _Entry("ui", "Serve the web console here, for any cluster; each of our workers serves it at /ui."),
     _Entry("slots", "Show where tasks run: Spark job, executor, process, CPU, memory."),

@@ -595,3 +595,25 @@ def test_top_reads_the_topics_shows_the_record_before_it_pauses_and_has_no_resta
         assert "geheim" not in screen.until("db.password = [hidden]")
         screen.press("q")
         assert terminal.wait() == 0
+
+
+def test_describe_reads_state_offsets_topics_and_last_changes_from_the_topics(cluster, connect, name):
+    cluster.add_connector(name, SOURCE, [{"file": "/in"}], topics=["t"])
+    cluster.commit_offsets(name, [({"filename": "/in"}, {"position": 7})])
+    cluster.add_connector(name, {**SOURCE, "topic": "u"})
+    out, err = connect("describe", name, "--direct")
+    assert "geheim" not in out + err
+    assert '\n  {"filename":"/in"}   {"position":7}\n' in out
+    assert "TOPICS\n  t\n" in out
+    assert "    - topic = t\n    + topic = u" in out
+    body = json.loads(connect("describe", name, "--direct", "-o", "json")[0])
+    assert (body["state"], body["records_per_s"]) == ("RUNNING", None)
+    assert body["changes"][-1]["settings"] == [{"key": "topic", "old": "t", "new": "u"}]
+
+
+def test_status_of_topics_says_that_no_worker_is_running_and_what_the_doctor_finds(cluster, connect, name):
+    cluster.add_connector(name, SOURCE, [{"file": "/in"}])
+    out, err = connect("status", "--direct", expect=1)
+    assert "No worker is running" in out.splitlines()[1]
+    assert "doctor: " in out
+    assert "states are the last ones that workers wrote" in err

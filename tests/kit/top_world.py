@@ -13,8 +13,9 @@ from kconnect.model import (
     TaskId,
     TaskState,
 )
+from kconnect_cli.admin.figures import Figures
 from kconnect_cli.top.events import Event, Key, Request, Resized
-from kconnect_cli.top.facts import ClusterFacts, Figures, StatusLook, WorkerFacts, WorkerLook
+from kconnect_cli.top.facts import ClusterFacts, StatusLook, WorkerFacts, WorkerLook
 from kconnect_cli.top.lines import text_of
 from kconnect_cli.top.state import TopState, step
 from kconnect_cli.top.view import draw

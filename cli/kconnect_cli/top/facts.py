@@ -9,24 +9,10 @@ from urllib.parse import urlsplit
 
 from kconnect.model import ConnectorStatus, TargetState, TaskId
 from kconnect.outage import Outage
+from kconnect_cli.admin.figures import Figures, most
 
 # A worker that nobody speaks of any more stays on the screen for as long as somebody may wonder where it went
 _REMEMBERED_S = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What a task, or all tasks of a connector, move; None where nobody says."""
-
-    rate: float | None = None
-    """Records per second."""
-    records: int | None = None
-    """Records since the start of the task."""
-    lag: int | None = None
-    errors: int | None = None
-
-
-NO_FIGURES = Figures()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +29,8 @@ class WorkerFacts:
     problem: str = ""
     """Why it did not answer when it was asked last; empty while it answers."""
     figures: Mapping[TaskId, Figures] = field(default_factory=dict)
+    lags: Mapping[str, int] = field(default_factory=dict)
+    """By connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None
     """None: it has none, as Java's."""
     members: tuple[str, ...] = ()
@@ -114,6 +102,11 @@ class ClusterFacts:
         return found
 
     @property
+    def lags(self) -> dict[str, int]:
+        """How many records each sink is behind, as far as workers that answer tell it."""
+        return most([worker.lags for worker in self.workers.values() if not worker.problem])
+
+    @property
     def has_metrics(self) -> bool:
         """Whether any worker tells rates: Java's do not, over REST."""
         return any(worker.kind == "kconnect" for worker in self.workers.values())
@@ -176,18 +169,3 @@ def _known_ids(statuses: Mapping[str, ConnectorStatus]) -> set[str]:
     found = {status.connector.worker_id for status in statuses.values()}
     found |= {task.worker_id for status in statuses.values() for task in status.tasks}
     return {id_ for id_ in found if id_}
-
-
-def summed(figures: Sequence[Figures]) -> Figures:
-    """Of several tasks together; a figure that none of them has stays unknown."""
-    return Figures(
-        _sum([each.rate for each in figures]),
-        _sum([each.records for each in figures]),
-        _sum([each.lag for each in figures]),
-        _sum([each.errors for each in figures]),
-    )
-
-
-def _sum(values: Sequence[Any]) -> Any:  # ints stay ints, floats floats
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

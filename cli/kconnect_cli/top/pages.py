@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from kconnect.model import TaskId, TaskState
 from kconnect.traces import root_cause
+from kconnect_cli.admin.figures import NO_FIGURES
 from kconnect_cli.screen.conditions import condition_why
 from kconnect_cli.top.events import Part
-from kconnect_cli.top.facts import NO_FIGURES
 from kconnect_cli.top.lines import Line, line, padded, wrapped
 from kconnect_cli.top.rows import whole
 from kconnect_cli.top.state import Detail, TopState
@@ -55,20 +55,20 @@ def _tasks(state: TopState, detail: Detail) -> Iterator[Line]:
     for task in status.tasks:
         found = figures.get(TaskId(detail.connector, task.id), NO_FIGURES)
         rate = "-" if found.rate is None else whole(found.rate)
-        lag = "-" if found.lag is None else whole(found.lag)
+        errors = "-" if found.errors is None else whole(found.errors)
         word = "" if task.condition is None else str(task.condition.condition)
         yield line(
             padded(str(task.id), 5, to_right=True) + "  ",
             (padded(str(task.state), 11), STATE_STYLES.get(str(task.state), "plain")),
             padded(word, 10),
             padded(rate, 11, to_right=True),
-            padded(lag, 11, to_right=True) + "  ",
+            padded(errors, 9, to_right=True) + "  ",
             (padded(task.worker_id, min(24, max(12, len(task.worker_id)))), "dim"),
             ("  " + (root_cause(task.trace) or condition_why(task.condition)), "bad" if task.trace else "warn"),
         )
 
 
-TASK_HEAD = f"{'TASK':>5}  {'STATE':<11}{'CONDITION':<10}{'RECORDS/S':>11}{'LAG':>11}  WORKER"
+TASK_HEAD = f"{'TASK':>5}  {'STATE':<11}{'CONDITION':<10}{'RECORDS/S':>11}{'ERRORS':>9}  WORKER"
 
 
 def _traces(state: TopState, detail: Detail) -> Iterator[Line]:

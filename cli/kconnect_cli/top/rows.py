@@ -11,8 +11,9 @@ from typing import Any
 from kconnect.model import ConnectorState, ConnectorStatus, TaskState
 from kconnect.outage import length_text
 from kconnect.traces import root_cause
+from kconnect_cli.admin.figures import NO_FIGURES, Figures, summed
 from kconnect_cli.screen.conditions import condition_why
-from kconnect_cli.top.facts import NO_FIGURES, ClusterFacts, Figures, WorkerFacts, summed
+from kconnect_cli.top.facts import ClusterFacts, WorkerFacts
 
 # How bad a row is: the first of them come first
 BAD, WORRYING, WELL = 0, 1, 2
@@ -86,7 +87,6 @@ COLUMNS: Mapping[View, tuple[Column, ...]] = {
         Column("CONDITION", 3),
         Column("RECORDS/S", 2, True, whole),
         Column("RECORDS", 7, True, whole),
-        Column("LAG", 4, True, whole),
         Column("ERRORS", 5, True, whole),
         Column("WORKER", 6),
         Column("WHY", 5, is_flexible=True),
@@ -121,8 +121,8 @@ def rows_of(view: View, facts: ClusterFacts, now_s: float) -> list[Row]:
     """All rows of a view, in no particular order."""
     match view:
         case View.CONNECTORS:
-            figures = facts.figures
-            return [_connector_row(status, facts, figures) for status in facts.statuses.values()]
+            figures, lags = facts.figures, facts.lags
+            return [_connector_row(each, facts, figures, lags.get(each.name)) for each in facts.statuses.values()]
         case View.TASKS:
             figures = facts.figures
             return [
@@ -153,7 +153,9 @@ def _name_key(row: Row) -> tuple[str, int, str]:
     return (row.connector or row.id, -1 if row.task is None else row.task, row.id)
 
 
-def _connector_row(status: ConnectorStatus, facts: ClusterFacts, figures: Mapping[Any, Figures]) -> Row:
+def _connector_row(
+    status: ConnectorStatus, facts: ClusterFacts, figures: Mapping[Any, Figures], lag: int | None
+) -> Row:
     tasks = status.tasks
     running = sum(task.state == "RUNNING" for task in tasks)
     worst = next((task for task in tasks if task.state == "FAILED"), None)
@@ -175,7 +177,7 @@ def _connector_row(status: ConnectorStatus, facts: ClusterFacts, figures: Mappin
         "STATE": state,
         "TASKS": f"{running}/{len(tasks)}",
         "RECORDS/S": total.rate,
-        "LAG": total.lag,
+        "LAG": lag,
         "ERRORS": total.errors,
         "WHY": why,
     }
@@ -206,7 +208,6 @@ def _task_row(name: str, task: TaskState, facts: ClusterFacts, figures: Figures)
         "CONDITION": condition,
         "RECORDS/S": figures.rate,
         "RECORDS": figures.records,
-        "LAG": figures.lag,
         "ERRORS": figures.errors,
         "WORKER": task.worker_id,
         "WHY": why,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from kconnect.outage import length_text
 from kconnect.wording import counted
+from kconnect_cli.admin.figures import summed
 from kconnect_cli.top.events import Part
-from kconnect_cli.top.facts import summed
 from kconnect_cli.top.lines import Line, Piece, fitted, line, padded, width_of, wrapped
 from kconnect_cli.top.pages import STATE_STYLES, TASK_HEAD, page_lines
 from kconnect_cli.top.rows import BAD, COLUMNS, WORRYING, Column, Row, View, state_of
@@ -98,8 +98,8 @@ def _summary(state: TopState) -> Line:
         pieces.append((f"{total.rate:,.0f} records/s   ", "plain"))
     elif not facts.is_direct and facts.workers and not facts.has_metrics and _all_answered(state):
         pieces.append(("no rates: Java's workers do not tell them   ", "dim"))
-    if total.lag is not None:
-        pieces.append((f"lag {total.lag:,}   ", "plain"))
+    if facts.lags:
+        pieces.append((f"lag {sum(facts.lags.values()):,}   ", "plain"))
     pieces += _counts("connector", [state_of(status) for status in statuses])
     pieces.append(("   ", "plain"))
     pieces += _counts("task", [str(task.state) for status in statuses for task in status.tasks])

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import ConnectorStatus, TaskId
+from kconnect_cli.admin.figures import worker_figures
 from kconnect_cli.admin.worker_start import has_unassigned, start_of, start_text
 from kconnect_cli.screen.rates import Rates
-from kconnect_cli.top.facts import Figures, Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
+from kconnect_cli.top.facts import Look, StatusLook, WorkerFacts, WorkerLook, worker_urls
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
@@ -29,20 +30,6 @@ ANSWER_S = 5.0
 _REST_RATIO = 3.0
 _MEMBERS_EVERY_S = 10.0
 _FORGOTTEN_S = 300.0
-
-_RECORDS = (
-    "kafka_connect_source_task_metrics_source_record_write_total",
-    "kafka_connect_sink_task_metrics_sink_record_send_total",
-)
-_MINUTE_RATES = (
-    "kafka_connect_source_task_metrics_source_record_write_rate",
-    "kafka_connect_sink_task_metrics_sink_record_send_rate",
-)
-_ERRORS = (
-    "kafka_connect_task_error_metrics_total_record_errors",
-    "kafka_connect_task_error_metrics_total_record_failures",
-)
-_LAG = "kafka_connect_sink_task_metrics_sink_record_lag_max"
 
 
 class Watches(Protocol):
@@ -227,32 +214,14 @@ class _WorkerWatch:
             client.server_info()
             return known
         try:
-            figures = self._figures()
+            told = worker_figures(client, self._rates)
         except NotFoundError:
-            return replace(known, kind="Java", figures={})
+            return replace(known, kind="Java", figures={}, lags={})
         if time.monotonic() - self._members_s > _MEMBERS_EVERY_S:
             known = replace(known, members=_members(client))
             self._members_s = time.monotonic()
-        return replace(known, kind="kconnect", figures=figures, slots=tuple(client.slots()))
-
-    def _figures(self) -> dict[TaskId, Figures]:
-        """Of the tasks that this worker runs. Errors: NotFoundError from a worker without metrics."""
-        found: dict[TaskId, dict[str, float]] = {}
-        for sample in self._client.metrics((*_RECORDS, *_MINUTE_RATES, *_ERRORS, _LAG)):
-            labels = sample.labels
-            if "connector" in labels and labels.get("task", "").isdecimal():
-                found.setdefault(TaskId(labels["connector"], int(labels["task"])), {})[sample.name] = sample.value
-        totals = {task: int(sum(values.get(name, 0) for name in _RECORDS)) for task, values in found.items()}
-        rates = self._rates.add(time.monotonic(), totals)
-        return {
-            task: Figures(
-                rate=rates.get(task, _first(values, _MINUTE_RATES)),
-                records=totals[task],
-                lag=_whole(values.get(_LAG)),
-                errors=_whole(max((values[name] for name in _ERRORS if name in values), default=None)),
-            )
-            for task, values in found.items()
-        }
+        slots = tuple(client.slots())
+        return replace(known, kind="kconnect", figures=told.tasks, lags=told.lags, slots=slots)
 
 
 class DirectWatches:
@@ -305,12 +274,3 @@ def _members(client: ConnectClient) -> tuple[str, ...]:
         return ()
     last = rebalances[-1] if rebalances else {}
     return tuple(last.get("members") or ()) if last.get("is_leader") else ()
-
-
-def _first(values: Mapping[str, float], names: Sequence[str]) -> float | None:
-    """NaN is not known."""
-    return next((values[name] for name in names if name in values and values[name] == values[name]), None)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None or value != value else int(value)

@@ -1,0 +1,202 @@
+"""The health of a whole cluster: workers, connectors, what failed, what is late, the doctor; and what is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
+
+from kconnect.errors import ConnectError, NotFoundError
+from kconnect.wording import counted
+from kconnect_cli.admin.figures import WorkerFigures, figures_by_worker, summed, together
+from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
+from kconnect_cli.admin.worker_start import start_of, start_text
+from kconnect_cli.options.cluster import cluster_of
+from kconnect_cli.screen.conditions import condition_why, is_sick
+from kconnect_cli.screen.status_rows import failed_why
+
+if TYPE_CHECKING:
+    from kconnect.client import ConnectClient
+    from kconnect.model import ConnectorState, ConnectorStatus, TaskState
+    from kconnect_cli.session import CliSession
+
+    # Its name, the number of the task, and its status
+    _Part: TypeAlias = tuple[str, int | None, ConnectorState | TaskState]
+
+# A worker that does not tell within this time what its tasks move does not answer
+_ANSWER_S = 5.0
+# A backlog that grows is shown, and no fault of the cluster: as in the doctor's findings
+_LAGGING = "lagging"
+
+
+def cluster_health(session: CliSession) -> dict[str, Any]:
+    """Shape: healthy; problems: [sentence]; place, cluster_id; workers: [{worker, answers, problem, records_per_s}];
+    connectors, tasks: {total, states: {state: count}}; failed, unassigned, late: [{name, task, worker_id, why}];
+    outage, doctor: {ok, counts}; records_per_s, lag; notes. Null: not known.
+
+    Errors: ConnectError when no worker answers, or the topics cannot be read.
+    """
+    return (_of_workers if session.direct is None else _of_topics)(session)
+
+
+def health_document(
+    place: str,
+    statuses: Mapping[str, ConnectorStatus],
+    workers: Sequence[Mapping[str, Any]] | None,
+    **more: Any,  # fields that are known: cluster_id, outage, starting, doctor, figures, notes
+) -> dict[str, Any]:
+    """The document, and what in it is a problem. Pure."""
+    parts = _parts(statuses)
+    figures: WorkerFigures = more.get("figures") or WorkerFigures()
+    document: dict[str, Any] = {
+        "place": place,
+        "cluster_id": more.get("cluster_id"),
+        "workers": None if workers is None else [dict(worker) for worker in workers],
+        "connectors": _counts([str(status.connector.state) for status in statuses.values()]),
+        "tasks": _counts([str(task.state) for status in statuses.values() for task in status.tasks]),
+        "failed": [_row(part, failed_why(part[2])) for part in parts if part[2].state == "FAILED"],
+        "unassigned": [_row(part, "") for part in parts if part[2].state == "UNASSIGNED"],
+        "late": [
+            _row(part, f"{condition.condition} {condition_why(condition)}") | {"condition": str(condition.condition)}
+            for part in parts
+            if (condition := getattr(part[2], "condition", None)) is not None and is_sick(condition.to_json())
+        ],
+        "outage": more.get("outage"),
+        "records_per_s": summed(list(figures.tasks.values())).rate,
+        "lag": sum(figures.lags.values()) if figures.lags else None,
+        "doctor": more.get("doctor"),
+        "notes": more.get("notes") or [],
+    }
+    problems = _problems(document, more.get("starting") or "")
+    return {"healthy": not problems, "problems": problems, **document}
+
+
+def _problems(document: Mapping[str, Any], starting: str) -> list[str]:
+    """What needs somebody, a sentence each, the worst first."""
+    found = []
+    if document["outage"] is not None:
+        found.append(document["outage"]["sentence"])
+    if starting:
+        found.append(f"{document['place']} is {starting}".rstrip("."))
+    for worker in document["workers"] or ():
+        if not worker["answers"]:
+            found.append(f"Worker {worker['worker']} does not answer: {worker['problem']}")
+    if document["workers"] == [] and document["connectors"]["total"]:
+        found.append("No worker is running")
+    for key, word in (("failed", "FAILED"), ("unassigned", "UNASSIGNED")):
+        if rows := document[key]:
+            tasks = sum(row["task"] is not None for row in rows)
+            whole = len(rows) - tasks
+            what = [counted(whole, "connector")] * bool(whole) + [counted(tasks, "task")] * bool(tasks)
+            found.append(f"{' and '.join(what)} {word}")
+    if late := [row for row in document["late"] if row["condition"] != _LAGGING]:
+        found.append(f"{counted(len(late), 'task')} RUNNING without progress")
+    doctor = document["doctor"]
+    if doctor is not None and not doctor["ok"]:
+        counts = [counted(doctor["counts"][kind], kind) for kind in ("error", "warning") if doctor["counts"][kind]]
+        found.append(f"The doctor found {', '.join(counts)} in the topics: connect topics doctor")
+    return found
+
+
+def _of_workers(session: CliSession) -> dict[str, Any]:
+    client = session.client
+    start = start_of(client)
+    if start is not None and not start.get("answers_requests", True):
+        return health_document(client.url, {}, None, starting=start_text(start))
+    statuses = client.connector_statuses()
+    outage = None if client.outage is None else {**client.outage.to_json(), "sentence": client.outage.banner()}
+    cluster_id = client.server_info().get("kafka_cluster_id")
+    known = _workers(client, statuses)
+    told = figures_by_worker(
+        [url for url, _ in known.values()], lambda url: session.client_of([url], timeout_s=_ANSWER_S)
+    )
+    workers, notes = [], list[str]()
+    for id_, (url, answers) in known.items():
+        figures = told[url]
+        if figures.problem and answers is not False:
+            notes.append(f"{id_} is not reached from here: {figures.problem}")
+        problem = None if answers is not False or not figures.problem else figures.problem
+        rate = summed(list(figures.tasks.values())).rate
+        workers.append({"worker": id_, "answers": problem is None, "problem": problem, "records_per_s": rate})
+    return health_document(
+        client.url,
+        statuses,
+        workers,
+        cluster_id=cluster_id,
+        outage=outage,
+        starting=start_text(start),
+        figures=together(told.values()),
+        doctor=_doctor(session, notes),
+        notes=notes,
+    )
+
+
+def _workers(client: ConnectClient, statuses: Mapping[str, ConnectorStatus]) -> dict[str, tuple[str, bool | None]]:
+    """By id: URL, and whether it answers the worker that was asked; None where that one cannot say, as Java's.
+
+    From here a worker may be out of reach, behind a forwarded port for example, and well all the same.
+    """
+    scheme = urlsplit(client.url).scheme
+    try:
+        (own, *others) = client.workers()
+    except NotFoundError:
+        ids = {status.connector.worker_id for status in statuses.values()}
+        ids |= {task.worker_id for status in statuses.values() for task in status.tasks}
+        if len(ids) <= 1:
+            return {next(iter(ids), urlsplit(client.url).netloc): (client.url, True)}
+        return {id_: (f"{scheme}://{id_}", None) for id_ in sorted(ids)}
+    found = {str(each["worker"]): (f"{scheme}://{each['worker']}", bool(each["answers"])) for each in others}
+    return {str(own["worker"]): (client.url, True), **found}
+
+
+def _of_topics(session: CliSession) -> dict[str, Any]:
+    direct = session.direct
+    assert direct is not None
+    statuses = direct.connector_statuses()
+    group = look_at_group(direct)
+    notes = list(notes_on_life(direct, group, list(statuses)))
+    workers = None
+    if group is not None and not isinstance(group, ConnectError):
+        ids = [urlsplit(worker.url).netloc for worker in group.workers]
+        workers = [{"worker": id_, "answers": True, "problem": None, "records_per_s": None} for id_ in ids]
+    return health_document(direct.place, statuses, workers, doctor=_doctor(session, notes), notes=notes)
+
+
+def _doctor(session: CliSession, notes: list[str]) -> dict[str, Any] | None:
+    """The doctor's findings counted, where the topics can be read."""
+    options = cluster_of(session)
+    if not options.is_given:
+        notes.append("The topics were not looked at: --worker FILE or --bootstrap-servers has the doctor do it.")
+        return None
+    from kconnect.direct.doctor.diagnosis import diagnose, is_sick, severity_counts
+    from kconnect.direct.doctor.gathering import gather_facts
+    from kconnect.direct.read.reader import ClusterReader
+
+    try:
+        access = options.access()
+        with ClusterReader(access) as reader:
+            facts = gather_facts(access, reader, int(time.time() * 1000), session.access_to("the workers"))
+    except (ConnectError, FileNotFoundError) as err:
+        notes.append(f"The doctor could not look at the topics: {err}")
+        return None
+    findings = diagnose(facts)
+    return {"ok": not is_sick(findings), "counts": severity_counts(findings)}
+
+
+def _parts(statuses: Mapping[str, ConnectorStatus]) -> list[_Part]:
+    found: list[_Part] = []
+    for name, status in sorted(statuses.items()):
+        found.append((name, None, status.connector))
+        found += [(name, task.id, task) for task in status.tasks]
+    return found
+
+
+def _row(part: _Part, why: str) -> dict[str, Any]:
+    name, number, seen = part
+    return {"name": name, "task": number, "worker_id": seen.worker_id, "why": why}
+
+
+def _counts(states: Sequence[str]) -> dict[str, Any]:
+    return {"total": len(states), "states": dict(sorted(Counter(states).items()))}

@@ -1,0 +1,125 @@
+"""Everything about one connector, from workers or from the topics; what cannot be read is a note, not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kconnect.errors import ConnectError
+from kconnect.model import TaskId
+from kconnect.traces import root_cause
+from kconnect_cli.admin.figures import NO_FIGURES, WorkerFigures, figures_by_worker, together
+from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
+from kconnect_cli.options.cluster import cluster_of
+from kconnect_cli.screen.status_rows import more_of
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
+    from kconnect_cli.session import CliSession
+
+T = TypeVar("T")
+
+_LAST_CHANGES = 5
+# The other workers' figures are worth this much waiting
+_FIGURES_S = 5.0
+
+
+def description_of(session: CliSession, name: str, mask: Callable[..., dict[str, str]]) -> dict[str, Any]:
+    """Shape: name, type, state, worker_id, trace and cause if it failed; records_per_s, lag, errors; tasks: [{id,
+    state, worker_id, condition, trace, cause, records_per_s, records, errors}]; config; topics; offsets: [{partition,
+    offset}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what is not known, and why. Null: not known.
+
+    Errors: NotFoundError; ConnectError when neither state nor config can be read.
+    """
+    reader, notes = session.reader, list[str]()
+    info = session.on_connector(name, reader.connector)
+    status = session.on_connector(name, reader.connector_status)
+    figures = _figures(session, status, notes) if session.direct is None else WorkerFigures()
+    document: dict[str, Any] = {
+        "name": name,
+        "type": str(info.type),
+        "state": str(status.connector.state),
+        "worker_id": status.connector.worker_id,
+        **_failure(status.connector.trace),
+        "records_per_s": figures.of(name).rate,
+        "lag": figures.lags.get(name),
+        "errors": figures.of(name).errors,
+        "tasks": _tasks(status, figures),
+        "config": mask(info.config),
+        "topics": _topics(session, name, notes),
+        "offsets": _tried(notes, "offsets", lambda: [each.to_json() for each in reader.connector_offsets(name)]),
+        "changes": _changes(session, name, notes),
+    }
+    if session.direct is not None:
+        notes += notes_on_life(session.direct, look_at_group(session.direct), [name])
+    return {**document, "notes": notes}
+
+
+def _figures(session: CliSession, status: ConnectorStatus, notes: list[str]) -> WorkerFigures:
+    from kconnect.client.workers import worker_urls
+
+    urls = worker_urls(session.client, session.access_to(session.url))
+    told = figures_by_worker(urls, lambda url: session.client_of([url], timeout_s=_FIGURES_S))
+    found = together(told.values())
+    if all(each.is_silent for each in told.values()):
+        notes.append("Rates, errors and lag are not known: Java's workers do not tell them over REST.")
+    elif any(task.state == "RUNNING" and TaskId(status.name, task.id) not in found.tasks for task in status.tasks):
+        notes += [f"Some rates are not known: {each.problem}" for each in told.values() if each.problem]
+    return found
+
+
+def _tasks(status: ConnectorStatus, figures: WorkerFigures) -> list[dict[str, Any]]:
+    rows = []
+    for task in status.tasks:
+        found = figures.tasks.get(TaskId(status.name, task.id), NO_FIGURES)
+        rows.append(
+            {
+                "id": task.id,
+                "state": str(task.state),
+                "worker_id": task.worker_id,
+                **more_of(task),
+                **_failure(task.trace),
+                "records_per_s": found.rate,
+                "records": found.records,
+                "errors": found.errors,
+            }
+        )
+    return rows
+
+
+def _failure(trace: str | None) -> dict[str, str]:
+    return {"trace": trace, "cause": root_cause(trace)} if trace else {}
+
+
+def _topics(session: CliSession, name: str, notes: list[str]) -> list[str] | None:
+    if session.direct is not None:
+        return sorted(session.direct.statuses.statuses.topics(name))
+    return _tried(notes, "topics", lambda: sorted(session.client.topics(name)))
+
+
+def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:
+    """The last versions of its config, newest last."""
+    options = cluster_of(session)
+    if not options.is_given:
+        notes.append("Last changes are in the config topic: --worker FILE or --bootstrap-servers shows them too.")
+        return None
+    from kconnect.direct.access import InternalTopic
+    from kconnect.direct.history.config_history import config_history, history_to_json
+    from kconnect.direct.read.installed_plugins import secret_masks
+    from kconnect.direct.read.reader import ClusterReader
+
+    def read() -> list[dict[str, Any]]:
+        access = options.access()
+        with ClusterReader(access) as reader:
+            found = config_history(reader.records(InternalTopic.CONFIG), name)
+        return list(history_to_json(found, secret_masks(access))["versions"][-_LAST_CHANGES:])
+
+    return _tried(notes, "last changes", read)
+
+
+def _tried(notes: list[str], what: str, read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except (ConnectError, FileNotFoundError) as err:
+        notes.append(f"Its {what} are not known: {err}")
+        return None

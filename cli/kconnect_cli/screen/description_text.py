@@ -1,0 +1,81 @@
+"""One connector for people: what is wrong first, then tasks, config, topics, offsets, last changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kconnect_cli.screen.conditions import condition_name
+from kconnect_cli.screen.output import Column, Row, json_cell, painted, table_text
+from kconnect_cli.screen.status_rows import why
+
+_COLOURS = {"RUNNING": "green", "FAILED": "red", "PAUSED": "yellow", "STOPPED": "yellow", "UNASSIGNED": "magenta"}
+
+
+def description_text(found: Mapping[str, Any]) -> str:
+    """The page of a description, as of `description_of`; without its notes."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    state = painted(found["state"], _COLOURS.get(found["state"]), bold=True)
+    yield f"{painted(found['name'], bold=True)}  {found['type']}  {state}  {found['worker_id']}".rstrip()
+    figures = [("records/s", found["records_per_s"]), ("behind", found["lag"]), ("errors", found["errors"])]
+    if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
+        yield f"  {', '.join(known)}"
+    yield from _failures(found)
+    yield from _section("TASKS", table_text(_TASKS, found["tasks"]) if found["tasks"] else "none")
+    yield from _section("CONFIG", "\n".join(f"{key} = {value}" for key, value in sorted(found["config"].items())))
+    if found["topics"] is not None:
+        yield from _section("TOPICS", "\n".join(found["topics"]) or "none seen yet")
+    if found["offsets"] is not None:
+        yield from _section("OFFSETS", table_text(_OFFSETS, found["offsets"]) if found["offsets"] else "none committed")
+    if found["changes"] is not None:
+        yield from _section("LAST CHANGES", "\n".join(line for each in found["changes"] for line in _change(each)))
+
+
+def _failures(found: Mapping[str, Any]) -> Iterator[str]:
+    """The root causes, each once."""
+    parts = [("connector", found.get("cause"))] + [(f"task {each['id']}", each.get("cause")) for each in found["tasks"]]
+    by_cause: dict[str, list[str]] = {}
+    for what, cause in parts:
+        if cause:
+            by_cause.setdefault(cause, []).append(what)
+    for cause, whats in by_cause.items():
+        yield painted(f"  {', '.join(whats)}: {cause}", "red")
+
+
+def _section(title: str, text: str) -> Iterator[str]:
+    yield ""
+    yield painted(title, bold=True)
+    yield from (f"  {line}" for line in text.rstrip().splitlines())
+
+
+def _change(version: Row) -> Iterator[str]:
+    _, is_repeated, rest = version["sentence"].partition(version["kind"])
+    said = rest if is_repeated else f": {version['sentence']}"
+    yield f"{version['timestamp'] or '-'}  {version['kind']}{said}"
+    for setting in version["settings"]:
+        if setting["old"] is not None and setting["old"] != setting["new"]:
+            yield painted(f"  - {setting['key']} = {setting['old']}", "red")
+        if setting["new"] is not None:
+            yield painted(f"  + {setting['key']} = {setting['new']}", "green")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+_TASKS = (
+    Column("TASK", lambda row: str(row["id"])),
+    Column("STATE", lambda row: row["state"]),
+    Column("CONDITION", lambda row: condition_name(row.get("condition"))),
+    Column("RECORDS/S", lambda row: _number(row["records_per_s"])),
+    Column("ERRORS", lambda row: _number(row["errors"])),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", why),
+)
+_OFFSETS = (
+    Column("PARTITION", lambda row: json_cell(row["partition"])),
+    Column("OFFSET", lambda row: json_cell(row["offset"])),
+)

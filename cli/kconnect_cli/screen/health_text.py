@@ -1,0 +1,58 @@
+"""The health of a cluster for people, on one screen: whether it is well, what is not, and the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kconnect.wording import counted
+from kconnect_cli.screen.output import Column, painted, table_text
+
+# What failed is listed up to here: a screen, and what matters on it
+_MOST = 15
+
+
+def health_text(found: Mapping[str, Any]) -> str:
+    """The page of `cluster_health`; without its notes."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    word = painted("HEALTHY", "green", bold=True) if found["healthy"] else painted("UNHEALTHY", "red", bold=True)
+    cluster = f"  cluster {found['cluster_id']}" if found["cluster_id"] else ""
+    yield f"{word}  {found['place']}{cluster}"
+    yield from (painted(f"  {problem}", "red") for problem in found["problems"])
+    yield ""
+    if found["workers"] is not None:
+        lost = sum(not worker["answers"] for worker in found["workers"])
+        names = ", ".join(worker["worker"] for worker in found["workers"])
+        more = f", {lost} without an answer" if lost else ""
+        yield f"{counted(len(found['workers']), 'worker')}{more}{f': {names}' if names else ''}"
+    yield _counts("connector", found["connectors"])
+    yield _counts("task", found["tasks"])
+    figures = [("records/s", found["records_per_s"]), ("records behind", found["lag"])]
+    if known := [f"{value:,.0f} {what}" for what, value in figures if value is not None]:
+        yield ", ".join(known)
+    if found["doctor"] is not None:
+        counts = [counted(count, kind) for kind, count in found["doctor"]["counts"].items() if count]
+        yield f"doctor: {', '.join(counts) or 'nothing found'}"
+    for key in ("failed", "unassigned", "late"):
+        if rows := found[key]:
+            yield ""
+            yield painted(key.upper(), bold=True)
+            yield from (f"  {line}" for line in table_text(_COLUMNS, rows[:_MOST]).rstrip().splitlines())
+            if len(rows) > _MOST:
+                yield f"  .. and {len(rows) - _MOST} more: connect connectors status"
+
+
+def _counts(what: str, counts: Mapping[str, Any]) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in counts["states"].items())
+    return f"{counted(counts['total'], what)}{f': {states}' if states else ''}"
+
+
+_COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("TASK", lambda row: "" if row["task"] is None else str(row["task"])),
+    Column("WORKER", lambda row: row["worker_id"]),
+    Column("WHY", lambda row: row["why"]),
+)

@@ -1,0 +1,103 @@
+"""`connect status` and `connect describe` against a REST server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from kconnect.metrics import Reading
+from kconnect.metrics.catalogue import BY_NAME
+from kconnect.model import Condition, TargetState, TaskCondition, TaskId
+from kconnect.outage import Outage
+
+TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback ..\n"
+
+
+@pytest.fixture
+def moving(herder, monkeypatch):
+    """Tasks with counters, as a worker has them."""
+    group = "source-task-metrics"
+
+    def readings():
+        for name, rate, total in (("orders", 12.5, 100), ("lines", 2.0, 7)):
+            yield Reading(BY_NAME[group, "source-record-write-rate"], (name, "0"), rate)
+            yield Reading(BY_NAME[group, "source-record-write-total"], (name, "0"), total)
+
+    monkeypatch.setattr(herder, "metrics", readings)
+
+
+def test_a_healthy_cluster_is_a_screen_and_exit_code_0(connect, moving):
+    code, out, _ = connect("status")
+    assert code == 0
+    assert out.startswith("HEALTHY  http://127.0.0.1:")
+    assert "1 worker: 127.0.0.1:8083\n2 connectors: 2 RUNNING\n2 tasks: 2 RUNNING\n14 records/s\n" in out
+    assert connect("status", "-o", "name")[:2] == (0, "")
+
+
+def test_what_failed_is_told_with_its_root_cause_and_exit_code_1(connect, herder):
+    herder.traces["orders"] = TRACE
+    herder.conditions[TaskId("lines", 0)] = TaskCondition(Condition.STUCK, 0, 0, "poll() hangs")
+    code, out, _ = connect("status")
+    assert code == 1
+    assert out.splitlines()[:3] == [out.splitlines()[0], "  1 task FAILED", "  1 task RUNNING without progress"]
+    assert "OSError: disk is full" in out
+    assert "stuck for" in out
+    assert connect("status", "-o", "name")[1] == "1 task FAILED\n1 task RUNNING without progress\n"
+    body = json.loads(connect("status", "-o", "json")[1])
+    assert (body["healthy"], body["tasks"]) == (False, {"total": 2, "states": {"FAILED": 1, "RUNNING": 1}})
+    assert body["failed"] == [
+        {"name": "orders", "task": 0, "worker_id": "127.0.0.1:8083", "why": "OSError: disk is full"}
+    ]
+    assert list(body) == [
+        "healthy", "problems", "place", "cluster_id", "workers", "connectors", "tasks", "failed", "unassigned", "late",
+        "outage", "records_per_s", "lag", "doctor", "notes",
+    ]  # fmt: skip
+
+
+def test_an_outage_is_a_problem_and_what_is_paused_is_none(connect, herder):
+    herder.set_target_state("lines", TargetState.PAUSED)
+    assert connect("status")[0] == 0
+    herder.kafka_away = Outage(1_700_000_000_000, 83.0, "kafka:9092", "kafka:9092: Connection refused", 5)
+    code, out, _ = connect("status")
+    assert code == 1
+    assert "Kafka has been away since" in out.splitlines()[1]
+
+
+def test_nobody_who_answers_is_exit_code_5(connect):
+    code, out, err = connect("status", "--url", "http://127.0.0.1:1")
+    assert (code, out) == (5, "")
+    assert "Nobody answers" in err
+
+
+def test_describe_shows_everything_about_a_connector_with_its_secrets_masked(connect, herder, moving):
+    herder.traces["orders"] = TRACE
+    herder.topics["orders"] = ["t"]
+    herder.patch_connector("orders", {"db.password": "geheim"})
+    code, out, err = connect("describe", "orders")
+    assert code == 0
+    assert out.splitlines()[:3] == [
+        "orders  source  RUNNING  127.0.0.1:8083",
+        "  12 records/s",
+        "  task 0: OSError: disk is full",
+    ]
+    assert "db.password = [hidden]" in out
+    assert "geheim" not in out + err
+    assert "TOPICS\n  t\n" in out
+    assert "--worker FILE or --bootstrap-servers shows them too" in err
+    assert "geheim" in connect("describe", "orders", "--show-secrets")[1]
+
+
+def test_describe_in_json_and_yaml_is_the_same_document_and_null_is_what_is_not_known(connect, herder, moving):
+    body = json.loads(connect("describe", "orders", "-o", "json")[1])
+    assert yaml.safe_load(connect("describe", "orders", "-o", "yaml")[1]) == body
+    (task,) = body["tasks"]
+    assert (task["state"], task["records_per_s"], task["records"]) == ("RUNNING", 12.5, 100)
+    assert (body["changes"], body["lag"], body["offsets"]) == (None, None, [])
+
+
+def test_describe_of_a_connector_that_does_not_exist_names_those_that_do(connect):
+    code, out, err = connect("describe", "order")
+    assert (code, out) == (3, "")
+    assert "orders" in err

@@ -1,0 +1,115 @@
+"""What of a cluster is a problem, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.model import Condition, TaskCondition, TaskId
+from kconnect_cli.admin.cluster_health import health_document
+from kconnect_cli.admin.figures import Figures, WorkerFigures, summed, together
+from kconnect_cli.screen.description_text import description_text
+from kconnect_cli.screen.health_text import health_text
+from kit.top_world import connector
+
+UP = {"worker": "w1:8083", "answers": True, "problem": None, "records_per_s": None}
+
+
+def health(*connectors, workers=(UP,), **more):
+    return health_document("http://w1:8083", {each.name: each for each in connectors}, workers, **more)
+
+
+def sick(condition: Condition) -> TaskCondition:
+    return TaskCondition(condition, 0, 3, "no route")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        health(),
+        health(connector("a", "RUNNING", "RUNNING")),
+        health(connector("a", own="STOPPED"), connector("b", "PAUSED", own="PAUSED")),
+        health(connector("a", "RUNNING", condition=sick(Condition.LAGGING))),
+        health(connector("a", "RUNNING"), doctor={"ok": True, "counts": {"error": 0, "warning": 0, "info": 2}}),
+    ],
+)
+def test_what_is_as_somebody_wants_it_is_healthy(found):
+    assert (found["healthy"], found["problems"]) == (True, [])
+    assert health_text(found).startswith("HEALTHY  http://w1:8083\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (health(connector("a", "FAILED", "FAILED", trace="boom")), "2 tasks FAILED"),
+        (health(connector("a", "FAILED", own="FAILED")), "1 connector and 1 task FAILED"),
+        (health(connector("a", "UNASSIGNED")), "1 task UNASSIGNED"),
+        (health(connector("a", "RUNNING", condition=sick(Condition.STUCK))), "1 task RUNNING without progress"),
+        (health(connector("a", "RUNNING"), workers=()), "No worker is running"),
+        (
+            health(workers=({"worker": "w2", "answers": False, "problem": "refused", "records_per_s": None},)),
+            "Worker w2 does not answer: refused",
+        ),
+        (health(outage={"sentence": "Kafka has been away since 12:00"}), "Kafka has been away since 12:00"),
+        (health(starting="starting: Spark is starting (3 s)."), "http://w1:8083 is starting: Spark is starting (3 s)"),
+        (
+            health(doctor={"ok": False, "counts": {"error": 2, "warning": 0, "info": 1}}),
+            "The doctor found 2 errors in the topics: connect topics doctor",
+        ),
+    ],
+)
+def test_what_needs_somebody_is_a_problem_and_comes_first_on_the_screen(found, problem):
+    assert found["problems"] == [problem]
+    lines = health_text(found).splitlines()
+    assert lines[0].startswith("UNHEALTHY")
+    assert lines[1] == f"  {problem}"
+
+
+def test_the_screen_lists_what_failed_with_root_causes_and_not_more_than_fits():
+    trace = "Task x failed: y. Root cause: OSError: gone\n"
+    text = health_text(health(connector("a", *["FAILED"] * 20, trace=trace)))
+    assert text.count("OSError: gone") == 15
+    assert ".. and 5 more: connect connectors status" in text
+
+
+def test_figures_of_workers_add_up_and_what_nobody_tells_stays_unknown():
+    one = WorkerFigures({TaskId("a", 0): Figures(5.0, 10, 1)}, {"a": 7})
+    two = WorkerFigures({TaskId("a", 1): Figures(None, 20, None)}, {"a": 9})
+    both = together([one, two, WorkerFigures(problem="refused")])
+    assert both.of("a") == Figures(5.0, 30, 1)
+    assert both.lags == {"a": 9}
+    assert summed([]) == Figures()
+
+
+def test_a_description_begins_with_what_is_wrong_and_leaves_out_what_is_not_known():
+    task = {"id": 0, "state": "FAILED", "worker_id": "w1", "cause": "OSError: gone", "trace": "x", "errors": 2}
+    text = description_text(
+        {
+            "name": "orders",
+            "type": "sink",
+            "state": "RUNNING",
+            "worker_id": "w1:8083",
+            "records_per_s": 12.0,
+            "lag": None,
+            "errors": 2,
+            "tasks": [{**task, "records_per_s": None, "records": None}, {**task, "id": 1, "records_per_s": 3.0}],
+            "config": {"topics": "t"},
+            "topics": None,
+            "offsets": [],
+            "changes": [
+                {
+                    "timestamp": "2026-01-01T00:00:00Z",
+                    "kind": "changed",
+                    "sentence": "changed 1 setting",
+                    "settings": [{"key": "topics", "old": "s", "new": "t"}],
+                }
+            ],
+        }
+    )
+    assert text.splitlines()[:3] == [
+        "orders  sink  RUNNING  w1:8083",
+        "  12 records/s, 2 errors",
+        "  task 0, task 1: OSError: gone",
+    ]
+    assert "TOPICS" not in text
+    assert "OFFSETS\n  none committed" in text
+    assert text.endswith("  2026-01-01T00:00:00Z  changed 1 setting\n    - topics = s\n    + topics = t\n")
