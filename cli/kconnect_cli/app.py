@@ -57,7 +57,7 @@ _COMMANDS = (
         ("connector",),
     ),
     _Entry("tasks", "List, show, restart tasks of connectors.", ("task",)),
-    _Entry("config", "Get, set, unset, edit settings of connectors."),
+    _Entry("config", "Get, set, unset, edit settings of connectors; their history, diff, rollback."),
     _Entry("offsets", "Show, alter, reset, export, import offsets of connectors.", ("offset",)),
     _Entry("records", "Show records of a topic, decoded: the last ones, from a time on, or as they come.", ("record",)),
     _Entry("dlq", "List, show, replay, export dead letters of connectors.", ("dead-letters",)),

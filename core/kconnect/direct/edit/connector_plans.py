@@ -115,6 +115,15 @@ def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusV
     return replace(plan, steps=(*plan.steps, *gone))
 
 
+def config_plan(view: ConfigView, connector: str, config: StringMap) -> EditPlan:
+    """Another config; state and tasks stay as they are. Empty if it has that config. Errors: NotFoundError."""
+    known(view, connector)
+    current = connector_state(view, connector)
+    assert current is not None, "known() would have failed"
+    step = state_step(view, connector, replace(current, config=config))
+    return EditPlan(f"Reconfigure {connector}", (step,) if step else (), (NoLiveOwner(connector),))
+
+
 def restore_plan(now: ConfigView, then: ConfigView, connector: str) -> EditPlan:
     """Restore an earlier version; the plan is empty if nothing differs. Errors: NotFoundError if it did not exist."""
     wanted = connector_state(then, connector)

@@ -105,7 +105,7 @@ def edit(ctx: typer.Context, name: Name, strict: Strict = False) -> None:
         wished = unmasked(name, parse_properties(text, str(path)), config, str(path))
         change = Change(name, config, wished)
         check_settings(session, {name: wished}, strict=strict, only=change.keys)
-        _replace(session, change, etag)
+        replace_config(session, change, etag)
     except ConnectError as err:
         err.hint = f"{err.hint or ''} Your text is kept in {path}.".strip()
         raise
@@ -130,8 +130,8 @@ def _patch(
     session.say(f"updated {name}: {', '.join(change.keys)}")
 
 
-def _replace(session: CliSession, change: Change, etag: str | None) -> None:
-    """Errors: ConflictError when somebody else changed the connector while it was edited."""
+def replace_config(session: CliSession, change: Change, etag: str | None) -> None:
+    """Put a whole config. Errors: ConflictError when somebody else changed the connector meanwhile."""
     if change.action == "unchanged":
         session.say("Nothing was changed.")
         return
