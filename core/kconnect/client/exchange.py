@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kconnect.client.failures import foreign, is_passing_conflict, refusal
+from kconnect.client.failures import foreign, is_passing_conflict, refusal, retry_after_s
 from kconnect.client.http_messages import Request, Response
 from kconnect.client.transport import Transport
 from kconnect.errors import BadRequestError
@@ -89,9 +89,12 @@ class Exchange:
         pause_s = _FIRST_PAUSE_S
         while True:
             response = self._transport.send(request)
-            if not is_passing_conflict(response) or self._clock.monotonic() + pause_s > deadline:
+            wait_s = retry_after_s(response)
+            if wait_s is None and not is_passing_conflict(response):
                 break
-            self._clock.wait(threading.Event(), pause_s)
+            if self._clock.monotonic() + (wait_s or pause_s) > deadline:
+                break
+            self._clock.wait(threading.Event(), wait_s or pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
         self.outage = Outage.from_headers(response.headers)
         if response.status >= 300 and response.status not in good:

@@ -14,6 +14,7 @@ from kconnect.errors import (
     ForbiddenError,
     NotFoundError,
     PreconditionFailedError,
+    RetriableError,
     TimedOutError,
     UnreachableError,
 )
@@ -110,6 +111,8 @@ def refusal(url: str, user: str | None, request: str, response: Response) -> Con
         return foreign(url, request, response)
     if status == 409:
         return AlreadyExistsError(message) if _is_taken(message) else ConflictError(message)
+    if status == 429:
+        return RetriableError(message, retry_after_s=retry_after_s(response))
     if status == 412:
         return PreconditionFailedError(message, etag=response.headers.get("etag"))
     if status == 500 and message.startswith("Request timed out"):
@@ -128,6 +131,18 @@ def foreign(url: str, request: str, response: Response) -> ConnectError:
 def is_passing_conflict(response: Response) -> bool:
     """Whether it is a 409 that the end of a rebalance clears; a taken name remains taken."""
     return response.status == 409 and not _is_taken(_message_of(response))
+
+
+def retry_after_s(response: Response) -> float | None:
+    """How long a worker asks us to wait that we asked too often (429); None for any other answer."""
+    if response.status != 429:
+        return None
+    text = response.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdecimal() and 0 < int(text) <= _LONGEST_WAIT_S else 1.0
+
+
+# What is worth waiting for in a command; a longer one is told instead, as 429
+_LONGEST_WAIT_S = 3600
 
 
 _KIND_OF: dict[int, type[ConnectError]] = {

@@ -89,6 +89,18 @@ class KConnectSettings:
     log_format: str
     jaas_file: str | None
     rest_roles_file: str | None
+    rest_max_body_bytes: int
+    rest_max_header_bytes: int
+    rest_max_connections: int
+    rest_request_read_timeout_ms: int
+    rest_idle_timeout_ms: int
+    rest_requests_per_second: int | None
+    rest_requests_burst: int
+    audit_log_file: str | None
+    audit_log_max_bytes: int
+    audit_log_max_files: int
+    audit_log_topic: str | None
+    audit_log_required: bool
     errors_restart_max: int | None
     errors_restart_backoff_ms: int
     errors_restart_backoff_max_ms: int

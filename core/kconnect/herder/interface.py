@@ -287,6 +287,10 @@ class Herder(Protocol):
         """
         ...
 
+    def peer_seal(self, message: bytes) -> bytes | None:
+        """A message authentication code that only workers of the cluster can make; None while they have no key."""
+        ...
+
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Take task configs that another worker of the cluster generated; BadRequestError without a cluster."""
         ...

@@ -293,6 +293,21 @@ OWN: Final[tuple[Metric, ...]] = (
         ("outages-total", _C, "", "Outages of Kafka as this worker saw them, the present one included."),
     ),
     *_group(
+        "connect-worker-rest-metrics",
+        (),
+        ("requests-denied-total", _C, "", "REST requests refused with 401 or 403, for want of a login or a role."),
+        ("requests-limited-total", _C, "", "REST requests refused with 429, as their caller asked too often."),
+        (
+            "roles-current",
+            _G,
+            "",
+            "1 while the file of roles holds, 0 while it is broken and older roles hold.",
+        ),
+        ("audit-lines-total", _C, "", "Lines written to the audit log."),
+        ("audit-lines-lost-total", _C, "", "Lines of the audit log that are lost, as too many waited."),
+        ("audit-written", _G, "", "0 while the audit log cannot be written, else 1."),
+    ),
+    *_group(
         "task-condition-metrics",
         (*_TASK, "condition"),
         ("condition", _G, "", "1 for the condition that the task is in, 0 for the others."),

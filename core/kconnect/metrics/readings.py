@@ -103,6 +103,32 @@ def kafka_readings(view: KafkaView) -> Iterator[Reading]:
     yield from (_reading(group, name, (), value) for name, value in values)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestView:
+    """What a worker's REST server has refused and written down. Java has nothing comparable."""
+
+    denied: int
+    limited: int
+    has_current_roles: bool
+    audit_written: int
+    audit_lost: int
+    is_audit_written: bool
+
+
+def rest_readings(view: RestView) -> Iterator[Reading]:
+    """Present from the worker's start, too."""
+    group = "connect-worker-rest-metrics"
+    values: list[tuple[str, int]] = [
+        ("requests-denied-total", view.denied),
+        ("requests-limited-total", view.limited),
+        ("roles-current", int(view.has_current_roles)),
+        ("audit-lines-total", view.audit_written),
+        ("audit-lines-lost-total", view.audit_lost),
+        ("audit-written", int(view.is_audit_written)),
+    ]
+    yield from (_reading(group, name, (), value) for name, value in values)
+
+
 def _worker(view: WorkerView) -> Iterator[Reading]:
     group = "connect-worker-metrics"
     yield _reading(group, "connector-count", (), len(view.statuses))

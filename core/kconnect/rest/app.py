@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from kconnect.errors import BadRequestError, ConflictError, ConnectError, PreconditionFailedError, WrongWorkerError
+from kconnect.errors import (
+    BadRequestError,
+    ConflictError,
+    ConnectError,
+    ForbiddenError,
+    PreconditionFailedError,
+    WrongWorkerError,
+)
 from kconnect.herder.health.reasons import reasons_text
 from kconnect.herder.interface import Herder
 from kconnect.outage import OUTAGE_HEADER
@@ -43,8 +50,10 @@ from kconnect.rest import (
 )
 from kconnect.rest.access.access import CHALLENGE, Access, DeniedError, Gatekeeper
 from kconnect.rest.access.needs import NOTHING, Of
+from kconnect.rest.audit.attempt import Recorder
+from kconnect.rest.audit.trail import AuditTrail
 from kconnect.rest.bodies import BodyTooLargeError, read_body
-from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, json_bytes
+from kconnect.rest.exchange import Answer, Call, Endpoint, Handler, Others, ServerState, json_bytes
 from kconnect.rest.forward import CARRIED_HEADERS, Forwarder
 from kconnect.rest.openapi import openapi_document
 from kconnect.rest.operation import Operation
@@ -72,6 +81,10 @@ _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _LOOK_EVERY_S = 0.02
 # How soon a request that waits for something notices it: a line of a log is read soon enough then
 _ASK_EVERY_S = 0.2
+_NOT_WRITTEN_DOWN = (
+    "Nothing is changed now, as the audit log cannot be written (settings kconnect.audit.log.* of the worker); /health "
+    "and the worker's log say why"
+)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -103,6 +116,8 @@ def create_app(
     others: Others | None = None,
     more_routes: Sequence[BaseRoute] = (),
     gatekeeper: Gatekeeper | None = None,
+    trail: AuditTrail | None = None,
+    server: ServerState | None = None,
 ) -> Starlette:
     """The application over a herder; handlers run in the executor. `login`: the document declares that a login is
     required.
@@ -110,7 +125,8 @@ def create_app(
     Without a forwarder, requests for another worker are a conflict. `more_routes` come after Connect's own, and guard
     themselves. Errors: ConnectError for an endpoint that does not say what it needs of its callers.
     """
-    shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others, gatekeeper or Gatekeeper())
+    keeper, recorder = gatekeeper or Gatekeeper(), Recorder(trail, herder)
+    shared = _Shared(herder, executor, settings or AppSettings(), forwarder, others, keeper, recorder, server)
     routes = (*endpoints, _document(endpoints, herder, login))
     app = Starlette(routes=[*(_RawPathRoute(endpoint, shared) for endpoint in routes), *more_routes])
     app.router.redirect_slashes = False
@@ -140,6 +156,8 @@ class _Shared:
     forwarder: Forwarder | None
     others: Others | None
     gatekeeper: Gatekeeper
+    recorder: Recorder
+    server: ServerState | None
 
 
 class _RawPathRoute(BaseRoute):
@@ -189,11 +207,35 @@ class _RawPathRoute(BaseRoute):
         if operation is None:
             return _options(self._endpoint) if method == "OPTIONS" else _plain_error(405, "Method Not Allowed")
         try:
-            access = self._admitted(request, operation)
+            connector = _decoded(request.path_params["name"]) if "name" in request.path_params else None
+            access = self._shared.gatekeeper.access(request.scope, self._shared.herder.peer_seal)
+        except (BadRequestError, ForbiddenError) as err:
+            status, message = status_and_message(err, method, self._endpoint.path)
+            return _json_response(status, error_body(status, message))
+        if not operation.is_change(method):
+            return await self._admitted(request, operation, access, connector, operation)
+        raw_path, recorder = request.scope["raw_path"].decode("latin-1"), self._shared.recorder
+        attempt = recorder.attempt(method, self._endpoint.path, raw_path, connector)
+        if recorder.refuses_changes and not access.is_audited:
+            return _json_response(503, error_body(503, _NOT_WRITTEN_DOWN))
+        try:
+            response = await self._admitted(request, operation, access, connector, attempt.around(operation))
+        except ClientDisconnect:
+            attempt.end(access, 499, b"")
+            raise
+        attempt.end(access, response.status_code, bytes(response.body))
+        return response
+
+    async def _admitted(
+        self, request: Request, operation: Operation, access: Access, connector: str | None, handler: Handler
+    ) -> Response:
+        """The answer to who may ask for it."""
+        method, needs = request.method, operation.needs
+        try:
+            target = connector if needs.of is Of.CONNECTOR else None
+            access.require(needs, target, f"{method} {request.scope['raw_path'].decode('latin-1')}")
         except DeniedError as err:
-            return _denied(err)
-        except BadRequestError as err:
-            return _json_response(400, error_body(400, str(err)))
+            return self._denied(err)
         if not _accepts(request.headers.get("accept"), self._endpoint.media_type):
             return _plain_error(406, "Not Acceptable")
         try:
@@ -202,14 +244,20 @@ class _RawPathRoute(BaseRoute):
                 body = await read_body(request, self._shared.settings.max_body_bytes)
                 if body and not _is_json(request.headers.get("content-type")):
                     return _plain_error(415, "Unsupported Media Type")
+            if access.vouched is not None:
+                access.vouched.check_body(body)
             call = self._call(request, body, access)
             await self._wait(call, request)
         except DeniedError as err:
-            return _denied(err)
-        except (BadRequestError, BodyTooLargeError) as err:
-            status = 413 if isinstance(err, BodyTooLargeError) else 400
+            return self._denied(err)
+        except (BadRequestError, ForbiddenError, BodyTooLargeError) as err:
+            status = 413 if isinstance(err, BodyTooLargeError) else 403 if isinstance(err, ForbiddenError) else 400
             return _json_response(status, error_body(status, str(err)))
-        return await self._run(operation, call, request)
+        return await self._run(handler, call, request)
+
+    def _denied(self, error: DeniedError) -> Response:
+        self._shared.gatekeeper.denied += 1
+        return denied(error)
 
     async def _wait(self, call: Call, request: Request) -> None:
         """Wait for what the endpoint waits for, without a pool thread. Errors: BadRequestError, ClientDisconnect."""
@@ -223,14 +271,6 @@ class _RawPathRoute(BaseRoute):
                 raise ClientDisconnect
             await asyncio.sleep(min(_ASK_EVERY_S, max(deadline - loop.time(), 0)))
 
-    def _admitted(self, request: Request, operation: Operation) -> Access:
-        """Errors: DeniedError, and BadRequestError for the path."""
-        access, needs = self._shared.gatekeeper.access(request.scope), operation.needs
-        if access.is_guarded:
-            connector = _decoded(request.path_params["name"]) if needs.of is Of.CONNECTOR else None
-            access.require(needs, connector, f"{request.method} {request.scope['raw_path'].decode('latin-1')}")
-        return access
-
     def _call(self, request: Request, body: bytes, access: Access) -> Call:
         return Call(
             herder=self._shared.herder,
@@ -243,7 +283,13 @@ class _RawPathRoute(BaseRoute):
             headers={name: request.headers[name] for name in CARRIED_HEADERS if name in request.headers},
             others=self._shared.others,
             access=access,
+            vouch=self._vouch,
+            server=self._shared.server,
         )
+
+    def _vouch(self, access: Access, method: str, target: str, body: bytes) -> Mapping[str, str]:
+        shared = self._shared
+        return shared.gatekeeper.headers_for(access, shared.herder.peer_seal, method, target, body)
 
     async def _run(self, handler: Handler, call: Call, request: Request) -> Response:
         deadline_s = self._endpoint.deadline_s or self._shared.settings.request_timeout_s
@@ -309,7 +355,8 @@ def _declared(endpoint: Endpoint, method: str) -> Operation:
     return operation
 
 
-def _denied(error: DeniedError) -> Response:
+def denied(error: DeniedError) -> Response:
+    """401 or 403 with its sentence."""
     headers = {"www-authenticate": CHALLENGE} if error.status == 401 else {}
     return _json_response(error.status, error_body(error.status, str(error)), headers)
 

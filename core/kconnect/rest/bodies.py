@@ -16,6 +16,6 @@ async def read_body(request: Request, limit: int) -> bytes:
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise BodyTooLargeError(f"The body is larger than {limit} bytes")
+            raise BodyTooLargeError(f"The body is larger than {limit} bytes (setting kconnect.rest.max.body.bytes)")
         chunks.append(chunk)
     return b"".join(chunks)

@@ -75,7 +75,7 @@ def _of_others(
     if call.others is None:
         return {}
     wanted = {task.worker_id for name, task in tasks if task.state in _LIVE and TaskId(name, task.id) not in own}
-    return dict(call.others.conditions(wanted - {call.herder.worker_id, ""}, call.headers))
+    return dict(call.others.conditions(wanted - {call.herder.worker_id, ""}, call.headers_for("GET", "/conditions")))
 
 
 class OtherWorkers:

@@ -13,6 +13,7 @@ import orjson
 
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.herder.interface import Herder
+from kconnect.metrics import Reading
 from kconnect.model import TaskCondition, TaskId
 from kconnect.rest.access.access import OPEN, Access
 from kconnect.rest.access.needs import Needs
@@ -28,6 +29,23 @@ class Others(Protocol):
     def ask(self, worker_ids: Collection[str], target: str, headers: Mapping[str, str]) -> Mapping[str, Any]:
         """JSON of a path and query from each of these workers, as far as they answer."""
         ...
+
+
+class ServerState(Protocol):
+    """The server's own state, for `/metrics` and `/health`."""
+
+    def readings(self) -> Sequence[Reading]: ...
+    def warnings(self) -> Sequence[str]:
+        """What an administrator should know, as sentences without a full stop."""
+        ...
+
+
+Vouch: TypeAlias = Callable[[Access, str, str, bytes], Mapping[str, str]]
+"""Headers that tell another worker who sends a request, from the access, method, target and body."""
+
+
+def _nobody_vouches(_access: Access, _method: str, _target: str, _body: bytes) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,13 @@ class Call:
     """None without a cluster."""
     access: Access = OPEN
     """Who sent it, and what it may do."""
+    vouch: Vouch = _nobody_vouches
+    server: ServerState | None = None
+    """What the server says of itself; None in tests without one."""
+
+    def headers_for(self, method: str, target: str, body: bytes = b"") -> dict[str, str]:
+        """Of a request to another worker on behalf of this caller; `target`: path and query as they are sent."""
+        return {**self.headers, **self.vouch(self.access, method, target, body)}
 
     def require(self, needs: Needs, connector: str | None) -> None:
         """For handlers whose connector is in the body; None: any. Errors: DeniedError."""

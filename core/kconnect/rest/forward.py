@@ -96,10 +96,12 @@ def forwarded_request(call: Call) -> Request:
         raise ConflictError(_TWO_HOPS, hint="Try again: work has probably moved in the meantime.")
     kept = [(name, value) for name, value in call.query if name != "forward"]
     query = urlencode([("forward", "true" if hop is None else "false"), *kept])
-    headers = {"accept": "application/json", "user-agent": "kafka-connect", **call.headers}
+    target = f"{call.raw_path}?{query}"
+    told = call.headers_for(call.method, target, call.body)
+    headers = {"accept": "application/json", "user-agent": "kafka-connect", **told}
     if call.body:
         headers["content-type"] = "application/json"
-    return Request(call.method, f"{call.raw_path}?{query}", call.body or None, headers)
+    return Request(call.method, target, call.body or None, headers)
 
 
 def passed_on(call: Call, url: str, request: Request, response: Response) -> Answer:

@@ -76,7 +76,7 @@ _TRACE = object_of(
 
 def show_metrics(call: Call) -> Answer:
     """Of connectors that the caller may see, and of the worker."""
-    readings = call.herder.metrics()
+    readings = [*call.herder.metrics(), *(call.server.readings() if call.server is not None else ())]
     if call.access.is_guarded:
         readings = [reading for reading in readings if _may_see(call, reading)]
     return Answer(text=prometheus_text(readings))

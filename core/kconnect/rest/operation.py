@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from kconnect.rest.access.needs import Needs
+from kconnect.rest.access.needs import Needs, Of
 from kconnect.rest.exchange import Answer, Call, Handler
 
 # A JSON schema; values may be any JSON
 Schema: TypeAlias = Mapping[str, Any]
 
+_READING: Final = frozenset({"GET", "HEAD"})
 text: Final[Schema] = {"type": "string"}
 integer: Final[Schema] = {"type": "integer"}
 boolean: Final[Schema] = {"type": "boolean"}
@@ -61,6 +62,12 @@ class Operation:
     body: Schema | None = None
     query: Sequence[Query] = ()
     needs: Needs = field(kw_only=True)
+    changes: bool = True
+    """False for a PUT or POST that changes nothing; a GET never does."""
+
+    def is_change(self, method: str) -> bool:
+        """Whether a request with this method belongs into the audit log."""
+        return self.changes and method not in _READING and self.needs.of is not Of.PEERS
 
     def __call__(self, call: Call) -> Answer:
         return self.handler(call)

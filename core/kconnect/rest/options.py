@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from starlette.types import ASGIApp
+from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
 
 from kconnect.config.worker_config import WorkerConfig
 from kconnect.errors import ConfigError
@@ -18,6 +19,9 @@ from kconnect.rest.access.principals import SETTING as PRINCIPALS
 from kconnect.rest.access.principals import PrincipalRules
 from kconnect.rest.access.roles_file import SETTING as ROLES
 from kconnect.rest.access.roles_file import RolesFile
+from kconnect.rest.audit.settings import audit_trail
+from kconnect.rest.audit.trail import AuditTrail
+from kconnect.rest.connection import ConnectionLimits
 from kconnect.rest.cors import CrossOrigin, origin_check
 from kconnect.rest.extensions import load_extensions
 from kconnect.rest.headers import HeaderRule, ResponseHeaders, parse_rules
@@ -49,6 +53,11 @@ class RestOptions:
     """Configured, in order."""
     gatekeeper: Gatekeeper = field(default_factory=Gatekeeper)
     """Who may do what."""
+    trail: AuditTrail | None = None
+    """Started and stopped by the server."""
+    rate: tuple[float, int] | None = None
+    """Requests a second and at once that a caller may send; None: any."""
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     peer_tls: Callable[[], ssl.SSLContext] = field(default=ssl.create_default_context, repr=False)
     """Makes what other workers of the cluster are shown, and how they are checked, over https."""
     peer_scheme: str | None = None
@@ -60,7 +69,8 @@ class RestOptions:
         origin_check(config.access_control_allow_origin)
         names: Sequence[str] = config.values["rest.extension.classes"]
         others = [name for name in names if not is_basic_auth(name)]
-        login = find_login(names, config.kconnect.jaas_file, env)
+        login, own = find_login(names, config.kconnect.jaas_file, env), config.kconnect
+        trail = audit_trail(config)
         return cls(
             admin_listeners=config.admin_listeners,
             tls=server_context(config.originals, MAIN_TLS) if _has_https(config.listeners) else None,
@@ -69,32 +79,40 @@ class RestOptions:
             allowed_methods=config.access_control_allow_methods,
             header_rules=parse_rules(config.response_http_headers_config),
             login=login,
-            gatekeeper=_gatekeeper(config, knows_callers=login is not None or bool(others)),
+            gatekeeper=_gatekeeper(config, login is not None or bool(others), is_auditing=trail is not None),
+            trail=trail,
+            rate=(own.rest_requests_per_second, own.rest_requests_burst) if own.rest_requests_per_second else None,
+            connections=ConnectionLimits(
+                own.rest_max_connections,
+                own.rest_request_read_timeout_ms / 1000,
+                own.rest_idle_timeout_ms / 1000,
+                own.rest_max_header_bytes,
+            ),
             extensions=load_extensions(others, plugins, config.originals, EXTENSION.rpartition(".")[2]),
             peer_scheme=(config.values["rest.advertised.listener"] or "").strip().lower() or None,
             peer_tls=partial(peer_context, config.originals, MAIN_TLS),
         )
 
-    def around_main(self, app: ASGIApp) -> ASGIApp:
+    def around_main(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
         """The application as `listeners` serve it. What comes last here sees a request first, as in Java."""
-        app = self.around_admin(app)
+        app = self.around_admin(app, refused)
         if self.header_rules:
             app = ResponseHeaders(app, self.header_rules)
         if self.allowed_origins.strip():
             app = CrossOrigin(app, self.allowed_origins, self.allowed_methods)
         return app
 
-    def around_admin(self, app: ASGIApp) -> ASGIApp:
+    def around_admin(self, app: ASGIApp, refused: Callable[[Scope], Response | None] = lambda _: None) -> ASGIApp:
         """The application as `admin.listeners` serve it: for operators, not for browsers."""
-        return BasicAuth(app, self.login) if self.login is not None else app
+        return BasicAuth(app, self.login, refused) if self.login is not None else app
 
 
-def _gatekeeper(config: WorkerConfig, *, knows_callers: bool) -> Gatekeeper:
+def _gatekeeper(config: WorkerConfig, knows_callers: bool, *, is_auditing: bool) -> Gatekeeper:
     """Errors: ConfigError for roles that can never be anybody's, or that a cluster's own requests would go around."""
     settings, found = tls_settings(config.originals, MAIN_TLS)
     rules = PrincipalRules.parse(settings.get(PRINCIPALS), f"{found}{PRINCIPALS}")
     if not (file := config.kconnect.rest_roles_file):
-        return Gatekeeper(None, rules)
+        return Gatekeeper(None, rules, is_auditing=is_auditing)
     roles = RolesFile(Path(file))
     asks = (settings.get("ssl.client.auth") or "none") != "none" and _has_https(config.listeners)
     if not (knows_callers or asks or roles.roles().knows_anonymous()):
@@ -110,7 +128,7 @@ def _gatekeeper(config: WorkerConfig, *, knows_callers: bool) -> Gatekeeper:
             f"with {ROLES} it must be {_SIGNED}: else workers do not sign their requests to each other, and anybody "
             "could send these without a role",
         )
-    return Gatekeeper(roles, rules)
+    return Gatekeeper(roles, rules, is_auditing=is_auditing)
 
 
 def _has_https(listeners: Sequence[str] | None) -> bool:

@@ -120,6 +120,7 @@ ENDPOINTS = (
                 {200: _REPORT},
                 body={"type": "object", "additionalProperties": _MAYBE},
                 needs=CREATES,
+                changes=False,
             )
         },
         awaits_start=False,

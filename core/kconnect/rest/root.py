@@ -40,7 +40,9 @@ def health(call: Call) -> Answer:
     if reasons or not call.herder.is_ready():
         message = f"Worker is still starting up. {reasons_text(reasons, _now_ms())}".rstrip()
         return _health(503, "starting", message, reasons, answers_requests=_is_open(call))
-    return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
+    warnings = call.server.warnings() if call.server is not None else ()
+    message = " ".join(["Worker has completed startup and is ready to handle requests.", *(f"{w}." for w in warnings)])
+    return _health(200, "healthy", message)
 
 
 def unhealthy(_call: Call) -> Answer:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -75,9 +75,13 @@ def jaas_file(setting: str | None, env: Mapping[str, str]) -> tuple[str | None, 
 class BasicAuth:
     """Lets requests through to the application that carry a known user and password, and answers 401 to others."""
 
-    def __init__(self, app: ASGIApp, login: Login) -> None:
+    def __init__(
+        self, app: ASGIApp, login: Login, refused: Callable[[Scope], Response | None] = lambda _: None
+    ) -> None:
+        """`refused` hears of who is not let in, and may give another answer than 401."""
         self._app = app
         self._login = login
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The user's name goes along in the scope, for roles."""
@@ -90,7 +94,8 @@ class BasicAuth:
         log.debug("%s %s without a known user", scope["method"], scope["path"])
         headers = {"www-authenticate": CHALLENGE}
         body = error_body(401, "User cannot access the resource.")
-        await Response(body, 401, headers, media_type="application/json")(scope, receive, send)
+        answer = self._refused(scope) or Response(body, 401, headers, media_type="application/json")
+        await answer(scope, receive, send)
 
     def _user(self, scope: Scope) -> str | None:
         found = credentials(Headers(scope=scope).get("authorization"))

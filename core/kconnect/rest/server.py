@@ -26,9 +26,10 @@ from kconnect.errors import ConfigError, EnvironmentProblemError
 from kconnect.herder.interface import Herder
 from kconnect.rest.app import AppSettings, create_app, endpoints_for
 from kconnect.rest.conditions import ANSWER_S, OtherWorkers
-from kconnect.rest.connection import Connection
+from kconnect.rest.connection import ConnectionLimits, connection_class
 from kconnect.rest.extensions import Extensions
 from kconnect.rest.forward import Forwarder
+from kconnect.rest.guards import Guards
 from kconnect.rest.listeners import BoundListener, Listeners, bind_listeners
 from kconnect.rest.options import RestOptions
 
@@ -68,6 +69,7 @@ class RestServer:
         self._settings = settings
         self._options = options or RestOptions()
         self._extensions = Extensions(self._options.extensions)
+        self._guards = Guards(self._options, herder)
         self._make_console = console
         self._consoles: list[Console] = []
         self._listeners: Listeners | None = None
@@ -115,6 +117,7 @@ class RestServer:
             self._forwarder.close()
             self._others.close()
             raise
+        self._guards.start()
         self._thread = threading.Thread(target=self._serve, name="rest-server", daemon=True)
         self._thread.start()
         self._await_started()
@@ -149,6 +152,7 @@ class RestServer:
             self._others.close()
         pool.shutdown(wait=False, cancel_futures=True)
         self._join_pool(pool, deadline)
+        self._guards.stop()
         self._close_consoles()
         self._extensions.close()
         self._close_listeners()
@@ -174,6 +178,7 @@ class RestServer:
         """One server for http and one for https; two more when /admin has listeners of its own."""
         options, login, extensions = self._options, self._options.login is not None, self._extensions
         extensions.register(self._herder)
+        guards = self._guards
         settings = self._settings or AppSettings()
         apps: dict[bool, ASGIApp] = {}  # what is below /admin, and all else, with everything around it
 
@@ -197,9 +202,11 @@ class RestServer:
                 *self._console_over(ask_main),
             ],
             gatekeeper=options.gatekeeper,
+            trail=options.trail,
+            server=guards,
         )
-        apps[False] = main = options.around_main(extensions.around(app))
-        servers = _by_scheme(main, listeners, options.tls)
+        apps[False] = main = options.around_main(extensions.around(guards.around(app)), guards.refused_login)
+        servers = _by_scheme(main, listeners, options.tls, options.connections)
         if self._admin is not None:
             served = endpoints_for(admin=True)
             admin_app = create_app(
@@ -210,9 +217,11 @@ class RestServer:
                 login=login,
                 gatekeeper=options.gatekeeper,
                 more_routes=self._console_over(ask),
+                trail=options.trail,
+                server=guards,
             )
-            apps[True] = admin = options.around_admin(extensions.around(admin_app))
-            servers += _by_scheme(admin, self._admin, options.admin_tls)
+            apps[True] = admin = options.around_admin(extensions.around(guards.around(admin_app)), guards.refused_login)
+            servers += _by_scheme(admin, self._admin, options.admin_tls, options.connections)
         return servers
 
     def _console_over(self, app: ASGIApp) -> Sequence[BaseRoute]:
@@ -261,7 +270,7 @@ class RestServer:
 
 
 def _by_scheme(
-    app: ASGIApp, listeners: Listeners, tls: ssl.SSLContext | None
+    app: ASGIApp, listeners: Listeners, tls: ssl.SSLContext | None, limits: ConnectionLimits
 ) -> list[tuple[uvicorn.Server, list[socket.socket]]]:
     servers = []
     for scheme in ("http", "https"):
@@ -271,17 +280,19 @@ def _by_scheme(
             continue
         if scheme == "https" and tls is None:
             raise ConfigError("An https listener needs a certificate: listeners.https.ssl.keystore.location.")
-        servers.append((_uvicorn(app, tls if scheme == "https" else None), sockets))
+        servers.append((_uvicorn(app, tls if scheme == "https" else None, limits), sockets))
     return servers
 
 
-def _uvicorn(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
+def _uvicorn(app: ASGIApp, tls: ssl.SSLContext | None, limits: ConnectionLimits) -> uvicorn.Server:
     # uvicorn sets signal handlers in the main thread only, so never here
     return uvicorn.Server(
         uvicorn.Config(
             app,
             loop="asyncio",
-            http=Connection,
+            http=connection_class(limits),
+            timeout_keep_alive=max(1, round(limits.idle_s)),
+            h11_max_incomplete_event_size=limits.max_header_bytes,
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -73,7 +73,9 @@ def other_workers(call: Call) -> set[str]:
 
 def ask_workers(call: Call, others: Collection[str], target: str) -> dict[str, Any]:
     """The same of these workers, which must be of this cluster: they get the caller's login."""
-    return dict(call.others.ask(others, target, call.headers)) if call.others is not None and others else {}
+    if call.others is None or not others:
+        return {}
+    return dict(call.others.ask(others, target, call.headers_for("GET", target)))
 
 
 def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
@@ -83,7 +85,9 @@ def _others(call: Call, runs: Mapping[str, object]) -> set[str]:
         last = rebalances[-1].to_json()
         found.add(urlsplit(last["leader_url"]).netloc)
         if not last["is_leader"] and call.others is not None:
-            led = call.others.ask({urlsplit(last["leader_url"]).netloc}, "/admin/rebalances", call.headers)
+            led = call.others.ask(
+                {urlsplit(last["leader_url"]).netloc}, "/admin/rebalances", call.headers_for("GET", "/admin/rebalances")
+            )
             last = next((body[-1] for body in led.values() if body), last)
         found |= {urlsplit(url).netloc for url in last["members"]}
     return found - {"", call.herder.worker_id}

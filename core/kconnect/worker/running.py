@@ -280,8 +280,10 @@ class RunningWorker(ABC, Generic[H, C]):
 
         self._warn_of_keys(config)
         with exit_code(EXIT_WORKER, self._lead(), self._file):
-            settings = AppSettings(request_timeout_s=config.kconnect.request_timeout_ms / 1000)
+            settings = AppSettings(config.kconnect.request_timeout_ms / 1000, config.kconnect.rest_max_body_bytes)
             options = RestOptions.parse(config, os.environ, plugins)
+            if options.trail is not None:
+                self.health.add_source(options.trail.reasons)
             console = partial(worker_console, settings=self._props) if config.kconnect.ui_enable else None
             rest = self._rest = RestServer(herder, config.listeners, settings, options, console)
             self._stack.callback(lambda: rest.stop(_REST_STOP_S, log_level=self._stop_level()))

@@ -17,6 +17,7 @@ from kconnect.errors import (
     ConflictError,
     ConnectError,
     NotFoundError,
+    RetriableError,
     TimedOutError,
     UnreachableError,
 )
@@ -298,6 +299,18 @@ def test_conflicts_are_retried_no_longer_than_the_deadline():
         client.pause_connector("c")
     assert 3 <= len(seen) <= 8
     assert clock.now <= 5
+
+
+def test_who_asked_too_often_waits_as_long_as_the_worker_says():
+    clock = Clock()
+    body = error(429, "too often").body
+    client, seen = client_of(Response(429, body, {"retry-after": "3"}), Response(204), retry_conflicts_s=5, clock=clock)
+    client.pause_connector("c")
+    assert (len(seen), clock.now) == (2, 3)
+    client, seen = client_of(Response(429, body, {"retry-after": "30"}), retry_conflicts_s=5, clock=Clock())
+    with pytest.raises(RetriableError, match="too often") as caught:
+        client.pause_connector("c")
+    assert (len(seen), caught.value.retry_after_s) == (1, 30)
 
 
 def test_a_taken_name_is_not_retried():

@@ -32,6 +32,7 @@ from kconnect.metrics import (
 )
 from kconnect.metrics.catalogue import BY_NAME
 from kconnect.metrics.document import metrics_document
+from kconnect.metrics.readings import RestView, rest_readings
 from kconnect.metrics.restarts import RestartsView, restart_readings
 from kconnect.metrics.webhooks import WebhookView, webhook_readings
 from kconnect.model import (
@@ -229,6 +230,9 @@ def test_every_metric_is_collected_or_says_why_not(view):
     given_up = RestartsView(total=3, waiting=0, given_up=1, not_restarted=0, parts={("in", "0"): _GIVEN_UP})
     readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka, *restart_readings(given_up)]
     readings += webhook_readings(WebhookView(delivered=1, failed=0, dropped=0, waiting=0, is_failing=False))
+    readings += rest_readings(
+        RestView(denied=0, limited=0, has_current_roles=True, audit_written=0, audit_lost=0, is_audit_written=True)
+    )
     collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)
 

@@ -246,7 +246,10 @@ def test_bodies_must_be_json_by_their_content_type(rest, content_type, status):
 
 def test_a_body_over_the_limit_is_413_and_never_reaches_the_herder(rest, herder):
     answer = rest.ask("PUT", "/connectors/a/config", chunks=[b"x" * 1500, b"y" * 1500])
-    assert (answer.status, answer.message) == (413, "The body is larger than 2000 bytes")
+    assert (answer.status, answer.message) == (
+        413,
+        "The body is larger than 2000 bytes (setting kconnect.rest.max.body.bytes)",
+    )
     assert herder.calls == []
 
 

@@ -12,7 +12,7 @@ from kconnect.herder.cluster.rebalance_rounds import RebalanceRounds
 from kconnect.herder.decisions.finding_messages import ClusterNames, sentence, utc_time
 from kconnect.herder.decisions.machine import HerderState
 from kconnect.herder.decisions.rebalances import Rebalance
-from kconnect.herder.decisions.request_signatures import RequestSignature, check_signature
+from kconnect.herder.decisions.request_signatures import RequestSignature, check_signature, seal
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.membership import Membership
 from kconnect.metrics import GroupView, Reading, SettleMeter, group_readings
@@ -76,6 +76,11 @@ class GroupStanding:
                     self._cluster.group_id,
                 )
             raise
+
+    def peer_seal(self, message: bytes) -> bytes | None:
+        """With a key derived from the session key."""
+        key = self.session_key
+        return None if key is None else seal(key, message)
 
     def is_in_touch(self) -> bool:
         """Whether its work is certainly its own still."""

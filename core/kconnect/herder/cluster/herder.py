@@ -134,6 +134,9 @@ class DistributedHerder(HerderQueries):
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         self._standing.check_peer(signature, always=always)
 
+    def peer_seal(self, message: bytes) -> bytes | None:
+        return self._standing.peer_seal(message)
+
     # -- queries ------------------------------------------------------------------------------------------------------
 
     def connectors(self) -> list[str]:

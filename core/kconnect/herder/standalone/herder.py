@@ -290,6 +290,10 @@ class StandaloneHerder(HerderQueries):
     def check_peer(self, signature: RequestSignature | None, *, always: bool = False) -> None:
         """There are no others."""
 
+    def peer_seal(self, message: bytes) -> bytes | None:
+        """There are no others."""
+        return None
+
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         raise BadRequestError(
             "Kafka Connect in standalone mode does not support externally setting task configurations."

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import secrets
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from kconnect.errors import ForbiddenError
@@ -14,6 +17,7 @@ from kconnect.rest.access.needs import Needs, Of, Role
 from kconnect.rest.access.principals import PrincipalRules
 from kconnect.rest.access.roles import Roles
 from kconnect.rest.access.roles_file import SETTING, RolesFile
+from kconnect.rest.access.vouching import CALLER_HEADER, Seal, Vouched, body_digest, vouched, vouching_headers
 
 CHALLENGE: Final = 'Basic realm="Kafka Connect", charset="UTF-8"'
 """Header `WWW-Authenticate` of every 401."""
@@ -33,6 +37,12 @@ class Access:
 
     caller: Caller = field(default_factory=Caller)
     roles: Roles | None = None
+    request_id: str = ""
+    """Of the request, on every worker it comes to."""
+    is_audited: bool = False
+    """Whether another worker, which forwarded it, writes the audit log's line."""
+    vouched: Vouched | None = None
+    """What that worker says of it."""
 
     @property
     def is_guarded(self) -> bool:
@@ -83,12 +93,53 @@ OPEN: Final = Access()
 
 
 class Gatekeeper:
-    """Gives each request its Access. Threads: any."""
+    """Gives each request its Access, and tells other workers of the cluster whose requests they get. Threads: any."""
 
-    def __init__(self, roles: RolesFile | None = None, principals: PrincipalRules | None = None) -> None:
+    def __init__(
+        self,
+        roles: RolesFile | None = None,
+        principals: PrincipalRules | None = None,
+        *,
+        is_auditing: bool = False,
+        time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """`is_auditing`: this worker writes an audit log."""
         self.roles = roles
         self._principals = principals or PrincipalRules()
+        self._is_auditing = is_auditing
+        self._time_ms = time_ms
+        self.denied = 0
+        """Requests that were refused, for want of a name or a role."""
 
-    def access(self, scope: Scope) -> Access:
-        """Of the request with this scope."""
-        return Access(caller_of(scope, self._principals), None if self.roles is None else self.roles.roles())
+    def access(self, scope: Scope, seal: Seal | None = None) -> Access:
+        """Of the request with this scope. Errors: ForbiddenError for a forged word of another worker."""
+        roles = None if self.roles is None else self.roles.roles()
+        told = None
+        if seal is not None and (roles is not None or self._is_auditing):
+            told = self.vouched(scope, seal)
+        if told is not None:
+            return Access(told.caller, roles, told.request_id, told.is_audited, told)
+        return Access(caller_of(scope, self._principals), roles, secrets.token_hex(8))
+
+    def caller(self, scope: Scope) -> Caller:
+        """Who sent the request with this scope, without what another worker may say of it."""
+        return caller_of(scope, self._principals)
+
+    def vouched(self, scope: Scope, seal: Seal) -> Vouched | None:
+        """What another worker says of this request. Errors: ForbiddenError."""
+        headers = Headers(scope=scope)
+        if CALLER_HEADER not in headers:
+            return None
+        query = scope.get("query_string", b"").decode("latin-1")
+        target = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        return vouched(seal, headers, scope["method"], target, self._time_ms())
+
+    def headers_for(self, access: Access, seal: Seal, method: str, target: str, body: bytes) -> dict[str, str]:
+        """Of a request to another worker on behalf of this caller."""
+        who = Vouched(access.caller, access.request_id, access.is_audited or self._is_auditing, body_digest(body))
+        return vouching_headers(seal, who, method, target, self._time_ms())
+
+    def warnings(self) -> list[str]:
+        """What an administrator should know, and no request fails of."""
+        problem = None if self.roles is None else self.roles.problem
+        return [] if problem is None else [f"The roles from before stay in force: {problem}"]

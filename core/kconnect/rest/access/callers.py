@@ -2,15 +2,14 @@
 
 A guard (basic auth, the middleware of an extension) puts the user's name under USER. The server puts the subject of a
 client certificate under the extension `tls` of ASGI; rules turn it into a name, as Kafka's brokers do. A user wins over
-a certificate. Whoever dispatches a request of its own into the application (a page of the console) takes the
-identity of the request it answers along: `identity_of`.
+a certificate. Whoever dispatches a request of its own into the application (a page of the console) takes both along
+from the scope of the request it answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import Scope
 
@@ -19,9 +18,6 @@ from kconnect.rest.access.principals import PrincipalRules
 
 ANONYMOUS: Final = "ANONYMOUS"
 """Who has neither a user nor a certificate, in roles and in the audit log, as in Kafka."""
-VOUCHED: Final = "kconnect.vouched"
-"""Where the Caller of a forwarded request is, for which another worker vouches."""
-_CARRIED: Final = (USER, VOUCHED, "client", "extensions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +33,6 @@ class Caller:
 
 def caller_of(scope: Scope, rules: PrincipalRules) -> Caller:
     """Errors: none; a certificate that no rule applies to is nobody's."""
-    vouched = scope.get(VOUCHED)
-    if isinstance(vouched, Caller):
-        return vouched
     client = scope.get("client")
     address = str(client[0]) if client else ""
     if user := scope.get(USER):
@@ -52,8 +45,3 @@ def certificate_subject(scope: Scope) -> str | None:
     """The distinguished name in the client's certificate (RFC 4514), None without one."""
     subject = scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
     return str(subject) if subject else None
-
-
-def identity_of(scope: Scope) -> Mapping[str, Any]:
-    """What another scope needs in order to be of the same caller; `Authorization` is a header of its own."""
-    return {key: scope[key] for key in _CARRIED if key in scope}
