@@ -189,3 +189,15 @@ def test_the_theme_is_the_browsers_or_what_the_reader_chose(console):
     assert '<html lang="en">' in console.page("/ui")
     assert '<html lang="en" data-theme="dark">' in console.page("/ui", cookie="kconnect-theme=dark")
     assert '<html lang="en">' in console.page("/ui", cookie='kconnect-theme="><script>')
+
+
+def test_of_a_thousand_connectors_the_first_screens_come_first_and_the_rest_at_once(console, herder):
+    for number in range(997):
+        herder.put_connector(f"x-{number:04d}", file_source(), replace=True)
+    html = console.page("/ui")
+    assert len(names(html)) == 120
+    assert "all <b>1000</b>" in html
+    assert 'hx-trigger="load, every 2s"' in html
+    whole = poll(console, html).body.decode()
+    assert len(names(whole)) == 1000
+    assert poll(console, whole).status == 204

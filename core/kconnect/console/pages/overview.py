@@ -16,12 +16,16 @@ from kconnect.console.visit import Fragment, Page, Reply, Route, Unchanged, Visi
 
 # Rendered rows that are kept: all of a cluster of ten thousand connectors
 _ROWS_KEPT: Final = 10_000
+# Rows of a page as it is first sent, a few screens of them; the others follow at once, behind the first paint
+_FIRST_ROWS: Final = 120
 
 
 def show(visit: Visit) -> Reply:
     """The page."""
     view, wanted = visit.view(), _filter(visit)
-    return Page("overview.html", "Connectors", _values(view, wanted, _chosen(view, wanted)), tab="connectors")
+    chosen = _chosen(view, wanted)
+    values = {**_values(view, wanted, chosen[:_FIRST_ROWS]), "shown": len(chosen), "is_part": len(chosen) > _FIRST_ROWS}
+    return Page("overview.html", "Connectors", values, tab="connectors")
 
 
 def rows(visit: Visit) -> Reply:
@@ -63,6 +67,7 @@ def _values(view: ClusterView, wanted: Filter, chosen: Sequence[ConnectorRow]) -
         "rows": _rendered(chosen),
         "shown": len(chosen),
         "order": _order(chosen),
+        "is_part": False,
         "has_rates": any(row.per_s for row in view.rows),
     }
 
