@@ -19,6 +19,7 @@ from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import report_unassigned, reporting_start
 from kconnect_cli.commands.connectors.apply import apply
 from kconnect_cli.commands.connectors.status import status, wait
+from kconnect_cli.commands.connectors.watch import watch
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.direct import DIRECT, DryRun, Force, refuse_without_direct
@@ -252,6 +253,7 @@ def reset_topics(ctx: typer.Context) -> None:
 app.command("apply", cls=takes())(apply)
 app.command("status", cls=takes(*DIRECT))(status)
 app.command("wait", cls=takes())(wait)
+app.command("watch", cls=takes(*DIRECT))(watch)
 
 
 def _change(

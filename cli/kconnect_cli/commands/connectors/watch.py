@@ -1,0 +1,195 @@
+"""`connect connectors watch`: a line for each change of a state, and a command or a URL that is told of failures."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kconnect.errors import ConnectError
+from kconnect.traces import root_cause
+from kconnect_cli.durations import seconds_of
+from kconnect_cli.exits import FAILED, ExitError, UsageProblem
+from kconnect_cli.options.selection import Selection, select_names
+from kconnect_cli.processes.failure_hook import FailureHook, failure_hook
+from kconnect_cli.processes.signals import signals_raise
+from kconnect_cli.screen.output import Format, write_object, write_text
+from kconnect_cli.screen.status_rows import status_rows, why
+from kconnect_cli.session import CliSession, session_of
+
+if TYPE_CHECKING:
+    from kconnect.model import ConnectorStatus
+
+Row = Mapping[str, Any]
+# Events that --on-failure is told of
+_TOLD = frozenset({"failed", "mended"})
+
+
+def watch(
+    ctx: typer.Context,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors; else all.", show_default=False)
+    ] = None,
+    on_failure: Annotated[
+        str | None,
+        typer.Option(
+            "--on-failure",
+            metavar="COMMAND|URL",
+            help="Run it, or post JSON there, when something is FAILED and when it runs again.",
+        ),
+    ] = None,
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two looks.")] = "2s",
+    once: Annotated[bool, typer.Option("--once", help="Look once; exit code 1 if something is FAILED.")] = False,
+    regexp: Annotated[
+        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
+    ] = False,
+) -> None:
+    """Print a line for each change of a connector's or task's state, until Ctrl-C.
+
+    What is FAILED at the first look counts as a change. The command of --on-failure runs without a shell; it gets the
+    event as JSON on its input, and as KCONNECT_EVENT (failed, mended), KCONNECT_CONNECTOR, KCONNECT_TASK,
+    KCONNECT_STATE, KCONNECT_WORKER and KCONNECT_CAUSE. A worker that does not answer is reported, and asked again.
+    With -o json each line is an event.
+    """
+    session = session_of(ctx)
+    selection = Selection.of(names, regexp, False, False, None)
+    pause_s = seconds_of(interval, "--interval")
+    if pause_s <= 0:
+        raise UsageProblem(f"--interval {interval} must be greater than zero")
+    watcher = _Watcher(session, selection, None if on_failure is None else failure_hook(on_failure))
+    with signals_raise():
+        if once:
+            watcher.look()
+            watcher.raise_if_failed()
+            return
+        watcher.run(pause_s)
+
+
+class StateChanges:
+    """Compares each look at statuses with the one before; gives what has changed as events. Pure."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, int | None], Row] | None = None
+        self._failed: set[tuple[str, int | None]] = set()  # failed, and not seen RUNNING since
+
+    def look(self, statuses: Sequence[ConnectorStatus]) -> list[dict[str, Any]]:
+        """Events in the order of the rows.
+
+        Shape: event (failed, mended, changed, new, gone), name, task, state, was, worker_id, cause, and what else a row
+        of `connectors status` has. The first look gives only what is FAILED.
+        """
+        rows: dict[tuple[str, int | None], Row] = {(row["name"], row["task"]): row for row in status_rows(statuses)}
+        before, self._last = self._last, rows
+        found: list[dict[str, Any]] = []
+        for key, row in rows.items():
+            was = None if before is None or key not in before else before[key]["state"]
+            if row["state"] != was and (event := self._event(key, row["state"], is_first=before is None, was=was)):
+                found.append(_event_of(event, row, was))
+        for key, last in (before or {}).items():
+            if key not in rows:
+                self._failed.discard(key)
+                found.append(_event_of("gone", {**last, "state": "GONE", "trace": None}, last["state"]))
+        return found
+
+    def failed(self) -> list[Row]:
+        """Rows that were FAILED at the last look."""
+        return [row for row in (self._last or {}).values() if row["state"] == "FAILED"]
+
+    def _event(self, key: tuple[str, int | None], state: str, *, is_first: bool, was: str | None) -> str | None:
+        if state == "FAILED":
+            self._failed.add(key)
+            return "failed"
+        if state == "RUNNING" and key in self._failed:
+            self._failed.discard(key)
+            return "mended"
+        if is_first:
+            return None
+        return "new" if was is None else "changed"
+
+
+class _Watcher:
+    """Looks, prints, tells."""
+
+    def __init__(self, session: CliSession, selection: Selection, hook: FailureHook | None) -> None:
+        self._session = session
+        self._selection = selection
+        self._hook = hook
+        self._changes = StateChanges()
+
+    def run(self, pause_s: float) -> None:
+        """Until Ctrl-C. A place that does not answer is reported once, and its return too."""
+        pause, is_away, is_first = threading.Event(), False, True
+        while True:
+            try:
+                seen = self.look()
+                if is_away:
+                    self._session.say(f"{time.strftime('%H:%M:%S')} {self._session.url} answers again.")
+                elif is_first:
+                    self._session.say(f"Watching {seen} connectors at {self._session.url}; Ctrl-C ends.")
+                is_away = is_first = False
+            except UsageProblem:
+                raise
+            except ConnectError as err:
+                if not is_away:
+                    self._session.complain(err)
+                is_away = True
+            pause.wait(pause_s)
+
+    def look(self) -> int:
+        """One look; the number of connectors. Errors: ConnectError when there is no answer."""
+        statuses = self._session.reader.connector_statuses()
+        chosen = [statuses[name] for name in self._names(statuses)]
+        for event in self._changes.look(chosen):
+            self._print(event)
+            if self._hook is not None and event["event"] in _TOLD:
+                self._tell(self._hook, event)
+        sys.stdout.flush()
+        return len(chosen)
+
+    def raise_if_failed(self) -> None:
+        """Errors: ExitError when something was FAILED."""
+        failed = self._changes.failed()
+        if not failed:
+            return
+        first = failed[0]
+        what = first["name"] if first["task"] is None else f"{first['name']} task {first['task']}"
+        more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise ExitError(ConnectError(f"FAILED: {what}{more}", hint="connect connectors status shows why."), FAILED)
+
+    def _names(self, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
+        """Those that are there: one that is deleted while it is watched may come back."""
+        if self._selection.regexp and not statuses:
+            return []
+        return [name for name in sorted(select_names(self._selection, statuses)) if name in statuses]
+
+    def _print(self, event: Mapping[str, Any]) -> None:
+        output = self._session.output
+        if output is Format.JSON:
+            import orjson
+
+            write_text(orjson.dumps(event).decode() + "\n")
+        elif output is Format.YAML:
+            write_object([dict(event)], Format.YAML)
+        elif output is Format.NAME:
+            write_text(f"{event['name']}\n")
+        else:
+            task = "" if event["task"] is None else f" task {event['task']}"
+            state = "RUNNING again" if event["event"] == "mended" else event["state"]
+            because = f": {text}" if event["state"] == "FAILED" and (text := why(event)) else ""
+            write_text(f"{time.strftime('%H:%M:%S')} {event['name']}{task} {state}{because}\n")
+
+    def _tell(self, hook: FailureHook, event: Mapping[str, Any]) -> None:
+        try:
+            hook.tell(event)
+        except ConnectError as err:  # what is watched goes on
+            self._session.complain(err)
+
+
+def _event_of(event: str, row: Row, was: str | None) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"time": now, "event": event, **row, "was": was, "cause": root_cause(row.get("trace"))}
