@@ -1,4 +1,4 @@
-"""`connect connectors watch`: a line for each change of a state, and a command or a URL that is told of failures."""
+"""`connect connectors watch`: a line for each change of a state; failures also go to a command or a URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kconnect.model import ConnectorStatus
 
 Row = Mapping[str, Any]
-# Events that --on-failure is told of
+# Events that --on-failure gets
 _TOLD = frozenset({"failed", "mended"})
 
 
