@@ -51,7 +51,9 @@ def worker(
     id_: str = WORKER, at_s: float = 100.0, problem: str = "", rates: dict[TaskId, float] | None = None, **more: object
 ) -> WorkerLook:
     figures = {task: Figures(rate=rate, records=int(rate * 10), errors=0) for task, rate in (rates or {}).items()}
-    facts = WorkerFacts(url=f"http://{id_}", kind="" if problem else "kconnect", problem=problem, figures=figures)
+    facts = WorkerFacts(
+        id=id_, url=f"http://{id_}", kind="" if problem else "kconnect", problem=problem, figures=figures
+    )
     return WorkerLook(at_s, replace(facts, **more))
 
 

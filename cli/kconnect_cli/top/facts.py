@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -19,7 +19,10 @@ _REMEMBERED_S = 300.0
 class WorkerFacts:
     """One worker, as its last answer has it."""
 
+    id: str
+    """As statuses name it: host and port, as it advertises them."""
     url: str
+    """Where it is asked."""
     kind: str = ""
     """`kconnect` or `Java`; empty until it has answered."""
     version: str = ""
@@ -33,13 +36,6 @@ class WorkerFacts:
     """By connector."""
     slots: tuple[Mapping[str, Any], ...] | None = None
     """None: it has none, as Java's."""
-    members: tuple[str, ...] = ()
-    """URLs of the group's workers, if it leads the group."""
-
-    @property
-    def id(self) -> str:
-        """As statuses name it."""
-        return urlsplit(self.url).netloc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,21 +144,21 @@ def _with_worker(facts: ClusterFacts, look: WorkerLook) -> ClusterFacts:
         found = replace(found, asked_s=look.at_s)
     else:
         found = replace(found, answered_s=look.at_s, asked_s=look.at_s)
-    return replace(facts, workers={**facts.workers, found.id: found})
+    others = {id_: worker for id_, worker in facts.workers.items() if worker.url != found.url}
+    return replace(facts, workers={**others, found.id: found})
 
 
-def worker_urls(statuses: Mapping[str, ConnectorStatus], asked: str, members: Sequence[str]) -> list[str]:
-    """URLs of the workers that statuses name and that the group's leader knows; the one that was asked comes first.
+def worker_urls(statuses: Mapping[str, ConnectorStatus], asked: str, members: Mapping[str, str]) -> dict[str, str]:
+    """URLs by id of the workers that statuses name, and of `members`, which are known by id and URL.
 
     A worker's id is host and port of its REST server. Where the only worker has another name than we asked it by, as
     behind a forwarded port, it is that one.
     """
-    scheme = urlsplit(asked).scheme or "http"
-    by_id = {urlsplit(url).netloc: url for url in members}
-    ids = _known_ids(statuses) | by_id.keys()
+    parts = urlsplit(asked)
+    ids = _known_ids(statuses) | members.keys()
     if len(ids) <= 1:
-        return [asked]
-    return sorted({by_id.get(id_, f"{scheme}://{id_}") for id_ in ids})
+        return {next(iter(ids), parts.netloc): asked}
+    return {id_: members.get(id_, f"{parts.scheme or 'http'}://{id_}") for id_ in sorted(ids)}
 
 
 def _known_ids(statuses: Mapping[str, ConnectorStatus]) -> set[str]:

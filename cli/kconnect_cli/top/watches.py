@@ -28,7 +28,9 @@ ANSWER_S = 5.0
 """How long a look waits for an answer: longer than a busy worker takes, shorter than anybody's patience."""
 # A look that takes long is made more rarely: at most a quarter of the time goes into looking
 _REST_RATIO = 3.0
-_MEMBERS_EVERY_S = 10.0
+# Workers come and go rarely, and the one that is asked asks all others
+_GROUP_EVERY_S = 10.0
+_GROUP_KNOWN_S = 1.0
 _FORGOTTEN_S = 300.0
 
 
@@ -42,11 +44,17 @@ class Watches(Protocol):
 
 
 class Repeated(threading.Thread):
-    """Calls `look` again and again, on a thread of its own, until it is stopped. It never raises ConnectError."""
+    """Calls `look` again and again, on a thread of its own, until it is stopped; at last `ended`, on that thread too.
 
-    def __init__(self, name: str, look: Callable[[], None], interval_s: float) -> None:
+    `look` tells of errors in its own way.
+    """
+
+    def __init__(
+        self, name: str, look: Callable[[], None], interval_s: float, ended: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._look = look
+        self._ended = ended
         self._interval_s = interval_s
         self._wake = threading.Event()
         self._is_over = False
@@ -58,6 +66,7 @@ class Repeated(threading.Thread):
             took_s = time.monotonic() - began_s
             self._wake.wait(max(self._interval_s - took_s, _REST_RATIO * min(took_s, ANSWER_S)))
             self._wake.clear()
+        self._ended()
 
     def look_now(self) -> None:
         self._wake.set()
@@ -83,10 +92,12 @@ class RestWatches:
         self._keeps = keeps
         self._post = post
         self._interval_s = interval_s
-        self._statuses = Repeated("top-statuses", self._look, interval_s)
+        self._statuses = Repeated("top-statuses", self._look, interval_s, self._close)
+        self._group = Repeated("top-group", self._look_at_group, _GROUP_EVERY_S)
         self._lock = threading.Lock()  # guards both below
         self._workers: dict[str, _WorkerWatch] = {}
-        self._members: dict[str, tuple[str, ...]] = {}
+        self._members: dict[str, str] = {}
+        self._knows_group = threading.Event()
         # Only the thread of the statuses uses these
         self._urls: list[str] = []
         self._client: ConnectClient | None = None
@@ -97,23 +108,24 @@ class RestWatches:
     def urls(self) -> list[str]:
         """The given workers, and those that became known since. Threads: any."""
         with self._lock:
-            return list(dict.fromkeys([*self._given, *self._workers]))
+            return list(dict.fromkeys([*self._given, *(watch.url for watch in self._workers.values())]))
 
     @property
     def workers(self) -> list[str]:
         """The workers that are watched, each under one URL; before the first answer the given ones. Threads: any."""
         with self._lock:
-            return list(self._workers) or self._given
+            return [watch.url for watch in self._workers.values()] or self._given
 
     def start(self) -> None:
         self._statuses.start()
+        self._group.start()
 
     def look_now(self) -> None:
         self._statuses.look_now()
 
     def stop(self, timeout_s: float) -> None:
         with self._lock:
-            threads = [self._statuses, *(watch.thread for watch in self._workers.values())]
+            threads = [self._statuses, self._group, *(watch.thread for watch in self._workers.values())]
         for thread in threads:
             thread.end()
         deadline_s = time.monotonic() + timeout_s
@@ -130,9 +142,25 @@ class RestWatches:
             look = StatusLook(at_s=time.monotonic(), problem=str(err), hint=err.hint or "")
         self._post(look)
         if look.statuses is not None:
+            # Else the one that is asked might be looked for under the name that it advertises, for a moment
+            self._knows_group.wait(_GROUP_KNOWN_S)
             with self._lock:
-                members = max(self._members.values(), key=len, default=())
+                members = self._members
             self._watch_workers(worker_urls(look.statuses, client.url, members))
+
+    def _look_at_group(self) -> None:
+        """All workers, also those that run nothing, as one of ours knows them. Java's do not tell."""
+        with self._connect(self.urls) as client:
+            try:
+                own, *others = client.workers()
+            except ConnectError:  # the look at the statuses tells what is wrong
+                self._knows_group.set()
+                return
+            scheme = urlsplit(client.url).scheme
+            members = {str(each["worker"]): f"{scheme}://{each['worker']}" for each in others}
+            with self._lock:
+                self._members = {str(own["worker"]): client.url, **members}
+        self._knows_group.set()
 
     def _statuses_of(self, client: ConnectClient) -> StatusLook:
         """Errors: ConnectError."""
@@ -154,6 +182,10 @@ class RestWatches:
             note=f"{client.url} is {start_text(start)}" if start is not None else "",
         )
 
+    def _close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
     def _client_of_all(self) -> ConnectClient:
         """The client of the given workers and of those that became known since."""
         urls = self.urls
@@ -163,37 +195,35 @@ class RestWatches:
             self._client, self._urls = self._connect(urls), urls
         return self._client
 
-    def _watch_workers(self, urls: Sequence[str]) -> None:
+    def _watch_workers(self, urls: Mapping[str, str]) -> None:
         with self._lock:
-            for url in urls:
-                if url not in self._workers:
-                    self._workers[url] = _WorkerWatch(url, self._connect([url]), self._saw, self._interval_s)
-                    self._workers[url].thread.start()
-            for url, watch in list(self._workers.items()):
-                if url not in urls and time.monotonic() - watch.answered_s > _FORGOTTEN_S:
+            for id_, url in urls.items():
+                known = self._workers.get(id_)
+                if known is not None and known.url != url:
+                    known.thread.end()
+                if known is None or known.url != url:
+                    watch = self._workers[id_] = _WorkerWatch(
+                        id_, url, self._connect([url]), self._post, self._interval_s
+                    )
+                    watch.thread.start()
+            for id_, watch in list(self._workers.items()):
+                is_renamed = watch.url in urls.values()
+                if id_ not in urls and (is_renamed or time.monotonic() - watch.answered_s > _FORGOTTEN_S):
                     watch.thread.end()
-                    del self._workers[url]
-
-    def _saw(self, look: WorkerLook) -> None:
-        with self._lock:
-            if look.facts.members:
-                self._members[look.facts.url] = look.facts.members
-            elif not look.facts.problem:
-                self._members.pop(look.facts.url, None)
-        self._post(look)
+                    del self._workers[id_]
 
 
 class _WorkerWatch:
     """Looks at one worker: does it answer, what do its tasks move, which slots has it."""
 
-    def __init__(self, url: str, client: ConnectClient, post: Callable[[WorkerLook], None], interval_s: float) -> None:
-        self.thread = Repeated(f"top-{urlsplit(url).netloc}", self._look, interval_s)
+    def __init__(self, id_: str, url: str, client: ConnectClient, post: Post, interval_s: float) -> None:
+        self.thread = Repeated(f"top-{id_}", self._look, interval_s, client.close)
+        self.url = url
         self.answered_s = time.monotonic()
         self._client = client
         self._post = post
         self._rates: Rates[TaskId] = Rates()
-        self._known = WorkerFacts(url=url)
-        self._members_s = 0.0
+        self._known = WorkerFacts(id=id_, url=url)
 
     def _look(self) -> None:
         try:
@@ -209,7 +239,7 @@ class _WorkerWatch:
         """Errors: ConnectError."""
         client, known = self._client, self._known
         if not known.kind:
-            known = replace(known, version=str(client.server_info().get("version") or ""), slots=None, members=())
+            known = replace(known, version=str(client.server_info().get("version") or ""), slots=None)
         elif known.kind == "Java":
             client.server_info()
             return known
@@ -217,9 +247,6 @@ class _WorkerWatch:
             told = worker_figures(client, self._rates)
         except NotFoundError:
             return replace(known, kind="Java", figures={}, lags={})
-        if time.monotonic() - self._members_s > _MEMBERS_EVERY_S:
-            known = replace(known, members=_members(client))
-            self._members_s = time.monotonic()
         slots = tuple(client.slots())
         return replace(known, kind="kconnect", figures=told.tasks, lags=told.lags, slots=slots)
 
@@ -258,19 +285,10 @@ class DirectWatches:
         self._post(StatusLook(at_s=time.monotonic(), statuses=found, note=note, to_come=to_come))
         if group is not None and not isinstance(group, ConnectError):
             for worker in group.workers:
-                facts = WorkerFacts(url=worker.url, kind="leader" if worker.is_leader else "member")
+                id_ = urlsplit(worker.url).netloc
+                facts = WorkerFacts(id=id_, url=worker.url, kind="leader" if worker.is_leader else "member")
                 self._post(WorkerLook(time.monotonic(), facts))
 
 
 def _kept(found: Mapping[str, ConnectorStatus], keeps: Keeps) -> dict[str, ConnectorStatus]:
     return {name: status for name, status in found.items() if keeps(name)}
-
-
-def _members(client: ConnectClient) -> tuple[str, ...]:
-    """URLs of the group, from the worker that leads it: only that one knows them."""
-    try:
-        rebalances = client.rebalances()
-    except NotFoundError:
-        return ()
-    last = rebalances[-1] if rebalances else {}
-    return tuple(last.get("members") or ()) if last.get("is_leader") else ()

@@ -1,0 +1,64 @@
+"""The threads behind `connect top`, against a REST server: none of them waits for another."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kconnect.client import ConnectClient
+from kconnect_cli.top.facts import Look, StatusLook, WorkerLook
+from kconnect_cli.top.watches import RestWatches
+from kit.waiting import eventually
+
+
+class Looks:
+    """What the watches have seen."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: list[Look] = []
+
+    def put(self, look: Look) -> None:
+        with self._lock:
+            self._found.append(look)
+
+    def statuses(self) -> list[StatusLook]:
+        with self._lock:
+            return [look for look in self._found if isinstance(look, StatusLook)]
+
+    def workers(self) -> list[WorkerLook]:
+        with self._lock:
+            return [look for look in self._found if isinstance(look, WorkerLook)]
+
+
+@pytest.fixture
+def looks(url):
+    """A cluster that is being watched."""
+    found = Looks()
+    watches = RestWatches(
+        lambda urls: ConnectClient(urls, timeout_s=1.0), [url], lambda name: name != "lines", found.put, 0.05
+    )
+    watches.start()
+    yield found
+    watches.stop(5.0)
+
+
+def test_a_worker_is_asked_where_it_is_and_named_as_it_names_itself(looks, url):
+    look = eventually(lambda: looks.workers() and looks.workers()[-1])
+    assert (look.facts.id, look.facts.url, look.facts.kind) == ("127.0.0.1:8083", url, "kconnect")
+    assert look.facts.slots is not None
+    assert list(looks.statuses()[-1].statuses) == ["orders"], "only what is wanted"
+
+
+def test_a_worker_that_hangs_in_its_figures_holds_up_neither_statuses_nor_the_end(herder, looks):
+    eventually(looks.workers)
+    herder.held.add("metrics")
+    seen = len(looks.statuses())
+    eventually(lambda: len(looks.statuses()) > seen + 5)
+    try:
+        problem = eventually(lambda: looks.workers()[-1].facts.problem, 20)
+        assert "did not answer" in problem
+    finally:
+        herder.gate.set()
+    eventually(lambda: not looks.workers()[-1].facts.problem, 20, "it answers again")
