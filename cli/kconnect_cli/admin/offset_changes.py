@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
-from kconnect.model import ConnectorOffset
+from kconnect.model import ConnectorOffset, ConnectorType
 from kconnect.offset_history import OffsetEntry, OffsetHistory, moved_offsets
 from kconnect_cli.admin.connector_admin import connector_admin
 from kconnect_cli.admin.offset_history import KeptChange
@@ -72,13 +72,18 @@ class OffsetChanges:
         return entries[-1]
 
     def offsets_at(self, access: ClusterAccess, name: str, target: SinkTarget, chosen: Chosen) -> list[ConnectorOffset]:
-        """Where a sink's partitions are at a target, looked up at the brokers.
+        """Where a sink's partitions are at a target, looked up at the brokers; a source's at a time, if it can say it.
 
-        Errors: BadRequestError for a source, and for the brokers of another cluster; NotFoundError; ConnectError.
+        Errors: BadRequestError for another source, and for the brokers of another cluster; NotFoundError; ConnectError.
         """
-        from kconnect.direct.offsets.sink_targets import sink_offsets_at
+        from kconnect.direct.offsets.sink_targets import AtTime, Chosen, sink_offsets_at
 
         info = self._session.reader.connector(name)
+        if info.type is ConnectorType.SOURCE and isinstance(target, AtTime) and chosen == Chosen():
+            from kconnect.direct.offsets.source_targets import source_offsets_at
+
+            committed = self._session.reader.connector_offsets(name)
+            return source_offsets_at(access.worker, info, committed, target.time_ms)
         if self._session.direct is None:
             from kconnect.kafka.admin import cluster_id
 

@@ -191,6 +191,22 @@ class SourceConnector(Connector):
         """
         return False
 
+    def offsets_at(
+        self,
+        config: Mapping[str, str],
+        offsets: list[tuple[Mapping[str, Any], Mapping[str, Any]]],
+        time_ms: int,
+    ) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] | None:
+        """Hook: the offsets from which everything from a time on (ms since 1970) is read; None if nobody can know.
+
+        Called by `connect offsets move|reset --to-time`, on an object that was neither initialized nor started, where
+        the command runs: NOT in the worker. `config` has its references unresolved. `offsets` are the committed pairs
+        of source partition and offset; return pairs likewise, None as offset to start a partition from its beginning.
+        Raise DataError to say why it cannot be done. May block briefly.
+        Differs: Java has no such method.
+        """
+        return None
+
 
 class SinkConnector(Connector):
     """A connector that writes from Kafka into a system. Source: o.a.k.connect.sink.SinkConnector."""

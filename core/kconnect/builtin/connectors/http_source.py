@@ -31,6 +31,7 @@ from kconnect.builtin.connectors.http_pages import (
     shown,
     with_parameter,
 )
+from kconnect.builtin.connectors.time_cursor import cursor_before
 from kconnect.builtin.version import KAFKA_VERSION
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,23 @@ class HttpJsonSourceConnector(SourceConnector):
 
     def stop(self) -> None:
         """Nothing runs besides the task."""
+
+    def offsets_at(
+        self,
+        config: Mapping[str, str],
+        offsets: list[tuple[Mapping[str, Any], Mapping[str, Any]]],
+        time_ms: int,
+    ) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] | None:
+        """A cursor that is a time in ISO 8601 is set just before the time; page and validators are left out."""
+        found: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
+        for partition, offset in offsets:
+            kept = offset.get("cursor")
+            cursor = cursor_before(kept, time_ms)
+            if cursor is None:
+                field = config.get("cursor.field") or "(not set)"
+                raise DataError(f"its cursor {kept!r} (cursor.field={field}) is not a time in ISO 8601")
+            found.append((partition, {"cursor": cursor}))
+        return found
 
     def config(self) -> ConfigDef:
         return CONFIG
