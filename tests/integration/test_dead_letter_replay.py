@@ -27,11 +27,12 @@ from kconnect.dead_letters import (
 from kconnect.dead_letters.marks import Run, run_entry
 from kconnect.dead_letters.planning import outgoing
 from kconnect.devbroker import DevBroker
+from kconnect.errors import FencedError
 from kconnect.model import TaskSpec
 from kconnect_cli.app import run as cli
 from kit.cli import CliResult, cli_env, connect_command
 from kit.pipeline_host import SOURCE, Behaviour, PipelineHost
-from kit.topics import consume, delete_topic, end_offset, produce_lines
+from kit.topics import committed_values, consume, create_topic, delete_topic, end_offset, produce_lines
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -219,6 +220,22 @@ def test_what_an_aborted_transaction_left_is_sent_again_only_to_a_sink_that_did_
             assert lost.flush(10) == 0
         assert run() == {outcome: 1}
         assert run() == {Outcome.ALREADY: 1}
+
+
+def test_a_second_replay_takes_over_from_one_that_runs(desk: Desk) -> None:
+    create_topic(desk.bootstrap, desk.dlq)
+    with (
+        DeadLetterTopic(desk.dlq, desk.access()) as letters,
+        MarkWriter(letters, desk.name) as first,
+        MarkWriter(letters, desk.name) as second,
+    ):
+        first.claim()
+        first.transact([(b"a", b"1")])
+        second.claim()
+        with pytest.raises(FencedError, match=f"Another replay of the dead letters of {desk.name} has begun"):
+            first.transact([(b"b", b"2")])
+        second.transact([(b"c", b"3")])
+    assert committed_values(desk.bootstrap, f"{desk.dlq}.replayed") == [b"1", b"3"]
 
 
 def test_a_record_that_fails_again_comes_back_with_its_count_until_the_budget_is_spent(desk: Desk) -> None:

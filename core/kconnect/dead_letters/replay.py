@@ -37,7 +37,7 @@ from kconnect.dead_letters.marks import (
 )
 from kconnect.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally, decide, outgoing
 from kconnect.dead_letters.topic import DeadLetterTopic
-from kconnect.errors import AlreadyExistsError, ConnectError, DataError, TimedOutError
+from kconnect.errors import AlreadyExistsError, ConnectError, DataError, FencedError, TimedOutError
 from kconnect.kafka import DeliveryFailure, TopicInfo, TransactionalProducer
 from kconnect.wording import counted
 
@@ -146,6 +146,7 @@ class MarkWriter:
             "message.timeout.ms": 0,  # the transaction's own time is the limit
         }
         self.topic = topic
+        self._connector = connector
         self._name = marks_topic(topic.topic)
         self._timeout_s = topic.access.timeout_s
         self._producer = TransactionalProducer(settings, f"the replay of {connector}'s dead letters")
@@ -169,6 +170,17 @@ class MarkWriter:
 
     def transact(self, entries: Sequence[Entry], records: Sequence[Outgoing] = ()) -> dict[int, ConnectError]:
         """Write both or neither; gives the indexes of records that Kafka rejected, and then wrote nothing."""
+        try:
+            return self._transact(entries, records)
+        except ConnectError as error:
+            if isinstance(error, FencedError) or isinstance(self._producer.why_broken(), FencedError):
+                raise FencedError(
+                    f"Another replay of the dead letters of {self._connector} has begun, and goes on where this one is",
+                    hint="Nothing is sent twice; start this one again when the other one has ended.",
+                ) from error
+            raise
+
+    def _transact(self, entries: Sequence[Entry], records: Sequence[Outgoing]) -> dict[int, ConnectError]:
         producer, refused = self._producer, dict[int, ConnectError]()
         failed: list[ConnectError] = []
         producer.begin()
@@ -223,19 +235,22 @@ def replay(
     prepare: Callable[[Marks, Collection[str]], Preparation],
     *,
     isolation: str,
+    targets: Collection[str] | None = None,
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Tally:
     """Send what `prepare` says of each letter, with its mark. `letters` may be called twice; `isolation` is the sink's.
 
+    `targets`: the topics that a `tally` of the same letters found; None looks for them, which prepares all once more.
     Errors: those of MarkWriter; what was committed until then stays so.
     """
     writer.claim()
     marks = writer.topic.marks()
     arrived = _arrived(writer.topic, marks, connector, isolation)
-    targets = tally(prepare(marks, arrived).prepared(letters())).topics
+    if targets is None:
+        targets = list(tally(prepare(marks, arrived).prepared(letters())).topics)
     if targets:
-        ends = writer.topic.topic_ends(writer.topic.partitions(list(targets)))
+        ends = writer.topic.topic_ends(writer.topic.partitions(targets))
         earlier = marks.runs.get(connector)
         writer.transact([run_entry(Run(connector, now_ms(), _earliest(ends, earlier)))])
     done = Tally()

@@ -107,7 +107,7 @@ def replay(
             return
         _warn(session, desk, planned)
         session.confirm(_question(desk, planned, through=through), yes=yes)
-        done = job.run()
+        done = job.run(planned)
         _say_done(session, done, name, through=through)
         _end(session, done)
 
@@ -130,7 +130,7 @@ class _Job:
         letters, prepare = self.parts()
         return tally(prepare(self.desk.topic.marks(), ()).prepared(letters()))
 
-    def run(self) -> Tally:
+    def run(self, planned: Tally) -> Tally:
         from kconnect.dead_letters import MarkWriter, isolation_level, replay, replay_through
 
         desk = self.desk
@@ -138,7 +138,7 @@ class _Job:
         with MarkWriter(desk.topic, desk.name) as writer:
             if not self.through:
                 level = isolation_level(desk.config, desk.access.worker)
-                return replay(writer, desk.name, letters, prepare, isolation=level)
+                return replay(writer, desk.name, letters, prepare, isolation=level, targets=list(planned.topics))
             with ExitStack() as stack:
                 return replay_through(writer, desk.name, letters, prepare, stack.enter_context(_sink(desk)))
 
