@@ -15,23 +15,32 @@ from kconnect.spark.slot_io import replay_log_line
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
+def handler() -> Iterator[logging.StreamHandler[io.StringIO]]:
     root = logging.getLogger()
     before = root.level
-    out = io.StringIO()
-    handler = logs.configure("debug", out, "json")
-    yield out
+    handler = logs.configure("debug", io.StringIO(), "json")
+    yield handler
     root.removeHandler(handler)
     root.setLevel(before)
+
+
+@pytest.fixture
+def stream(handler: logging.StreamHandler[io.StringIO]) -> io.StringIO:
+    return handler.stream
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_line_is_one_object_whatever_is_in_it(stream: io.StringIO) -> None:
-    with logs.log_context("or|ders", 3, "value-converter"):
-        logging.getLogger("kconnect.test").warning('two\nlines, a "quote" and ü \ud800')
+def test_a_line_is_one_object_whatever_is_in_it(
+    handler: logging.StreamHandler[io.StringIO], stream: io.StringIO
+) -> None:
+    record = logging.LogRecord(
+        "kconnect.test", logging.WARNING, __file__, 1, 'two\nlines, a "quote" and ü \ud800', None, None
+    )
+    with logs.log_context("or|ders", 3, "value-converter"):  # past the root: reports of tests have no lone surrogates
+        handler.handle(record)
     (found,) = lines(stream)
     assert found["level"] == "WARN"
     assert (found["connector"], found["task"], found["stage"]) == ("or|ders", 3, "value-converter")
