@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kconnect.console.connector_rows import sparkline
 from kconnect.model import ConnectorStatus
+from kconnect.wording import counted
 
 # The time line's width and the height of a worker's lane, in the units of its viewBox
 LINE_WIDTH: Final = 720
@@ -158,7 +159,7 @@ def _round(generation: int, seen: Sequence[Mapping[str, Any]], now_ms: int) -> R
     counts = {key: sum(each[key] for each in seen) for key in ("connectors_added", "tasks_added", "tasks_revoked")}
     added = counts["connectors_added"] + counts["tasks_added"]
     parts = [f"{added} assigned"] if added else []
-    parts += [f"{counts['tasks_revoked']} tasks taken back"] if counts["tasks_revoked"] else []
+    parts += [f"{counted(counts['tasks_revoked'], 'task')} taken back"] if counts["tasks_revoked"] else []
     since_ms = ended - (now_ms - HOUR_MS)
     return Round(
         generation=generation,

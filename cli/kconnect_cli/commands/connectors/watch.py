@@ -13,6 +13,7 @@ import typer
 
 from kconnect.errors import ConnectError
 from kconnect.traces import root_cause
+from kconnect.wording import counted
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, ExitError, UsageProblem
 from kconnect_cli.options.selection import Selection, select_names
@@ -130,7 +131,7 @@ class _Watcher:
                 if is_away:
                     self._session.say(f"{time.strftime('%H:%M:%S')} {self._session.url} answers again.")
                 elif is_first:
-                    self._session.say(f"Watching {seen} connectors at {self._session.url}; Ctrl-C ends.")
+                    self._session.say(f"Watching {counted(seen, 'connector')} at {self._session.url}; Ctrl-C ends.")
                 is_away = is_first = False
             except UsageProblem:
                 raise
