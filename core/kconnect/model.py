@@ -275,6 +275,67 @@ class ConnectorOffset:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """How far a sink is behind the end of one partition. `offset`: the committed one, None if there is none."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    end_offset: int
+    lag: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "end_offset": self.end_offset,
+            "lag": self.lag,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SinkLag:
+    """How far a sink is behind, by partition; `problem` says why it is not known."""
+
+    partitions: tuple[PartitionLag, ...] = ()
+    problem: str | None = None
+
+    @property
+    def total(self) -> int | None:
+        """None if it is not known."""
+        return None if self.problem is not None else sum(item.lag for item in self.partitions)
+
+    @property
+    def by_topic(self) -> dict[str, int]:
+        """The lag in each topic."""
+        found: dict[str, int] = {}
+        for item in self.partitions:
+            found[item.topic] = found.get(item.topic, 0) + item.lag
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        body = {"total": self.total, "partitions": [item.to_json() for item in self.partitions]}
+        return body if self.problem is None else {**body, "problem": self.problem}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> SinkLag:
+        """Errors: KeyError, TypeError, ValueError for what `to_json` did not write."""
+        partitions = tuple(
+            PartitionLag(
+                str(item["topic"]),
+                int(item["partition"]),
+                None if item["offset"] is None else int(item["offset"]),
+                int(item["end_offset"]),
+                int(item["lag"]),
+            )
+            for item in body["partitions"]
+        )
+        problem = body.get("problem")
+        return cls(partitions, None if problem is None else str(problem))
+
+
 def offsets_to_json(offsets: Sequence[ConnectorOffset]) -> dict[str, Any]:
     """The body of `GET /connectors/X/offsets`, which PATCH accepts as it is."""
     return {"offsets": [offset.to_json() for offset in offsets]}

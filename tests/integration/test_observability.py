@@ -7,10 +7,12 @@ import re
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from kconnect.client import ConnectClient
+from kit.alerts import Scrapes, alerts_of
 from kit.cli import cli_env, cli_run, connect_command
 from kit.pace import ample_s
 from kit.standalone import Standalone
@@ -18,6 +20,7 @@ from kit.topics import consume_values, create_topic, produce_lines
 from kit.waiting import eventually
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 SOURCE, SINK, WAITING, TOLERANT = "observed-in", "observed-out", "observed-later", "observed-bad"
 
 
@@ -45,17 +48,22 @@ def worker(broker, tmp_path_factory):
     }
     create_topic(broker.bootstrap, "observed-mixed")
     produce_lines(broker.bootstrap, "observed-mixed", ["1", "bad", "{", "2", "worse"])
-    running = Standalone(folder, broker.bootstrap, connectors, {"spark.ui.enabled": "true", "spark.ui.port": "0"})
+    settings = {"spark.ui.enabled": "true", "spark.ui.port": "0", "kconnect.sink.lag.interval.ms": "500"}
+    running = Standalone(folder, broker.bootstrap, connectors, settings)
     running.start()
     yield running
     running.stop()
 
 
-def metrics_of(worker: Standalone) -> dict[str, float]:
+def prometheus_of(worker: Standalone) -> str:
     request = urllib.request.Request(f"{worker.url}/metrics", headers={"Accept": "text/plain"})
     with urllib.request.urlopen(request, timeout=ample_s(10)) as answer:
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        lines = answer.read().decode().splitlines()
+        return answer.read().decode()
+
+
+def metrics_of(worker: Standalone) -> dict[str, float]:
+    lines = prometheus_of(worker).splitlines()
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
 
@@ -112,6 +120,32 @@ def test_metrics_count_bad_records_and_dead_letters(broker, worker):
     }
     assert consume_values(broker.bootstrap, "observed-letters", 3) == [b"bad", b"{", b"worse"]
     assert worker.log.read_text().count(f"ERROR [{TOLERANT}|task-0|value-converter] Error encountered in task") == 3
+
+
+def test_the_lag_of_a_stopped_sink_is_in_metrics_and_alerts_and_beside_its_offsets(broker, worker, tmp_path):
+    series = f'kafka_connect_sink_topic_metrics_lag_records{{connector="{SINK}",topic="observed-lines"}}'
+    eventually(lambda: metrics_of(worker).get(series) == 0, 20, "the sink has caught up")
+    alerts, scrapes = alerts_of(OPERATIONS), Scrapes()
+    with ConnectClient(worker.url) as client:
+        before = client.offsets_and_lag(SINK)[1].partitions[0].offset
+        client.stop_connector(SINK)
+        produce_lines(broker.bootstrap, "observed-lines", ["more"] * 100_001)
+        eventually(lambda: metrics_of(worker).get(series) == 100_001, 20, "the lag of the stopped sink is seen")
+        scrapes.add(prometheus_of(worker))
+        assert "ConnectSinkIsBehind" in scrapes.firing(alerts)
+        place = {"topic": "observed-lines", "partition": 0, "offset": before, "end_offset": before + 100_001}
+        shown = cli_run("--url", worker.url, "offsets", "show", SINK, home=tmp_path, expect=0)
+        assert shown.stdout.splitlines()[0].split() == ["PARTITION", "OFFSET", "END", "LAG"]
+        assert shown.stdout.splitlines()[1].split()[2:] == [str(before + 100_001), "100001"]
+        assert f"{SINK} is 100,001 records behind." in shown.stderr
+        saved = cli_run("--url", worker.url, "offsets", "show", SINK, "-o", "json", home=tmp_path, expect=0)
+        assert saved.json["lag"] == {"total": 100_001, "partitions": [{**place, "lag": 100_001}]}
+        alter = ("offsets", "alter", SINK, "-f", "-", "--yes")
+        cli_run("--url", worker.url, *alter, home=tmp_path, stdin=saved.stdout, expect=0)
+        client.resume_connector(SINK)
+        eventually(lambda: metrics_of(worker).get(series) == 0, 30, "the sink has caught up again")
+    scrapes.add(prometheus_of(worker))
+    assert "ConnectSinkIsBehind" not in scrapes.firing(alerts)
 
 
 def test_slots_tell_their_job_process_and_cost(worker):

@@ -83,6 +83,8 @@ class MemoryHerder:
         self.held = set()
         self.conditions = {}
         self.hour = History()
+        self.lags = {}
+        """Connector -> how far it is behind."""
         self.tail = LogTail()
         self.spark = None
         self.traces = {}
@@ -315,6 +317,10 @@ class MemoryHerder:
 
     def runtime(self):
         return self.spark
+
+    def sink_lag(self, name):
+        self._called("sink_lag", name)
+        return self.lags.get(name)
 
     def webhooks(self):
         self._called("webhooks")

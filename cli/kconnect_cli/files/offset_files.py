@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kconnect.errors import BadRequestError, ConnectError
-from kconnect.model import ConnectorOffset, offsets_from_json, offsets_to_json
+from kconnect.model import ConnectorOffset, SinkLag, offsets_from_json, offsets_to_json
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, source_of
 
@@ -45,11 +45,20 @@ class OffsetFile:
         return {name: held[name] for name in dict.fromkeys(names)} if names else held
 
 
-def offsets_document(found: Mapping[str, Sequence[ConnectorOffset]], *, one: bool) -> object:
-    """What `read_offsets` reads: with `one` the body of REST's request, else the array."""
+def offsets_document(
+    found: Mapping[str, Sequence[ConnectorOffset]], *, one: bool, lags: Mapping[str, SinkLag] | None = None
+) -> object:
+    """What `read_offsets` reads: with `one` the body of REST's request, else the array. `lags`: of sinks, where known;
+    nobody reads them.
+    """
+    lags = lags or {}
+    bodies = {
+        name: {**offsets_to_json(offsets), **({"lag": lags[name].to_json()} if name in lags else {})}
+        for name, offsets in found.items()
+    }
     if one:
-        return offsets_to_json(next(iter(found.values())))
-    return [{"name": name, **offsets_to_json(offsets)} for name, offsets in found.items()]
+        return next(iter(bodies.values()))
+    return [{"name": name, **body} for name, body in bodies.items()]
 
 
 def read_offsets(name: str) -> OffsetFile:

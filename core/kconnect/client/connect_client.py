@@ -19,6 +19,7 @@ from kconnect.client.response_json import (
     as_names,
     as_object,
     as_objects,
+    as_offsets_and_lag,
     as_status,
     as_statuses,
     as_task_infos,
@@ -30,6 +31,7 @@ from kconnect.model import (
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
+    SinkLag,
     TaskCondition,
     TaskId,
     TaskInfo,
@@ -227,6 +229,10 @@ class ConnectClient:
     def tagged_offsets(self, name: str) -> tuple[list[ConnectorOffset], str | None]:
         """Committed offsets of a connector, and their ETag, as of `tagged_config`."""
         return self._exchange.read_tagged(_path(name, "offsets"), offsets_from_json)
+
+    def offsets_and_lag(self, name: str) -> tuple[list[ConnectorOffset], SinkLag | None]:
+        """Committed offsets, and how far a sink is behind: None for a source, and from workers of Java."""
+        return self._exchange.read("GET", f"{_path(name, 'offsets')}?lag=true", as_offsets_and_lag)
 
     def alter_connector_offsets(
         self, name: str, offsets: Sequence[ConnectorOffset], *, if_match: str | None = None

@@ -7,15 +7,18 @@ from typing import Any
 
 from kconnect.model import (
     ConnectorInfo,
+    ConnectorOffset,
     ConnectorState,
     ConnectorStatus,
     ConnectorType,
     Restarts,
     RunState,
+    SinkLag,
     TaskCondition,
     TaskId,
     TaskInfo,
     TaskState,
+    offsets_from_json,
 )
 
 Json = Any  # whatever a worker answers
@@ -97,6 +100,12 @@ def as_conditions(body: Json) -> dict[TaskId, TaskCondition]:
         TaskId(str(item["connector"]), int(item["task"])): TaskCondition.from_json(item["condition"])
         for item in as_list(body)
     }
+
+
+def as_offsets_and_lag(body: Json) -> tuple[list[ConnectorOffset], SinkLag | None]:
+    """Java's workers, and those before this resource, say nothing of the lag."""
+    lag = body.get("lag") if isinstance(body, dict) else None
+    return offsets_from_json(body), None if lag is None else SinkLag.from_json(lag)
 
 
 def _type(body: Mapping[str, Any]) -> ConnectorType:

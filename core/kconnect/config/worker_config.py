@@ -83,6 +83,7 @@ class KConnectSettings:
     offsets_request_timeout_ms: int
     bootstrap_timeout_ms: int
     kafka_heartbeat_interval_ms: int
+    sink_lag_interval_ms: int
     connector_start_timeout_ms: int
     task_stuck_after_ms: int
     task_lagging_after_ms: int

@@ -427,6 +427,14 @@ KCONNECT: Final[Rows] = (
         "How often a standalone worker checks that Kafka answers; a cluster's worker uses heartbeat.interval.ms.",
     ),
     (
+        "kconnect.sink.lag.interval.ms",
+        LONG,
+        30_000,
+        Range.at_least(0),
+        LOW,
+        "How often the worker looks up the lag of its sinks for /metrics; 0: never.",
+    ),
+    (
         "kconnect.connector.start.timeout.ms",
         LONG,
         60000,

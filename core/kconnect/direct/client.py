@@ -14,7 +14,7 @@ from kconnect.direct.edit.connector_plans import delete_plan, target_state_plan,
 from kconnect.direct.edit.plan import EditPlan
 from kconnect.direct.group.live_group import live_group
 from kconnect.direct.group.other_groups import owners_of
-from kconnect.direct.read.connector_offsets import read_offsets
+from kconnect.direct.read.connector_offsets import read_lag, read_offsets
 from kconnect.direct.read.connector_states import (
     connector_info,
     connector_status,
@@ -25,7 +25,15 @@ from kconnect.direct.read.installed_plugins import InstalledConnectors
 from kconnect.direct.read.reader import ClusterReader, ConfigView, StatusView
 from kconnect.direct.read.secret_masks import SecretMasks
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, TargetState, TaskId
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    ConnectorType,
+    SinkLag,
+    TargetState,
+    TaskId,
+)
 from kconnect.storage.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
@@ -96,6 +104,12 @@ class DirectClient:
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         info = self.connector(name)
         return read_offsets(self.access, self.reader, info)
+
+    def offsets_and_lag(self, name: str) -> tuple[list[ConnectorOffset], SinkLag | None]:
+        """The offsets, and how far a sink is behind; None for a source."""
+        info = self.connector(name)
+        offsets = read_offsets(self.access, self.reader, info)
+        return offsets, read_lag(self.access, info) if info.type is ConnectorType.SINK else None
 
     def plan(self, verb: str, name: str) -> EditPlan:
         """What a worker would write for this REST call; and what workers would clean up afterwards, when

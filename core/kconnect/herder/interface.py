@@ -18,6 +18,7 @@ from kconnect.model import (
     ConnectorOffset,
     ConnectorStatus,
     RunState,
+    SinkLag,
     TargetState,
     TaskCondition,
     TaskId,
@@ -306,6 +307,10 @@ class Herder(Protocol):
     def reset_connector_topics(self, name: str) -> None: ...
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]: ...
+    def sink_lag(self, name: str) -> SinkLag | None:
+        """How far a sink is behind the ends of its topics; None for a source."""
+        ...
+
     def alter_connector_offsets(
         self, name: str, offsets: Sequence[ConnectorOffset], *, expected: Collection[str] | None = None
     ) -> str:

@@ -17,6 +17,7 @@ from kconnect.herder.health.kafka_contact import KafkaContact
 from kconnect.herder.health.reasons import Health
 from kconnect.herder.interface import Launcher
 from kconnect.herder.offsets.offsets_admin import GroupOffsetsFactory
+from kconnect.herder.offsets.sink_lags import Lags, SinkLags
 from kconnect.herder.validation.config_infos import ConfigInfos
 from kconnect.log_tail import LogTail
 from kconnect.metrics import Reading
@@ -85,5 +86,9 @@ class HerderParts:
     webhooks: Webhooks = field(default_factory=NoWebhooks)
     history: History = field(default_factory=History)
     """The worker's sampler fills it."""
+    lags: Callable[[], Lags] | None = None
+    """Opens what looks up the lag of sinks; None where there are no brokers to ask."""
+    sink_lags: SinkLags = field(default_factory=SinkLags)
+    """The worker's lag watch fills it."""
     log_tail: LogTail = field(default_factory=LogTail)
     """The worker puts its handler on the root logger."""

@@ -8,7 +8,15 @@ from kconnect.metrics.group import GroupMeter, GroupView, SettleMeter, group_rea
 from kconnect.metrics.plugin_metrics import PluginMetricsRegistry
 from kconnect.metrics.plugin_values import PluginValue
 from kconnect.metrics.prometheus import CONTENT_TYPE, prometheus_text
-from kconnect.metrics.readings import KafkaView, PluginUse, Reading, WorkerView, kafka_readings, readings_of
+from kconnect.metrics.readings import (
+    KafkaView,
+    PluginUse,
+    Reading,
+    WorkerView,
+    kafka_readings,
+    lag_readings,
+    readings_of,
+)
 from kconnect.metrics.sensors import Spread, TaskCounters, TaskMeter, TaskMeters
 from kconnect.metrics.startups import StartupCount, Startups
 
@@ -38,6 +46,7 @@ __all__ = [
     "WorkerView",
     "group_readings",
     "kafka_readings",
+    "lag_readings",
     "prometheus_text",
     "readings_of",
 ]

@@ -318,6 +318,12 @@ OWN: Final[tuple[Metric, ...]] = (
         ("condition-since-timestamp", _G, "ms", "Since when the task is in its condition, in ms since 1970."),
         ("condition-count", _G, "", "Failed attempts (retrying), failed commits (not committing), records (lagging)."),
     ),
+    *_group(
+        "sink-topic-metrics",
+        ("connector", "topic"),
+        ("lag-records", _G, "", "Records between the sink's committed offsets and the ends of the topic's partitions."),
+        ("lag-records-max", _G, "", "The same in the partition where they are the most."),
+    ),
 )
 """Metrics that Java lacks."""
 

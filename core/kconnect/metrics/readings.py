@@ -16,6 +16,7 @@ from kconnect.model import (
     ConnectorStatus,
     ConnectorType,
     RunState,
+    SinkLag,
     TaskCondition,
     TaskId,
     TaskState,
@@ -127,6 +128,16 @@ def rest_readings(view: RestView) -> Iterator[Reading]:
         ("audit-written", int(view.is_audit_written)),
     ]
     yield from (_reading(group, name, (), value) for name, value in values)
+
+
+def lag_readings(lags: Mapping[str, SinkLag]) -> Iterator[Reading]:
+    """Lag of sinks by topic. A sink whose lag is not known has none."""
+    group = "sink-topic-metrics"
+    for name, lag in lags.items():
+        for topic, total in lag.by_topic.items():
+            most = max(item.lag for item in lag.partitions if item.topic == topic)
+            yield _reading(group, "lag-records", (name, topic), total)
+            yield _reading(group, "lag-records-max", (name, topic), most)
 
 
 def _worker(view: WorkerView) -> Iterator[Reading]:

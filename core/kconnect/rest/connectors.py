@@ -24,6 +24,7 @@ _INITIAL_STATES = {
     "STOPPED": TargetState.STOPPED,
 }
 _FIRST_OFFSETS = ("offsets", "initial_offsets")
+_LAG = Query("lag", "Whether to show how far a sink is behind the ends of its topics", boolean)
 _OFFSET_LIST: Schema = {
     "type": ["array", "null"],
     "description": "Where the tasks of the new connector start, as in PATCH of its offsets (KIP-995)",
@@ -179,8 +180,12 @@ def reset_topics(call: Call) -> Answer:
 
 
 def show_offsets(call: Call) -> Answer:
-    offsets = call.herder.connector_offsets(call.path["name"])
-    return Answer(offsets_to_json(offsets), headers={"etag": offsets_etag(offsets)})
+    """Java's body, unless a sink's lag is asked for."""
+    name = call.path["name"]
+    offsets = call.herder.connector_offsets(name)
+    lag = call.herder.sink_lag(name) if call.flag("lag") else None
+    body = offsets_to_json(offsets)
+    return Answer(body if lag is None else {**body, "lag": lag.to_json()}, headers={"etag": offsets_etag(offsets)})
 
 
 def alter_offsets(call: Call) -> Answer:
@@ -352,7 +357,13 @@ ENDPOINTS = (
     Endpoint(
         "/connectors/{name}/offsets",
         {
-            "GET": Operation(show_offsets, "Committed offsets of a connector", {200: ref("Offsets")}, needs=READS),
+            "GET": Operation(
+                show_offsets,
+                "Committed offsets of a connector",
+                {200: ref("OffsetsAndLag")},
+                query=(_LAG,),
+                needs=READS,
+            ),
             "PATCH": Operation(
                 alter_offsets,
                 "Alter offsets of a stopped connector",

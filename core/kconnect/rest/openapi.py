@@ -21,6 +21,7 @@ _STATE: Final[Schema] = {
     "enum": ["UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED"],
 }
 _TASK_ID: Final[Schema] = object_of({"connector": text, "task": integer})
+_OFFSETS: Final[Schema] = array_of(object_of({"partition": {"type": "object"}, "offset": {"type": ["object", "null"]}}))
 _SCHEMAS: Final[Mapping[str, Schema]] = {
     "Error": object_of({"error_code": integer, "message": text}, required=("error_code", "message")),
     "Connector": object_of(
@@ -60,10 +61,25 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
         required=("state", "count", "max"),
     ),
     "Task": object_of({"id": _TASK_ID, "config": texts}),
-    "Offsets": object_of(
-        {"offsets": array_of(object_of({"partition": {"type": "object"}, "offset": {"type": ["object", "null"]}}))},
-        required=("offsets",),
-        closed=True,
+    "Offsets": object_of({"offsets": _OFFSETS}, required=("offsets",), closed=True),
+    "OffsetsAndLag": object_of({"offsets": _OFFSETS, "lag": ref("Lag")}, required=("offsets",)),
+    "Lag": object_of(
+        {
+            "total": {"type": ["integer", "null"]},
+            "partitions": array_of(
+                object_of(
+                    {
+                        "topic": text,
+                        "partition": integer,
+                        "offset": {"type": ["integer", "null"]},
+                        "end_offset": integer,
+                        "lag": integer,
+                    }
+                )
+            ),
+            "problem": text,
+        },
+        required=("total", "partitions"),
     ),
     "Message": object_of({"message": text}),
     "Plugin": object_of({"class": text, "type": text, "version": text}),

@@ -33,8 +33,10 @@ from kconnect.herder.health.kafka_contact import KafkaContact
 from kconnect.herder.health.reasons import Health, Reason
 from kconnect.herder.interface import Herder, Launcher
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.sink_lags import Lags
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.history_sampler import HistorySampler
+from kconnect.herder.queries.lag_watch import LagWatch
 from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.override_policies import load_policy
 from kconnect.herder.validation.plugin_config import plugin_config_keys
@@ -57,6 +59,8 @@ log = logging.getLogger(__name__)
 
 # Requests that run when the worker stops may take this long to end
 _REST_STOP_S = 2.0
+# A request to REST waits for it, and has offsets to show without it
+_LAG_TIMEOUT_S = 10.0
 # Slots and the Spark application, after tasks had their own time: 1 to 3 s on 2 cores
 LAUNCHER_STOP_S = 8.0
 # How soon a launcher that gave up, or a stop asked for while starting, is noticed
@@ -322,6 +326,18 @@ class RunningWorker(ABC, Generic[H, C]):
         if self._launcher is not None:
             self.webhooks.start(self.herder, self._launcher)
 
+    def _watch_lag(
+        self, config: WorkerConfig, parts: HerderParts, sinks: Callable[[], Mapping[str, Mapping[str, str]]]
+    ) -> None:
+        assert parts.lags is not None  # herder_parts() gives one
+
+        def is_away() -> bool:
+            return self.kafka.contact.outage is not None
+
+        watch = LagWatch(sinks, parts.lags, parts.sink_lags, config.kconnect.sink_lag_interval_ms / 1000, is_away)
+        self._stack.callback(watch.stop)
+        watch.start()
+
     def _find_cluster(self) -> str:
         """The id of the Kafka cluster. Errors: as KafkaAvailability.find_cluster."""
         return self.kafka.find_cluster(self._stop_requested, self.raise_if_failed)
@@ -374,7 +390,14 @@ def herder_parts(
         webhooks=webhooks,
         history=history,
         log_tail=log_tail,
+        lags=lambda: _lag_reader(config),
     )
+
+
+def _lag_reader(config: WorkerConfig) -> Lags:
+    from kconnect.herder.offsets.lag_reader import LagReader  # here: a worker without sinks needs none of it
+
+    return LagReader(config.originals, _LAG_TIMEOUT_S, "the deadline for lag")
 
 
 def _spark_launcher(props: Mapping[str, str]) -> Launcher:

@@ -27,6 +27,7 @@ from kconnect.metrics import (
     WorkerView,
     group_readings,
     kafka_readings,
+    lag_readings,
     prometheus_text,
     readings_of,
 )
@@ -41,8 +42,10 @@ from kconnect.model import (
     ConnectorStatus,
     ConnectorType,
     Mend,
+    PartitionLag,
     Restarts,
     RunState,
+    SinkLag,
     TaskCondition,
     TaskId,
     TaskState,
@@ -226,6 +229,7 @@ def test_restarts_are_counted_for_the_worker_and_for_each_part():
 
 def test_every_metric_is_collected_or_says_why_not(view):
     kafka = kafka_readings(KafkaView(is_available=True, since_answer_s=1.0, outages=0))
+    lags = lag_readings({"out": SinkLag((PartitionLag("t", 0, 1, 2, 1),))})
     view.meters[TaskId("in", 0)].condition = TaskCondition(Condition.HEALTHY, 1)
     given_up = RestartsView(total=3, waiting=0, given_up=1, not_restarted=0, parts={("in", "0"): _GIVEN_UP})
     readings = [*readings_of(view), *group_readings(of_group(Hands())), *kafka, *restart_readings(given_up)]
@@ -233,6 +237,7 @@ def test_every_metric_is_collected_or_says_why_not(view):
     readings += rest_readings(
         RestView(denied=0, limited=0, has_current_roles=True, audit_written=0, audit_lost=0, is_audit_written=True)
     )
+    readings += lags
     collected = {(reading.metric.group, reading.metric.name) for reading in readings}
     assert set(BY_NAME) - collected == set(NOT_COLLECTED)
 

@@ -13,7 +13,7 @@ from kconnect.errors import (
     NotFoundError,
     TimedOutError,
 )
-from kconnect.model import RunState, TargetState, TaskState
+from kconnect.model import PartitionLag, RunState, SinkLag, TargetState, TaskState
 from kit.asgi import RestCaller
 from kit.memory_herder import MemoryHerder, file_source
 
@@ -57,6 +57,16 @@ def test_numbers_and_booleans_become_the_text_the_caller_wrote(rest):
     body = b'{"connector.class":"FileStreamSource","topic":"t","a":1.50,"b":1e3,"c":true,"d":12345678901234567890}'
     config = rest.ask("PUT", "/connectors/x/config", body).json["config"]
     assert [config[key] for key in "abcd"] == ["1.50", "1e3", "true", "12345678901234567890"]
+
+
+def test_a_sinks_lag_is_beside_its_offsets_when_it_is_asked_for(rest, herder):
+    rest.ask("POST", "/connectors", {"name": "n", "config": file_source()})
+    assert rest.ask("GET", "/connectors/n/offsets?lag=true").json == {"offsets": []}
+    herder.lags["n"] = lag = SinkLag((PartitionLag("t", 0, None, 7, 7), PartitionLag("t", 1, 2, 3, 1)))
+    assert rest.ask("GET", "/connectors/n/offsets").json == {"offsets": []}
+    answer = rest.ask("GET", "/connectors/n/offsets?lag=true").json
+    assert (answer["offsets"], answer["lag"]["total"]) == ([], 8)
+    assert SinkLag.from_json(answer["lag"]) == lag
 
 
 @pytest.mark.parametrize("field", ["offsets", "initial_offsets"])

@@ -12,7 +12,6 @@ from kconnect_cli.commands.offsets import move, transfer
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterArguments, cluster_of
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.direct import (
-    DIRECT,
     DirectOrChecked,
     Force,
     refuse_cluster_without_direct,
@@ -21,7 +20,7 @@ from kconnect_cli.options.direct import (
 from kconnect_cli.options.selection import SelectionOptions, selected
 from kconnect_cli.options.shared import takes
 from kconnect_cli.options.sink_targets import TargetOptions, target_of
-from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
+from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows
 from kconnect_cli.session import Yes, session_of
 
 app = command_group("Show, alter, reset offsets of connectors; move them between files and topics.")
@@ -34,35 +33,42 @@ _PARTITION = (
     Column("PARTITION", lambda row: row["partition"]),
     Column("OFFSET", lambda row: row["offset"]),
 )
+_OF_SINKS = (
+    Column("END", lambda row: row["end"]),
+    Column("LAG", lambda row: row["lag"]),
+)
 _NAME = Column("NAME", lambda row: row["name"])
 
 
-@app.command(cls=takes(SelectionOptions, *DIRECT))
+@app.command(cls=takes(SelectionOptions, DirectOrChecked, ClusterArguments))
 def show(ctx: typer.Context) -> None:
-    """Show the committed offsets of connectors. `-o json` is valid input for `alter`, for one name and for several."""
+    """Show the committed offsets of connectors, and of sinks the end of each partition and the lag.
+
+    `-o json` is valid input for `alter`, for one name and for several. A Java worker does not tell the lag: name the
+    brokers, by a worker's file or --bootstrap-servers, and it is looked up there.
+    """
     session = session_of(ctx)
     names, selection = selected(session)
+    from kconnect_cli.admin.sink_lags import offset_rows, offsets_and_lags, say_lags
     from kconnect_cli.files.offset_files import offsets_document
 
-    found = {name: session.on_connector(name, session.reader.connector_offsets) for name in dict.fromkeys(names)}
+    found, lags = offsets_and_lags(session, list(dict.fromkeys(names)))
     one = len(found) == 1 and not selection.needs_looking
     if session.output in (Format.JSON, Format.YAML):
-        write_object(offsets_document(found, one=one), session.output)
+        write_object(offsets_document(found, one=one, lags=lags), session.output)
         return
-    rows: list[Row] = [
-        {"name": name, "partition": json_cell(o.partition), "offset": json_cell(o.offset)}
-        for name, offsets in found.items()
-        for o in offsets
-    ]
+    rows: list[Row] = [row for name, offsets in found.items() for row in offset_rows(name, offsets, lags.get(name))]
+    columns = (*_PARTITION, *(_OF_SINKS if lags else ()))
     if one:
-        write_rows(rows, _PARTITION, session.output, name="partition")
+        write_rows(rows, columns, session.output, name="partition")
     elif session.output is Format.NAME:
         write_rows([{"name": name} for name in found], (_NAME,), session.output)
     else:
-        write_rows(rows, (_NAME, *_PARTITION), session.output)
+        write_rows(rows, (_NAME, *columns), session.output)
     for name, offsets in found.items():
         if not offsets:
             session.say(f"{name} has no committed offsets.")
+    say_lags(session, found, lags)
 
 
 @app.command(cls=takes(DirectOrChecked, ClusterArguments))

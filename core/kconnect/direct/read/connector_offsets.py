@@ -13,14 +13,16 @@ from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.read.reader import ClusterReader, OffsetView
 from kconnect.errors import ConnectError
 from kconnect.herder.offsets.consumer_groups import kafka_group_offsets
+from kconnect.herder.offsets.lag_reader import LagReader
 from kconnect.herder.offsets.log_ranges import LogRanges
 from kconnect.herder.offsets.offsets_admin import OFFSET, PARTITION, TOPIC, consumer_group_of
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, TopicPartition
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorType, SinkLag, TopicPartition
 from kconnect.storage.offset_store import MemoryOffsetStore
 from kconnect.storage.offset_topic import canonical_key, decode_key, encode_key
 from kconnect.storage.offset_values import list_source_offsets
 
 _OWN_TOPIC = "offsets.storage.topic"
+_NAMED = ("name", "connector.class", "topics", "topics.regex")
 _OWN_BROKERS = "producer.override.bootstrap.servers"
 
 
@@ -81,6 +83,15 @@ def read_offsets(access: ClusterAccess, reader: ClusterReader, info: ConnectorIn
     return read_offsets_now(access, reader, info).listed()
 
 
+def read_lag(access: ClusterAccess, info: ConnectorInfo) -> SinkLag:
+    """How far a sink is behind, as the brokers say. Errors: ConfigError for a provider that cannot be made here."""
+    lags = LagReader(access.worker, access.timeout_s, "--timeout")
+    try:
+        return lags.read({info.name: resolved_config(access, info)})[info.name]
+    finally:
+        lags.close()
+
+
 def read_offsets_now(
     access: ClusterAccess,
     reader: ClusterReader,
@@ -119,7 +130,7 @@ def resolved_config(access: ClusterAccess, info: ConnectorInfo, *, is_whole: boo
     wanted = {
         key: value
         for key, value in info.config.items()
-        if value is not None and (is_whole or key in ("name", "connector.class", _OWN_TOPIC) or ".override." in key)
+        if value is not None and (is_whole or key in (*_NAMED, _OWN_TOPIC) or ".override." in key)
     }
     if not any("${" in value for value in wanted.values()):
         return wanted

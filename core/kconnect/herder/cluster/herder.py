@@ -166,7 +166,8 @@ class DistributedHerder(HerderQueries):
         )
         of_group = self._standing.readings(self.assembly.thread.settling) if self._start.has_begun else ()
         of_restarts = self._restart_readings() if self.is_leader else []
-        return [*of_work, *of_group, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
+        of_lag = parts.sink_lags.readings(hosted)
+        return [*of_work, *of_group, *of_lag, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
 
     def _restart_readings(self) -> list[Reading]:
         found = []
@@ -175,6 +176,11 @@ class DistributedHerder(HerderQueries):
             if status is not None:
                 found.append(self._restarts.shown(entry, status))
         return self._restarts.readings(self.state.automatic_restarts, found)
+
+    def hosted_sinks(self) -> Mapping[str, Mapping[str, str]]:
+        """What the lag watch looks at: sinks whose connectors are assigned to this worker, stopped ones too."""
+        hosted = set(self._host.names())
+        return self._sinks(entry for entry in self._config.all() if entry.name in hosted)
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         return self.assembly.knowledge.offsets.read(name, self._host, self._parts.times.call_s)

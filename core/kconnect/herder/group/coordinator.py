@@ -32,17 +32,22 @@ class Coordinator:
         Errors: Unanswered, GroupRefusal if no broker knows it; ConnectError if one side refuses the other.
         """
         deadline = time.monotonic() + within_s
-        with self._lock:
-            address = self._address
-        if address is None:
-            address = self._found(deadline)
-            with self._lock:
-                self._address = address
+        address = self.find(within_s)
         try:
             return BrokerConnection(address, self._access, self._time_left(deadline))
         except Unanswered:
             self.forget(address)
             raise
+
+    def find(self, within_s: float = float("inf")) -> Address:
+        """The coordinator's address, which is looked up if it is unknown. Errors: as `connect`."""
+        with self._lock:
+            address = self._address
+        if address is None:
+            address = self._found(time.monotonic() + within_s)
+            with self._lock:
+                self._address = address
+        return address
 
     def forget(self, address: Address) -> None:
         """It does not lead the group any more, or does not answer."""

@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kconnect.herder.group.frames import OffsetFetch
+from kconnect.config.addresses import Address
+from kconnect.herder.group.connection import BrokerConnection
+from kconnect.herder.group.coordinator import Coordinator
+from kconnect.herder.group.errors import GroupRefusal, Unanswered
+from kconnect.herder.group.frames import OffsetFetch, OffsetsFetched
+from kconnect.herder.group.security import access
 from kconnect.herder.offsets.group_requests import ask_coordinator, refused
 from kconnect.model import TopicPartition
 
@@ -24,16 +29,71 @@ def fetch_group_offsets(
 
     Errors: ConnectError, UnreachableError.
     """
-    doing = f"The offsets of consumer group {group!r} cannot be read"
     answer = ask_coordinator(
         settings,
         group,
         OffsetFetch(group),
         lambda answer: answer.error,
         timeout_s,
-        doing=doing,
+        doing=_doing(group),
         timeout_setting=timeout_setting,
     )
+    return _offsets_in(answer, group)
+
+
+class GroupOffsetReader:
+    """The offsets of many groups, time and again, on connections that are kept. Threads: one at a time.
+
+    A group whose coordinator is not the one that is remembered, or does not answer, goes by `fetch_group_offsets`.
+    """
+
+    def __init__(self, settings: Mapping[str, str], timeout_s: float, *, timeout_setting: str) -> None:
+        """As `fetch_group_offsets`."""
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._timeout_setting = timeout_setting
+        self._access = access(settings, settings.get("client.id", "kconnect-admin"))
+        self._coordinators: dict[str, Coordinator] = {}
+        self._connections: dict[Address, BrokerConnection] = {}
+
+    def offsets(self, group: str) -> dict[TopicPartition, int]:
+        """Empty for a group that does not exist. Errors: as `fetch_group_offsets`."""
+        coordinator = self._coordinators.setdefault(group, Coordinator(self._access, group, self._timeout_s))
+        try:
+            connection = self._connection(coordinator)
+            answer = connection.ask(OffsetFetch(group), self._timeout_s)
+        except (Unanswered, GroupRefusal):
+            answer = None
+        if answer is not None and answer.error in (0, _NO_GROUP):
+            return _offsets_in(answer, group)
+        self.close()
+        return fetch_group_offsets(self._settings, group, self._timeout_s, timeout_setting=self._timeout_setting)
+
+    def close(self) -> None:
+        """Close the connections; they are opened again when they are needed."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        self._coordinators.clear()
+
+    def _connection(self, coordinator: Coordinator) -> BrokerConnection:
+        address = coordinator.find(self._timeout_s)
+        kept = self._connections.get(address)
+        if kept is not None and not kept.is_worn:
+            return kept
+        if kept is not None:
+            kept.close()
+        made = self._connections[address] = coordinator.connect(self._timeout_s)
+        return made
+
+
+def _doing(group: str) -> str:
+    return f"The offsets of consumer group {group!r} cannot be read"
+
+
+def _offsets_in(answer: OffsetsFetched, group: str) -> dict[TopicPartition, int]:
+    """Errors: ConnectError for what the broker refuses."""
+    doing = _doing(group)
     if answer.error and answer.error != _NO_GROUP:
         raise refused(doing, answer.error)
     for (topic, number), error in answer.errors.items():

@@ -5,16 +5,18 @@ Source: AbstractHerder (Kafka 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
+from kconnect.config.variables import has_reference
 from kconnect.errors import ConflictError, ConnectError, NotFoundError
 from kconnect.herder.connectors.host import ConnectorHost
 from kconnect.herder.connectors.runner import call_once
 from kconnect.herder.decisions.connector_entry import ConnectorEntry
 from kconnect.herder.health.reasons import Reason
 from kconnect.herder.interface import PluginDescription, RuntimeInfo, ServerInfo, SlotInfo
+from kconnect.herder.offsets.sink_lag import lag_settings
 from kconnect.herder.parts import HerderParts
 from kconnect.herder.queries.logger_levels import WorkerLoggers
 from kconnect.herder.queries.restart_views import RestartViews
@@ -28,6 +30,7 @@ from kconnect.model import (
     ConnectorInfo,
     ConnectorStatus,
     ConnectorType,
+    SinkLag,
     TaskCondition,
     TaskId,
     TaskInfo,
@@ -153,6 +156,28 @@ class HerderQueries:
         self._config.get(name)
         self._topics.reset(name)
         self._parts.launcher.forget_topics(name)
+
+    def sink_lag(self, name: str) -> SinkLag | None:
+        sinks = self._sinks([self._config.get(name)])
+        if not sinks or self._parts.lags is None:
+            return None
+        lags = self._parts.lags()
+        try:
+            return lags.read(sinks)[name]
+        finally:
+            lags.close()
+
+    def _sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
+        """Of the sinks among these, the settings by which their lag is found, with references resolved."""
+        found: dict[str, Mapping[str, str]] = {}
+        for entry in entries:
+            if self._host.kind(entry.config) is not ConnectorType.SINK:
+                continue
+            settings: Mapping[str, str] = lag_settings(entry.config)
+            if any(map(has_reference, settings.values())):  # of all others no provider is asked
+                settings = self._parts.variables.resolve(settings, f"connector {entry.name}").values
+            found[entry.name] = settings
+        return found
 
     def slots(self) -> Sequence[SlotInfo]:
         return self._parts.launcher.slots()

@@ -142,7 +142,12 @@ class StandaloneHerder(HerderQueries):
         seen = [self._status.find_connector(entry.name, kinds[entry.name]) for entry in entries]
         shown = [self.with_restarts(status) for status in seen if status is not None]
         of_restarts = self._restarts.readings(self._mender.restarted, shown)
-        return [*of_work, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
+        of_lag = parts.sink_lags.readings(kinds)
+        return [*of_work, *of_lag, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
+
+    def hosted_sinks(self) -> Mapping[str, Mapping[str, str]]:
+        """What the lag watch looks at."""
+        return self._sinks(self._config.all())
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()
