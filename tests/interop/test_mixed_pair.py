@@ -56,6 +56,10 @@ def test_either_kind_leads_and_either_takes_the_requests_of_the_other(broker: De
         owners = cluster.await_settled()
         assert cluster.leader is ours
         assert {node.name for node in owners.values()} == {"java-1", "ours-1"}, owners
+        # It knows that one of them is Java's, and so restarts nothing by itself
+        placed = [entry["event"] for entry in ours.get("/admin/herder-trace")["entries"]]
+        members = [(event["workers"], event["javas"]) for event in placed if event["type"] == "Placed"][-1]
+        assert [len(each["tuple"]) for each in members] == [2, 1], members
         cluster.create_source("late", at=java)
         owners = cluster.await_settled()
         cluster.write()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from kconnect.config.restart_keys import RestartSettings
 from kconnect.errors import ConnectError
+from kconnect.herder.assignment.protocol import MemberState, decode_metadata, encode_metadata
 from kconnect.herder.decisions.events import Claimed, Placed, StatusesRead
 from kconnect.herder.decisions.failures import Failure, NoHelp
 from kconnect.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
 from kconnect.herder.decisions.mending import AT_ONCE, Notice, NoticeKind
 from kconnect.herder.decisions.writes import ForMending, PutRestart
-from kconnect.model import RunState, TargetState, TaskId
-from kconnect.storage.config_topic import RestartRequested
+from kconnect.model import LogRecord, RunState, TargetState, TaskId
+from kconnect.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested, decode, encode_restart
 from kit.herder_state import Member
 from kit.trace_replay import replay
 
@@ -274,3 +278,22 @@ def test_settings_of_the_worker_are_defaults_and_0_switches_it_off() -> None:
     member = leader(errors_restart_max="0")
     assert notices(fail(member))[0].restart_in_ms is None
     assert not restarts(member.wait(100_000))
+
+
+def test_the_record_of_an_automatic_restart_is_javas_with_a_field_that_java_does_not_read() -> None:
+    wanted = RestartRequested("c", True, True, AutomaticRestart((-1, 2), (PartRestarts(2, 3, 17, "ab"),)))
+    key, value = encode_restart(wanted)
+    assert json.loads(value).items() >= {"include-tasks": True, "only-failed": True}.items()
+    assert decode(LogRecord("configs", 0, 0, key, value)) == wanted
+    for broken in ({}, {"parts": [True], "restarts": []}, {"parts": [1], "restarts": [{"part": 1}]}, "x", None):
+        body = json.dumps({"include-tasks": True, "only-failed": True, "kconnect.automatic": broken}).encode()
+        assert decode(LogRecord("configs", 0, 0, key, body)) == RestartRequested("c", True, True)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_member_says_that_it_is_ours_behind_what_java_reads(version: int) -> None:
+    java = MemberState(version, "http://w:8083/", 7, None)
+    ours = replace(java, is_kconnect=True)
+    assert encode_metadata(ours).startswith(encode_metadata(java))
+    assert decode_metadata(encode_metadata(ours)) == ours
+    assert decode_metadata(encode_metadata(java)) == java
