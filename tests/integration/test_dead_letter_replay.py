@@ -386,6 +386,9 @@ def test_without_context_headers_or_without_a_topic_it_says_what_to_do(desk: Des
     assert desk.run("replay", "--yes", "-o", "json", expect=1).json["outcomes"] == {"without a topic": 1}
     done = desk.run("replay", "--to-topic", desk.topic, "--yes", "-o", "json").json
     assert (done["outcomes"], done["targets"]) == ({"replay": 1}, {desk.topic: 1})
+    desk.cluster.add_connector(desk.name, {**desk.config, "value.converter": "com.example.NotHere"})
+    shown = desk.run("show", "-o", "json")
+    assert (shown.json[0]["value"], "Shown as bytes" in shown.stderr) == ("oops", True)
     delete_topic(desk.bootstrap, desk.dlq)
     missing = desk.run("list", expect=3).stderr
     assert f"The dead letter topic {desk.dlq} does not exist" in missing

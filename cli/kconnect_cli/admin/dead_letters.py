@@ -32,7 +32,9 @@ class LetterDesk:
         self.name = connector
         self.access = cluster_of(session).access()
         self.access.raise_if_refused()
-        self.config = dict(_connector(session, connector).config)
+        info = _connector(session, connector)
+        self._type = info.type
+        self.config = dict(info.config)
         self.settings = dead_letter_settings(connector, self.config)
         self._topic: DeadLetterTopic | None = None
 
@@ -72,9 +74,12 @@ class LetterDesk:
 
     @cached_property
     def is_source(self) -> bool:
-        """As its plugin says where it is installed here; else by its topics, which every sink must have."""
+        """As the worker says, or its plugin where it is installed here; else by its topics, which every sink has."""
         from kconnect.api import SourceConnector
+        from kconnect.model import ConnectorType
 
+        if self._type is not ConnectorType.UNKNOWN:
+            return self._type is ConnectorType.SOURCE
         try:
             return issubclass(self.plugins.connector_class(self.config.get("connector.class", "")), SourceConnector)
         except ConnectError:
@@ -91,7 +96,8 @@ class LetterDesk:
             return sink_documents(self.config, self.access.worker, self.plugins)
         except ConnectError as error:
             self.session.say(f"Shown as bytes, because a converter of {self.name} cannot be used here: {error}")
-            return sink_documents({"name": self.name}, {}, self.plugins)
+            bare = {"name": self.name, "connector.class": self.config.get("connector.class", "")}
+            return sink_documents(bare, {}, self.plugins)
 
     def letters(self) -> Iterator[DeadLetter]:
         """Those that are meant."""

@@ -11,7 +11,7 @@ from kconnect.dead_letters.marks import Marks
 from kconnect.dead_letters.planning import Tally
 from kconnect.dead_letters.replay import Prepared
 from kconnect.dead_letters.selection import Group, Summary
-from kconnect.records.decoding import moment
+from kconnect.records.decoding import Decoded, moment
 
 
 def summary_view(connector: str, topic: str, found: Summary) -> dict[str, Any]:
@@ -64,9 +64,9 @@ def letter_view(letter: DeadLetter, documents: Documents, marks: Marks) -> dict[
         "origin": {"topic": letter.original_topic, "partition": _partition(letter), "offset": context.offset},
         "replays": letter.replays,
         "replayed": None if mark is None else {"state": mark.state, "time": moment(mark.at_ms), "target": mark.target},
-        "key": decoded.key.plain,
-        "value": decoded.value.plain,
-        "headers": [{"key": name, "value": item.plain} for name, item in decoded.headers],
+        "key": _plain(decoded.key),
+        "value": _plain(decoded.value),
+        "headers": [{"key": name, "value": _plain(item)} for name, item in decoded.headers],
         "decoded": {"key": decoded.key.how, "value": decoded.value.how},
     }
     if letter.source is not None:
@@ -108,6 +108,11 @@ def tally_view(found: Tally) -> dict[str, Any]:
         "targets": dict(sorted(found.topics.items())),
         "why": {outcome.value: why for outcome, why in found.first.items()},
     }
+
+
+def _plain(found: Decoded) -> Any:
+    """Bytes that are text are text here also where the converter leaves them bytes."""
+    return text_or_base64(found.value) if isinstance(found.value, bytes) else found.plain
 
 
 def _partition(letter: DeadLetter) -> int | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kconnect.errors import ConfigError
+from kconnect.redaction import redact
 from kconnect.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.exits import FAILED, UsageProblem
@@ -286,7 +287,7 @@ def _say_outcomes(session: CliSession, found: Tally) -> None:
     for outcome, count in sorted(found.counts.items()):
         if outcome is not _replayed() and count:
             why = found.first.get(outcome)
-            session.say(f"{counted(count, 'letter')} {outcome.value}" + (f". The first: {why}" if why else "."))
+            session.say(f"{counted(count, 'letter')} {outcome.value}" + (f". The first: {redact(why)}" if why else "."))
 
 
 def _say_done(session: CliSession, done: Tally, name: str, *, through: bool) -> None:
@@ -299,6 +300,7 @@ def _end(session: CliSession, found: Tally) -> None:
     from kconnect.dead_letters import tally_view
 
     if session.output in (Format.JSON, Format.YAML):
-        write_object(tally_view(found), session.output)
+        view = tally_view(found)
+        write_object(view | {"why": {name: redact(why) for name, why in view["why"].items()}}, session.output)
     if found.has_failures:
         raise typer.Exit(FAILED)
