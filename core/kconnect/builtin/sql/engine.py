@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -32,6 +33,9 @@ class Engine:
     """
 
     def __init__(self) -> None:
+        self._statements: dict[str, duckdb.Statement] = {}
+        # Those that are there when Python ends are complained of on stderr, so they go before, closed or not
+        weakref.finalize(self, self._statements.clear)
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._connection.execute("SET TimeZone = 'UTC'")
         capitals = ", ".join(f"'{letter}': '{several}'" for letter, several in CAPITALS.items())
@@ -58,8 +62,21 @@ class Engine:
         except duckdb.Error as err:
             raise DataError(_first_line(err)) from None  # DuckDB's says no more than this, save for the query
 
+    def row(self, query: str, values: list[Any]) -> tuple[Any, ...] | None:
+        """The first row that a query gives for its parameters; None for none. The query is parsed once."""
+        try:
+            statement = self._statements.get(query)
+            if statement is None:
+                (statement,) = self._connection.extract_statements(query)
+                self._statements[query] = statement
+            found: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
+        except duckdb.Error as err:
+            raise DataError(_first_line(err)) from None  # as above
+        return found[0] if found else None
+
     def close(self) -> None:
         """Frees DuckDB's memory. Called once; nothing else may be called afterwards."""
+        self._statements.clear()
         self._connection.close()
         del self._connection
 

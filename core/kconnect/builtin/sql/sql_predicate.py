@@ -53,7 +53,7 @@ class SqlPredicate(Predicate):
 
     def test(self, record: ConnectRecord) -> bool:
         rows = RecordRows(record)
-        return bool(self._plans.of(rows).holds(rows)[0].as_py())
+        return self._plans.of(rows).holds_for(rows)
 
     def test_batch(self, batch: RecordBatch) -> pa.BooleanArray | Any:  # Any: mypy takes NotImplemented for it
         if not have_schemas(batch):

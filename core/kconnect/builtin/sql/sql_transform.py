@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kconnect.api import ConfigDef, ConfigError, ConnectRecord, RecordBatch, Schema, Struct, Transformation
-from kconnect.api.columns import values_of
 from kconnect.builtin.sql.rows import BatchRows, RecordRows, Rows, have_schemas
 from kconnect.builtin.version import KAFKA_VERSION
 
@@ -69,18 +68,18 @@ class SqlTransform(Transformation):
             return record
         rows = RecordRows(record)
         plan = self._plans.of(rows)
-        selected = plan.select(rows)
-        if selected.kept is not None:
+        made = plan.select_one(rows)
+        if made is None:
             return None
         if record.value_schema is None:
-            return record.new_record(value=_map(plan, rows, selected))
+            return record.new_record(value=_map(plan, rows, made))
         schema = plan.schema(record.value_schema)
         struct = Struct(schema)
         for field in plan.fields:
             if field.path is not None:
                 struct.put(field.name, rows.value(field.path))
             elif field.schema is not None:
-                struct.put(field.name, values_of(field.schema, selected.made[field.name], 1)[0])
+                struct.put(field.name, made[field.name])
         return record.new_record(value_schema=schema, value=struct)
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any:  # Any: mypy takes NotImplemented for it
@@ -110,15 +109,15 @@ class SqlTransform(Transformation):
         self._engine.close()
 
 
-def _map(plan: SelectPlan, rows: RecordRows, selected: Selected) -> dict[str, Any]:
+def _map(plan: SelectPlan, rows: RecordRows, made: Mapping[str, Any]) -> dict[str, Any]:
     """A schemaless result: what is taken over stays as it is."""
-    made = {}
+    found = {}
     for field in plan.fields:
         if field.path is not None:
-            made[field.name] = rows.value(field.path)
+            found[field.name] = rows.value(field.path)
         elif field.schema is not None:
-            made[field.name] = _plain(values_of(field.schema, selected.made[field.name], 1)[0])
-    return made
+            found[field.name] = _plain(made[field.name])
+    return found
 
 
 def _plain(value: Any) -> Any:
