@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from http.cookiejar import CookieJar
 
 import pytest
+from confluent_kafka import Producer
 
 from kconnect.client import ClientAccess, ConnectClient
 from kconnect.model import RunState
@@ -20,6 +21,7 @@ from kconnect.testing import ThreadLauncher
 from kconnect.worker import StandaloneWorker
 from kit.certificates import Authority
 from kit.cli import cli_env, connect_command
+from kit.distributed_worker import workers
 from kit.pace import ended
 from kit.topics import create_topic
 from kit.waiting import eventually
@@ -151,6 +153,56 @@ def test_a_cluster_without_workers_is_shown_and_changed_on_its_topics(tmp_path, 
             status, page = here.ask("/ui/connectors/dead/do/pause", {"seen": seen})
             assert status == 200, page
             assert "PAUSED" in here.ask("/ui/connectors/dead/do/pause")[1]
+
+
+def test_an_earlier_config_is_brought_back_and_dead_letters_are_counted(tmp_path, broker):
+    group = "console-history"
+    create_topic(broker.bootstrap, group)
+    first = {
+        "connector.class": "FileStreamSink",
+        "topics": group,
+        "file": str(tmp_path / "out"),
+        "db.password": "geheim",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"{group}-dlq",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    create_topic(broker.bootstrap, f"{group}-dlq")
+    with (
+        workers(broker.bootstrap, group, 1) as (worker,),
+        ConnectClient(worker.rest_url, retry_conflicts_s=30) as client,
+    ):
+        client.create_connector("lines-out", first)
+        client.put_connector_config("lines-out", {**first, "file": "/elsewhere", "db.password": "geheimer"})
+        here, own = Browser(worker.rest_url), "/ui/connectors/lines-out"
+        page = here.ask(f"{own}/history")[1]
+        assert "/elsewhere" in page
+        assert "geheim" not in page
+        at = re.findall(r'name="at" value="(\d+)"', page)[-1]
+        asked = here.ask(f"{own}/history/review", {"at": at})[1]
+        assert "geheim" not in asked
+        based = re.search(r'name="based" value="(\w+)"', asked)[1]
+        assert here.ask(f"{own}/history", {"at": at, "based": "0"})[0] == 409
+        assert here.ask(f"{own}/history", {"at": at, "based": based})[0] == 200
+        assert client.connector_config("lines-out")["file"] == first["file"]
+        assert client.connector_config("lines-out")["db.password"] == "geheim"
+
+        headers = [
+            ("__connect.errors.connector.name", b"lines-out"),
+            ("__connect.errors.stage", b"VALUE_CONVERTER"),
+            ("__connect.errors.topic", group.encode()),
+            ("__connect.errors.exception.class.name", b"org.apache.kafka.connect.errors.DataException"),
+            ("__connect.errors.exception.message", b"no <JSON> at all"),
+        ]
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for _ in range(3):
+            producer.produce(f"{group}-dlq", b"secret value", headers=headers)
+        assert producer.flush(10) == 0
+        page = here.ask(f"{own}/dead-letters")[1]
+        assert "3 dead letters" in page
+        assert "VALUE_CONVERTER" in page
+        assert "no &lt;JSON&gt; at all" in page
+        assert "secret value" not in page
 
 
 def _states(client):

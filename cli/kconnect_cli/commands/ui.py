@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect_cli.options.direct import DIRECT
+from kconnect_cli.options.cluster import ClusterArguments, cluster_of
+from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.session import CliSession, session_of
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.command(cls=takes(*DIRECT))
+@app.command(cls=takes(DirectOrChecked, ClusterArguments))
 def ui(
     ctx: typer.Context,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to serve it at; 0: any.")] = 8090,
     host: Annotated[str, typer.Option("--host", help="Address to serve it at.")] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
 ) -> None:
-    """Serve the web console here until Ctrl-C: for ours, Java's, and with --direct for one without workers."""
+    """Serve the web console here until Ctrl-C: for ours, Java's, and with --direct for one without workers.
+
+    With --worker FILE and without --direct it also reads what only brokers have: config history, dead letters.
+    """
     from kconnect.console.serving import serve
 
     session = session_of(ctx)
@@ -45,4 +49,9 @@ def _clusters(session: CliSession) -> Clusters:
     if session.direct is not None:
         return TopicClusters(session.direct.access)
     urls, access = session.target.urls, session.access_to(session.url)  # asks for a password before anything is served
-    return UrlClusters(session.url, lambda: ConnectClient(urls, retry_conflicts_s=session.retry_s, access=access))
+    cluster = cluster_of(session)
+    return UrlClusters(
+        session.url,
+        lambda: ConnectClient(urls, retry_conflicts_s=session.retry_s, access=access),
+        cluster.access() if cluster.is_given else None,
+    )

@@ -17,7 +17,7 @@ from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import ConnectError, NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorState, ConnectorStatus, RunState, TaskState
 from kconnect.outage import Outage
 
 
@@ -88,7 +88,13 @@ class RestCluster:
         return self._client.connector(name)
 
     def connector_status(self, name: str) -> ConnectorStatus:
-        return self._client.connector_status(name)
+        """A connector that was only just created has none yet: it is UNASSIGNED."""
+        try:
+            return self._client.connector_status(name)
+        except NotFoundError:
+            info = self._client.connector(name)
+            tasks = tuple(TaskState(task.task, RunState.UNASSIGNED, "") for task in info.tasks)
+            return ConnectorStatus(name, ConnectorState(RunState.UNASSIGNED, ""), tasks, info.type)
 
     def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
         return self._client.connector_offsets(name)
@@ -160,11 +166,15 @@ class WorkerClusters:
 
 
 class UrlClusters:
-    """The console of `connect ui`: clients of a worker elsewhere, kept for the next request. Implements Clusters."""
+    """The console of `connect ui`: clients of a worker elsewhere, kept for the next request. Implements Clusters.
 
-    def __init__(self, place: str, connect: Callable[[], ConnectClient]) -> None:
+    `brokers`: those of its cluster, if they are known.
+    """
+
+    def __init__(self, place: str, connect: Callable[[], ConnectClient], brokers: ClusterAccess | None = None) -> None:
         self._place = place
         self._connect = connect
+        self._brokers = brokers
         self._kind = WorkerKind()
         self._idle: queue.SimpleQueue[ConnectClient] = queue.SimpleQueue()
         self._all: list[ConnectClient] = []
@@ -178,7 +188,7 @@ class UrlClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         client = self._client()
         try:
-            yield RestCluster(client, self._kind)
+            yield RestCluster(client, self._kind, self._brokers)
         finally:
             self._idle.put(client)
 

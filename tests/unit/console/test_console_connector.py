@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import Condition, ConnectorOffset, TargetState, TaskCondition, TaskId
 from kit.console_pages import SAME_SITE, PageCaller
 from kit.memory_herder import MemoryHerder, file_source
@@ -145,3 +145,8 @@ def test_names_with_slashes_and_percent_signs_work_in_every_link(console, herder
     action = re.search(r'hx-get="([^"]+/do/pause)"', page)[1]
     assert console.post(action, {"seen": "RUNNING"}).status == 303
     assert herder.known[name].state is TargetState.PAUSED
+
+
+def test_a_connector_that_has_no_status_yet_is_unassigned(console, herder):
+    herder.failures["connector_status"] = NotFoundError("No status found for connector orders")
+    assert "UNASSIGNED" in console.page("/ui/connectors/orders")

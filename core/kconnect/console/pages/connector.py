@@ -74,6 +74,10 @@ def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], her
     if visit.cluster.rest is not None:
         subs.append(("config", "Edit config", f"{own}/config"))
     subs.append(("offsets", "Offsets", f"{own}/offsets"))
+    if (brokers := visit.cluster.brokers) is not None:
+        if brokers.worker.get("config.storage.topic"):
+            subs.append(("history", "History", f"{own}/history"))
+        subs.append(("dead-letters", "Dead letters", f"{own}/dead-letters"))
     return {
         "name": name,
         "own": own,
