@@ -78,7 +78,7 @@ def test_a_rebalance_is_one_whoever_saw_it_with_the_reason_of_its_leader():
     lead = rebalance(4, now_ms - HOUR_MS // 2 + 100, tasks_revoked=1, is_leader=True, why="worker c:3 left")
     old = rebalance(3, now_ms - 2 * HOUR_MS)
     newest, oldest = rounds([worker("b:2", rebalances=[old, seen]), worker("a:1", rebalances=[lead])], now_ms)
-    assert (newest.generation, newest.why, newest.moved) == (4, "worker c:3 left", "2 assigned, 1 tasks taken back")
+    assert (newest.generation, newest.why, newest.moved) == (4, "worker c:3 left", "2 assigned, 1 task taken back")
     assert newest.at == pytest.approx(LINE_WIDTH / 2, abs=1)
     assert (oldest.generation, oldest.at) == (3, None)
 
