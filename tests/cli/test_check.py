@@ -37,20 +37,22 @@ def test_each_thing_that_is_wrong_is_told_with_its_place_and_what_to_do(home: Pa
         file.write_text(
             f"bootstrap.servers=127.0.0.1:{refused}\n{CONVERTERS}offset.storage.file.filename=/no/such/folder/offsets\n"
             f"listeners=http://127.0.0.1:{port}\nspark.master=spark://127.0.0.1:{refused}\n"
+            "kconnect.rest.roles.file=/no/roles\n"
         )
         told = cli_run("check", str(file), home=home, env={"JAVA_HOME": "/no/java"}, expect=1)
     lines = [line for line in told.stdout.splitlines() if line.startswith("FAILED")]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for check, place, problem, remedy in (
         ("broker", f"127.0.0.1:{refused}", "Connection refused", "Is Kafka running there?"),
         ("java", "/no/java", "there is no program", "Install a JDK"),
         ("spark", f"spark://127.0.0.1:{refused}", "no Spark master answers", "Check spark.master"),
+        ("rest", "users, roles", "/no/roles", "No such file"),
         ("disk", "/no/such/folder", "the folder does not exist", "mkdir -p"),
         ("listener", str(port), "it is taken by another process", "choose another port"),
     ):
         (line,) = [line for line in lines if line.split()[1] == check]
         assert all(part in line for part in (place, problem, remedy)), line
-    assert told.stderr == "3 ok, 5 failed, 1 not checked.\n"
+    assert told.stderr == "3 ok, 6 failed, 1 not checked.\n"
 
 
 def test_without_a_file_the_worker_is_the_environments_and_secrets_are_not_shown(home: Path) -> None:

@@ -71,6 +71,7 @@ def _quiet(session: CliSession) -> None:
 
 def _show(session: CliSession, results: Sequence[Result]) -> None:
     from kconnect.preflight.results import has_failed, verdict_counts
+    from kconnect.wording import counted
 
     counts = verdict_counts(results)
     if session.output is Format.NAME:
@@ -85,7 +86,10 @@ def _show(session: CliSession, results: Sequence[Result]) -> None:
     else:
         rows: list[Row] = [result.to_json() for result in results]
         write_text(table_text(_COLUMNS, rows))
-        session.say(", ".join(f"{count} {name}" for name, count in counts.items() if count) + ".")
+        told = [
+            counted(count, name) if name == "warning" else f"{count} {name}" for name, count in counts.items() if count
+        ]
+        session.say(f"{', '.join(told)}.")
 
 
 def _message(row: Row) -> str:

@@ -16,6 +16,7 @@ from kconnect_cli.processes.worker_run import shows_live
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SETTING = "kconnect.log.format"
+_VARIABLE = "CONNECT_KCONNECT_LOG_FORMAT"
 
 LogLevel = Annotated[
     str | None,
@@ -58,15 +59,17 @@ class WorkerLog:
         self.handler: logging.Handler = logging.NullHandler()
 
     def start(self, env: Mapping[str, str] = os.environ) -> None:
-        """Errors: ConnectError for a file of levels that cannot be read."""
+        """Errors: ConnectError for a file of levels that cannot be read; UsageProblem for an unknown form."""
         from kconnect import logs
         from kconnect.config.java_loggers import our_levels
         from kconnect.config.log_files import log_config_of
 
-        self.handler = logs.configure(self._level or logging.INFO, sys.stderr, self._form or "line")
-        self.is_json = self._form == "json"
+        told = env.get(_VARIABLE, "").strip()  # a container's log is JSON from its first line
+        form = self._form or (_checked_form(told, _VARIABLE) if told else "line")
+        self.handler = logs.configure(self._level or logging.INFO, sys.stderr, form)
+        self.is_json = form == "json"
         config = log_config_of(env, self._file)
-        if self._form is None and config.is_json:
+        if self._form is None and not told and config.is_json:
             self._use("json")
         if config.root is not None and self._level is None:
             logging.getLogger().setLevel(config.root)

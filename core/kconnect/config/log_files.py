@@ -69,8 +69,12 @@ def read_log_file(file: Path, env: Mapping[str, str]) -> LogConfig:
 
 
 def _named_by(options: str) -> Path | None:
-    """The file in `-Dlog4j2.configurationFile=..` or log4j 1's `-Dlog4j.configuration=file:..`."""
-    for word in shlex.split(options):
+    """The file in `-Dlog4j2.configurationFile=..` or log4j 1's `-Dlog4j.configuration=file:..`. Errors: ConfigError."""
+    try:
+        words = shlex.split(options)
+    except ValueError as err:
+        raise ConfigError(f"KAFKA_LOG4J_OPTS cannot be read as options: {err}", hint="Close its quotes.") from err
+    for word in words:
         if found := _OPTION.fullmatch(word):
             return Path(re.sub(r"^file:(?://)?", "", found[1]))
     return None

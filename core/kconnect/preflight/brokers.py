@@ -125,7 +125,7 @@ def _look(identity: ClientIdentity, way: Access, address: Address, within_s: flo
     try:
         connection = BrokerConnection(address, way, within_s * _SHARE)
     except Unanswered as err:
-        message, hint = _explained(str(err), way, identity)
+        message, hint = _explained(str(err).removeprefix(f"the broker at {address[0]}:{address[1]}: "), way, identity)
         yield result(Verdict.FAILED, message, hint)
         return
     except ConnectError as err:

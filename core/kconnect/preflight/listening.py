@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kconnect.errors import ConnectError
 from kconnect.preflight.probe import Probe
@@ -20,6 +22,7 @@ def listening_probes(start: WorkerStart) -> list[Probe]:
     if config is None:
         return []
     probes = [Probe("listener", f"{_LISTENERS}={','.join(config.listeners)}", lambda _: _rest(start))]
+    probes.append(Probe("rest", "users, roles, https, headers", lambda _: _rest_options(start)))
     if config.kconnect.link_port:
         probes.append(Probe("listener", f"kconnect.link.port={config.kconnect.link_port}", lambda _: _link(start)))
     return probes
@@ -39,6 +42,25 @@ def _rest(start: WorkerStart) -> Iterator[Result]:
     for listener in listeners.bound:
         yield Result(check="listener", verdict=Verdict.OK, where=listener.url, message="the port is free")
     yield _advertised(host, port, start)
+
+
+def _rest_options(start: WorkerStart) -> Iterator[Result]:
+    """What else REST reads at its start: files of users and roles, its key store, rules for headers and origins.
+
+    The audit log is left out, as it would make its file; extensions in Python too, as they may do anything.
+    """
+    from kconnect.rest.options import RestOptions
+    from kconnect.rest.security import is_basic_auth
+
+    config = start.config
+    assert config is not None
+    known = [name for name in config.values["rest.extension.classes"] if is_basic_auth(name)]
+    own = replace(config.kconnect, audit_log_file=None, audit_log_topic=None, audit_log_required=False)
+    looked_at = replace(config, kconnect=own, values={**config.values, "rest.extension.classes": known})
+    options = RestOptions.parse(looked_at, os.environ)
+    said = ["users must log in" if options.login is not None else "open to everybody who reaches it"]
+    said += ["https"] if options.tls is not None else []
+    yield Result(check="rest", verdict=Verdict.OK, where="users, roles, https, headers", message=", ".join(said))
 
 
 def _advertised(host: str, port: int, start: WorkerStart) -> Result:

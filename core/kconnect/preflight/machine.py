@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from kconnect.errors import ConnectError
 from kconnect.java import find_java
@@ -53,7 +54,7 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
         )
         yield Result(check="spark", verdict=Verdict.OK, where=master, message=message)
         return
-    addresses = master_addresses(master)
+    addresses = master_addresses(master) or _kubernetes_address(master)
     if not addresses:
         yield Result(
             check="spark",
@@ -82,6 +83,18 @@ def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
     yield Result(check="spark", verdict=Verdict.OK, where=master, message=message)
     for problem in problems:
         yield Result(check="spark", verdict=Verdict.WARNING, where=master, message=f"a master is away: {problem}")
+
+
+def _kubernetes_address(master: str) -> list[tuple[str, int]]:
+    """The API server of `k8s://https://HOST:PORT`; without a scheme Spark takes https."""
+    if not master.startswith("k8s://"):
+        return []
+    rest = master.removeprefix("k8s://")
+    parts = urlsplit(rest if "://" in rest else f"https://{rest}")
+    try:
+        return [(parts.hostname, parts.port or (80 if parts.scheme == "http" else 443))] if parts.hostname else []
+    except ValueError:  # a port that is not a number: Spark reports it
+        return []
 
 
 def _pyspark_version() -> str:

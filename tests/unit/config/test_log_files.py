@@ -97,6 +97,8 @@ def test_variables_of_the_images_win_over_the_file_that_kafka_log4j_opts_names(t
     assert log_config_of({"LOG_LEVEL": "DEBUG"}) == LogConfig()
     assert log_config_of({"LOG_LEVEL": "DEBUG", "CONFIG_STORAGE_TOPIC": "c"}).root == 10
     assert log_config_of({"CONNECT_LOG4J_ROOT_LOGLEVEL": "LOUD"}).notes != ()
+    with pytest.raises(ConfigError, match="KAFKA_LOG4J_OPTS cannot be read"):
+        log_config_of({"KAFKA_LOG4J_OPTS": "-Dlog4j2.configurationFile='/x"})
 
 
 def test_a_java_logger_is_ours_that_says_the_same_and_what_is_meant_more_closely_wins() -> None:
