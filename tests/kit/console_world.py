@@ -107,15 +107,17 @@ def console_world(
 
 
 def _give_slots(worker: ClusterWorker, number: int) -> None:
-    ids = sorted(worker.launcher.tasks)
-    slots = [
-        SlotInfo(slot, True, f"node-{number + 1}.internal", 4200 + slot, tuple(ids[slot::2]), f"kconnect-slot-{slot}",
-                 str(slot + 1), 312.5, 18.0 + 7 * slot, 224_000_000)
-        for slot in range(2)
-    ]  # fmt: skip
+    def slots() -> list[SlotInfo]:
+        ids = sorted(worker.launcher.tasks)
+        return [
+            SlotInfo(slot, True, f"node-{number + 1}.internal", 4200 + slot, tuple(ids[slot::2]),
+                     f"kconnect-slot-{slot}", str(slot + 1), 312.5, 18.0 + 7 * slot, 224_000_000)
+            for slot in range(2)
+        ]  # fmt: skip
+
     executors = tuple(ExecutorInfo(str(slot + 1), f"node-{number + 1}.internal", 1) for slot in range(2))
     spark = RuntimeInfo("spark://spark.internal:7077", "4.1.0", f"app-20261123-000{number}", None, executors)
-    worker.launcher.slots = lambda: slots  # type: ignore[method-assign]
+    worker.launcher.slots = slots  # type: ignore[method-assign]
     worker.launcher.runtime = lambda: spark  # type: ignore[method-assign]
 
 

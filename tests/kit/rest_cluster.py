@@ -17,6 +17,7 @@ from kconnect.herder.cluster.leader_client import RestLeader
 from kconnect.herder.cluster.rebalance_rounds import VERSIONS
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestOptions, RestServer
+from kconnect.rest.jaas import Login
 from kconnect.rest.server import MakeConsole
 from kconnect.rest.tls import peer_context, server_context
 from kconnect.storage.config_store import TopicConfigStore
@@ -125,6 +126,6 @@ def rest_cluster(settings: Mapping[str, str] | None = None) -> Iterator[RestClus
         yield RestCluster(dict(settings or {}), stack, PluginRegistry.load())
 
 
-def https_options(settings: Mapping[str, str]) -> RestOptions:
+def https_options(settings: Mapping[str, str], login: Login | None = None) -> RestOptions:
     """Options of an https listener with these worker settings."""
-    return RestOptions(tls=server_context(settings), peer_tls=partial(peer_context, settings))
+    return RestOptions(login=login, tls=server_context(settings), peer_tls=partial(peer_context, settings))

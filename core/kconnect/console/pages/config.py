@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +22,8 @@ from kconnect.console.pages.connector import header
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 
+# A rebalance of a quiet cluster takes 3 to 5 s
+_FIRST_STATUS_S: Final = 5.0
 _STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -103,7 +107,19 @@ def save_new(visit: Visit) -> Reply:
     if state not in _STATES:
         raise BadRequestError(f"{state} is not a state to begin with: {', '.join(_STATES)}")
     done = visit.cluster.changes.create(draft.name, draft.config, None if state == "RUNNING" else state).make()
+    _await_status(visit, draft.name)
     return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def _await_status(visit: Visit, name: str) -> None:
+    """A worker writes the first status of a connector a moment after it has created it: its page would not be found."""
+    pause, deadline = threading.Event(), time.monotonic() + _FIRST_STATUS_S
+    while visit.cluster.rest is not None and time.monotonic() < deadline:
+        try:
+            visit.cluster.connector_status(name)
+            return
+        except NotFoundError:
+            pause.wait(0.1)
 
 
 def _sent(visit: Visit) -> _Draft:

@@ -1,0 +1,278 @@
+"""The console in a real browser: seen, heard, by keyboard, on a phone, behind a login, with bad names and dead workers.
+
+Whatever a page complains about, such as a violation of its content security policy, fails the test (kit.browser).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from kconnect.client import ConnectClient
+from kconnect.direct.access import InternalTopic
+from kconnect.model import ConnectorOffset, RunState
+from kconnect.rest.jaas import Login
+from kconnect.storage import commit_source_offsets
+from kit.browser import PHONE, axe_findings, wider_than_the_window
+from kit.certificates import Authority
+from kit.cli import cli_env, connect_command
+from kit.console_world import console_world
+from kit.pace import ample_s
+from kit.rest_cluster import https_options
+from kit.written_cluster import WrittenCluster
+
+NASTY = '<img src=x onerror="alert(1)"> {{7*7}} \'"&/%2F'
+SINK_CLASS = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+PAGES = (
+    "/ui",
+    "/ui?state=failed",
+    "/ui/connectors/orders-source",
+    "/ui/connectors/mail-export",
+    "/ui/connectors/orders-source/config",
+    "/ui/connectors/orders-source/offsets",
+    "/ui/create",
+    f"/ui/create?plugin={SINK_CLASS}",
+    "/ui/workers",
+    "/ui/plugins",
+    f"/ui/plugins/{SINK_CLASS}",
+    "/ui/loggers",
+    "/ui/log",
+    "/ui/doctor",
+    "/ui/connectors/orders-source/do/stop",
+)
+# A page that is not there is one as well, and the browser reports its status
+GONE = "/ui/connectors/nothing-of-this-name"
+
+
+def settled(page: Page) -> None:
+    """What a page fetches as it opens is there."""
+    if page.locator("#activity").count():
+        expect(page.locator("#activity h2")).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_screen_reader_and_weak_eyes_find_nothing_wrong_on_any_page(browser, world, dark):
+    with browser.page(dark=dark, allowed=["404"]) as page:
+        for path in (*PAGES, GONE):
+            page.goto(world.url + path)
+            settled(page)
+            assert axe_findings(page) == [], path
+
+
+def test_no_page_is_wider_than_a_phone(browser, world):
+    with browser.page(size=PHONE) as page:
+        for path in PAGES:
+            page.goto(world.url + path)
+            settled(page)
+            assert wider_than_the_window(page) == 0, path
+
+
+def test_an_hour_is_plotted_and_its_figures_can_be_read(browser, world):
+    with browser.page(f"{world.url}/ui/connectors/payments-sink") as page:
+        expect(page.locator(".plot h3").first).to_have_text("Records")
+        expect(page.locator(".plot canvas")).to_have_count(page.locator(".plot").count())
+        first = page.locator(".plot canvas").first
+        drawn = first.evaluate("c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)")
+        assert drawn, "the plot is empty"
+        page.get_by_text("In figures").click()
+        expect(page.get_by_role("row", name=re.compile("^Records, out"))).to_contain_text("/s")
+
+
+def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard_alone(browser, world):
+    with browser.page(f"{world.url}/ui/create") as page:
+        press(page, "org.apache.kafka.connect.file.FileStreamSourceConnector")
+        expect(page.locator("#name")).to_be_focused()
+        page.keyboard.type("typed")
+        tab_to(page, "file")
+        page.keyboard.type("/in.txt")
+        tab_to(page, "topic")
+        page.keyboard.type("letters")
+        press(page, "Review changes")
+        expect(page.get_by_role("dialog")).to_contain_text("Create typed?")
+        press(page, "Create")
+        expect(page.get_by_role("heading", level=1)).to_have_text("typed")
+        commit_source_offsets(
+            world.workers[0].offsets, "typed", [ConnectorOffset({"filename": "/in.txt"}, {"position": 7})]
+        )
+        press(page, "Pause")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        press(page, "Pause")
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        press(page, "Edit config")
+        expect(page.get_by_label(re.compile("^topic"))).to_have_value("letters")
+        tab_to(page, "topic")
+        page.keyboard.press("Control+A")
+        page.keyboard.type("words")
+        press(page, "Review changes")
+        expect(page.get_by_role("dialog")).to_contain_text("letters")
+        press(page, "Save")
+        expect(page.locator("p.note")).to_contain_text("typed")
+        expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        press(page, "Stop")
+        expect(page.get_by_role("dialog")).to_contain_text("Stop typed?")
+        press(page, "Stop")
+        expect(page.locator("main")).to_contain_text("STOPPED")
+        press(page, "Offsets")
+        expect(page.locator("#h-now")).to_be_visible()
+        press(page, "Reset all offsets")
+        expect(page.get_by_role("dialog")).to_contain_text("Reset all offsets of typed?")
+        press(page, "Reset")
+        expect(page.get_by_text("None are committed.")).to_be_visible()
+    with ConnectClient(world.url) as client:
+        assert client.connector("typed").config["topic"] == "words"
+        assert client.connector_offsets("typed") == []
+        client.delete_connector("typed")
+
+
+def test_keys_lead_to_the_search_and_through_the_connectors(browser, world):
+    with browser.page(f"{world.url}/ui") as page:
+        page.keyboard.press("/")
+        expect(page.get_by_role("searchbox")).to_be_focused()
+        page.keyboard.type("clicks")
+        expect(page.locator(".list .name a")).to_have_count(1)
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        expect(page.get_by_role("link", name="clicks")).to_be_focused()
+
+
+def test_names_settings_and_traces_are_shown_and_never_run(browser, world):
+    world.create(NASTY, file=NASTY)
+    try:
+        world.fail(NASTY, f"java.lang.Exception: {NASTY}\n\tat {NASTY}")
+        world.say(0, f"About {NASTY}", logging.ERROR, connector=NASTY)
+        with browser.page(f"{world.url}/ui") as page:
+            page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+            page.get_by_role("link", name=NASTY, exact=True).click()
+            expect(page.get_by_role("heading", level=1)).to_have_text(NASTY)
+            settled(page)
+            expect(page.locator("main")).to_contain_text(f"java.lang.Exception: {NASTY}")
+            for path in ("/ui/workers", "/ui/log"):
+                page.goto(world.url + path)
+                expect(page.locator("main")).to_contain_text(NASTY)
+            assert page.locator("main img").count() == 0
+    finally:
+        with ConnectClient(world.url) as client:
+            client.delete_connector(NASTY)
+
+
+def test_a_level_is_set_and_lines_arrive_without_a_reload(browser, world):
+    with browser.page(f"{world.url}/ui/loggers") as page:
+        page.get_by_label("Logger", exact=True).fill("kconnect.console")
+        page.get_by_label("Level").select_option("DEBUG")
+        page.get_by_role("button", name="Set level").click()
+        expect(page.get_by_role("status").filter(has_text="kconnect.console logs DEBUG")).to_be_visible()
+        page.get_by_role("link", name="Log", exact=True).click()
+        expect(page.get_by_role("log")).to_contain_text("Joined group connect-cluster")
+        world.say(1, "It came while somebody looked", logging.ERROR)
+        expect(page.get_by_role("log")).to_contain_text("It came while somebody looked")
+        page.get_by_label("Connector").fill("clicks")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator("#tail p")).to_have_count(1)
+        page.goto(f"{world.url}/ui/loggers?logger=kconnect.console")
+        page.get_by_label("Level").select_option("WARN")
+        page.get_by_role("button", name="Set level").click()
+        expect(page.get_by_role("status").filter(has_text="logs WARN")).to_be_visible()
+
+
+def test_behind_a_login_over_tls_it_works_and_says_401_without(browser, tmp_path):
+    authority = Authority()
+    bundle = authority.sign("server").pem_file(tmp_path / "server.pem")
+    settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(bundle)}
+    options = https_options(settings, login=Login([("required", {"ann": "secret"})]))
+    with (
+        console_world({}, workers=1, options=options, settings=settings) as world,
+        browser.page(f"{world.url}/ui", login=("ann", "secret"), trusts_any=True) as page,
+    ):
+        expect(page.get_by_role("heading", level=1)).to_have_text("Connectors")
+        page.get_by_role("link", name="Workers").click()
+        expect(page.get_by_role("region", name="Workers", exact=True)).to_be_visible()
+        with browser.page(trusts_any=True) as stranger:
+            assert stranger.request.get(f"{world.url}/ui").status == 401
+
+
+def test_a_dead_worker_is_named_and_a_page_of_a_dead_one_keeps_what_it_knew(browser):
+    with console_world({"alive": 1.0}, workers=2) as world:
+        asked, other = world.workers
+        with browser.page(f"{world.url}/ui/workers", allowed=["ERR_", "Failed to load", "htmx:"]) as page:
+            expect(page.get_by_role("row", name=re.compile("does not answer"))).to_have_count(0)
+            other.server.stop(1.0)
+            page.reload()
+            expect(page.get_by_role("row", name=re.compile("does not answer"))).to_have_count(1)
+            page.goto(f"{world.url}/ui")
+            expect(page.get_by_role("link", name="alive")).to_be_visible()
+            asked.server.stop(1.0)
+            expect(page.locator("#gone")).to_be_visible(timeout=ample_s(10) * 1000)
+            expect(page.get_by_role("link", name="alive")).to_be_visible()
+
+
+@contextmanager
+def console_of_topics(cluster: WrittenCluster, home) -> Iterator[str]:
+    """`connect ui --direct`, as a person starts it; gives the address it prints."""
+    command = [
+        *connect_command(),
+        "ui",
+        "--direct",
+        "--worker",
+        str(cluster.worker_file),
+        "--no-browser",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=cli_env(home)) as running:
+        assert running.stderr is not None
+        try:
+            said = running.stderr.readline()
+            found = re.search(r"http://\S+", said[said.rfind("http") :])
+            assert found is not None, said + running.stderr.read()
+            yield found[0]
+        finally:
+            running.terminate()
+            running.wait(ample_s(10))
+
+
+@pytest.mark.broker
+def test_with_no_worker_at_all_the_topics_are_shown_and_the_doctor_repairs_them(browser, broker, tmp_path, home):
+    with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
+        config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "/data/in", "topic": "t"}
+        cluster.add_connector("src", config, [{"file": "/data/in"}], state=RunState.UNASSIGNED)
+        gone = b'{"state":"FAILED","worker_id":"w:1","generation":1}'
+        cluster.put_raw(InternalTopic.STATUS, b"status-task-gone-1", gone, partition=-1)
+        with console_of_topics(cluster, home) as url, browser.page(url) as page:
+            expect(page.get_by_role("link", name="src")).to_be_visible()
+            expect(page.get_by_text("No worker is asked")).to_be_visible()
+            page.get_by_role("link", name="Doctor").click()
+            finding = page.get_by_role("region", name="orphan-status")
+            expect(finding).to_contain_text("status-task-gone-1")
+            assert axe_findings(page) == []
+            finding.get_by_role("link", name="Repair").click()
+            expect(page.locator(".change")).to_contain_text('"worker_id":"w:1"')
+            expect(page.locator(".change")).to_contain_text("deleted")
+            assert axe_findings(page) == []
+            page.locator("button.danger").click()
+            expect(page.get_by_role("status").filter(has_text="written and read back")).to_be_visible()
+            expect(page.get_by_role("region", name="orphan-status")).to_have_count(0)
+
+
+def press(page: Page, name: str) -> None:
+    """Find it with Tab, and press Enter."""
+    tab_to(page, name)
+    page.keyboard.press("Enter")
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Press Tab until the focus is on what has this name, which it begins with; through the whole page once."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            "() => { const at = document.activeElement; const label = at.labels && at.labels[0];"
+            " return (label ? label.textContent : at.getAttribute('aria-label') || at.textContent).trim() }"
+        )
+        if found.split("\n")[0].strip() == name or found.startswith(f"{name} "):
+            return
+    raise AssertionError(f"no Tab leads to {name}")
