@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser test differential bench chaos outages mixed lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench chaos outages mixed lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -74,6 +74,9 @@ browser:  ## Chromium, which tests of the web console need, by apt-get where it 
 	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
 	  echo "Tests of the web console need Chromium, and apt-get could not install it: apt-get install chromium" >&2; exit 1; }
+
+screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
+	$(BIN)/python -W ignore tests/browser/screenshots.py
 
 test: $(DEV) install browser  ## all tests, on a real broker, real Spark and real Java Connect
 	@$(BIN)/python -m kconnect.devbroker.make_archive || true

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import avro, clusters, commands, moving, starting, waiting
+from bench import avro, clusters, commands, console, moving, starting, waiting
 from bench.ground import Figures, Ground
 
 __all__ = ["CASES", "NEEDS", "ONLY_OURS"]
@@ -26,6 +26,7 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "latency": waiting.latency,
     "idle-100": waiting.idle_100,
     "idle-1000": waiting.idle_1000,
+    "console-1000": console.console_1000,
     "config-start": starting.config_start,
     "commands": commands.commands,
     "cluster-up": clusters.cluster_up,
@@ -40,6 +41,7 @@ ONLY_OURS = frozenset(
         "python-source",
         "two-sources",
         "cluster-list",
+        "console-1000",
         "sql",
         "without-sql",
         "avro-write",

@@ -67,6 +67,10 @@ _FIGURES = {
     "json_us": ("CPU us/record, JsonConverter", "{:.2f}", False),
     "times_serializer": ("columns, times as fast as confluent-kafka", "{:.1f}", True),
     "times_json": ("columns, times as fast as JsonConverter", "{:.2f}", True),
+    "alone_cpu_percent": ("CPU of the worker while nobody looks, % of a core", "{:.1f}", False),
+    "watched_cpu_percent": ("the same while twenty browsers poll", "{:.1f}", False),
+    "console_cpu_percent": ("of that the console, % of a core", "{:.1f}", False),
+    "first_paint_ms": ("first paint of 1,000 connectors, ms", "{:,.0f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
 

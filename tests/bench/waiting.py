@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.ground import START_S, Figures, Ground, end_offsets, file_source, made_topic, make_input, running
 from bench.meter import ProcessTree, sample_until
 
-__all__ = ["cold_start", "idle_100", "idle_1000", "latency"]
+__all__ = ["all_run", "cold_start", "idle_100", "idle_1000", "latency"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 # 10 s where .venv is there, as it is here; a maker of archives gives up after two minutes
@@ -131,7 +131,7 @@ def _idle(side: str, ground: Ground, count: int) -> Figures:
         connectors.append(file_source(f"{name}-{number}", file))
     with running(side, ground, name, *connectors) as (worker, began):
         deadline = began + START_S * max(2.0, count / _IDLE_STARTED_PER_S / START_S)
-        while not _all_run(worker.url, count):
+        while not all_run(worker.url, count):
             if not worker.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError(f"{count} connectors were not RUNNING in time")
             time.sleep(_LOOK_EVERY_S)
@@ -149,7 +149,7 @@ def _idle(side: str, ground: Ground, count: int) -> Figures:
     return {"running_s": running_s, "pss_mb": pss, "cpu_percent": cpu * 100, "list_ms": list_ms, "stop_s": stop_s}
 
 
-def _all_run(url: str, count: int) -> bool:
+def all_run(url: str, count: int) -> bool:
     """Names first: a list of statuses of a thousand is work that the start should not have to do beside its own."""
     try:
         if len(_answer(f"{url}/connectors")) < count:
