@@ -26,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def export(ctx: typer.Context, name: Name, limit: _Limit = None) -> None:
-    """Write dead letters as lines of JSON to stdout; edit `record` in them, and replay --file sends what stands there.
+    """Write dead letters to stdout, one a line.
+
+    Edit `record` in the lines, and replay --file sends what they say.
 
     \b
     connect dlq export orders-out > letters.jsonl

@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_(ctx: typer.Context, name: Name) -> None:
-    """Count dead letters of a connector by stage, exception and original topic.
+    """Count dead letters by stage, exception, topic.
 
     \b
     connect dlq list orders-out --worker distributed.properties

@@ -65,7 +65,7 @@ def replay(
     dry_run: _DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Send dead letters to their original topics again, as they were; a second replay sends nothing twice.
+    """Send dead letters to their topics again, once.
 
     \b
     connect dlq replay orders-out --stage VALUE_CONVERTER --edit fix.json --dry-run

@@ -26,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def show(ctx: typer.Context, name: Name, limit: _Limit = 10, trace: _Trace = False) -> None:
-    """Show dead letters: the record as the connector's converters read it, what it failed with, where it came from.
+    """Show dead letters and what they failed with.
+
+    The record is decoded by the connector's converters, or shown as text or bytes if that is what failed.
 
     \b
     connect dlq show orders-out --offset 7 --trace
