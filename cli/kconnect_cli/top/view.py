@@ -20,17 +20,18 @@ _GAP = 2
 _LEAST_NAME = 16
 _LEAST_FLEXIBLE = 12
 
+# The lines of keys fit on a screen of 60 columns and 15 lines; what follows them need not
 _HELP = """\
-1 2 3 4, Tab    connectors, tasks, slots, workers
-up down j k     move; PageUp, PageDown, Home, End
-Enter           open a connector; the tasks of a slot or worker
-Esc             back; clears the filter
-/               filter: all words must occur in a row (name, state, worker, why)
-< >             sort by the next column; i turns it round; w: the worst first
-p r s           pause, resume, stop the connector; each asks first
-R               restart: what has FAILED, one task, the connector, or all of it
-Space           look again now
-q               quit
+1 2 3 4 Tab   connectors, tasks, slots, workers
+j k arrows    move; also PageUp, PageDown, Home, End
+Enter         open it; of a worker or slot its tasks
+Esc           back; clears the filter
+/             filter: rows in which all words occur
+< >  i  w     sort by a column, turn round, worst first
+p r s         pause, resume, stop; each asks first
+R             restart what failed, a task, or everything
+Space         look again now
+q             quit
 
 A dash stands for what nobody tells: Java's workers tell neither rates nor slots.
 Yellow and red rows need somebody; grey ones are of a worker that does not answer,
@@ -231,6 +232,8 @@ def _detail(state: TopState, detail: Detail) -> tuple[list[Line], int]:
         own = state_of(status)
         pieces += [(own, STATE_STYLES.get(own, "plain")), (f" {status.type} on {status.connector.worker_id}  ", "dim")]
     tabs = [(f" {number} {part} ", "tab" if part is detail.part else "dim") for number, part in enumerate(PARTS, 1)]
+    if sum(width_of(text) for text, _ in [*pieces, *tabs]) > state.columns:
+        pieces = [*pieces[:2], (" ", "plain")]
     lines, room = page_lines(state, detail), detail_lines(state)
     most = max(0, len(lines) - room)
     cursor, top = -1, most if detail.is_at_end else min(detail.scroll, most)
@@ -272,7 +275,7 @@ def _with_dialog(state: TopState, under: Sequence[Line]) -> list[Line]:
     inner = _dialog_lines(state)
     width = min(state.columns - 4, max(30, *(width_of(text) for text, _ in inner)))
     inner = [(text, style) for long, style in inner for text in wrapped(long, width, "  ")]
-    most = max(1, state.lines - 4)
+    most = max(1, state.lines - 2)
     if len(inner) > most:
         inner = [*inner[: most - 2], (f".. {len(inner) - most + 1} lines more", "dim"), inner[-1]]
     left = max(0, (state.columns - width - 4) // 2)

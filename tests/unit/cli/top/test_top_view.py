@@ -40,6 +40,19 @@ def test_a_small_terminal_keeps_name_and_state_and_drops_what_matters_least():
     assert head.split()[:2] == ["NAME", "STATE"]
 
 
+def test_all_keys_are_explained_on_a_small_terminal():
+    text = Driven(60, 15).take(look(connector("orders", "RUNNING"))).press("?").text
+    assert "│ 1 2 3 4 Tab" in text
+    assert "│ q             quit" in text
+    assert "Any key closes this." in text
+
+
+def test_a_connectors_parts_are_named_on_a_small_terminal():
+    text = Driven(60, 15).take(look(connector("orders", "RUNNING"))).press("enter").text
+    assert "1 Tasks  2 Trace  3 Config" in text
+    assert "on w1:8083" not in text
+
+
 def test_rows_that_are_not_seen_are_not_made_so_that_keys_answer_at_once():
     screen = Driven(120, 40).take(look(*many()), worker(rates={TaskId(f"orders-{n:04}", 0): n for n in range(1_000)}))
     began = time.perf_counter()
