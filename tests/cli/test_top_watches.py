@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 
 import pytest
 
 from kconnect.client import ConnectClient
+from kconnect.errors import NotFoundError
+from kconnect_cli.top.events import Event, Fetch, Fetched, Part
 from kconnect_cli.top.facts import Look, StatusLook, WorkerLook
+from kconnect_cli.top.requests import Requests
 from kconnect_cli.top.watches import RestWatches
 from kit.waiting import eventually
 
@@ -62,3 +66,16 @@ def test_a_worker_that_hangs_in_its_figures_holds_up_neither_statuses_nor_the_en
     finally:
         herder.gate.set()
     eventually(lambda: not looks.workers()[-1].facts.problem, 20, "it answers again")
+
+
+def test_a_cluster_whose_workers_keep_no_log_says_so_for_each(url, herder, monkeypatch):
+    def none(**_query):
+        raise NotFoundError("HTTP 404 Not Found")
+
+    monkeypatch.setattr(ConnectClient, "logs", lambda _self, **query: none(**query))
+    told: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    requests = Requests(told.put, connect=lambda: ConnectClient(url), workers=lambda: [url])
+    requests.carry_out(Fetch("orders", Part.LOG))
+    found = told.get(timeout=20)
+    assert isinstance(found, Fetched)
+    assert found.lines == (f"{url} keeps no lines of its log: it is Java's, or an older kconnect.",)

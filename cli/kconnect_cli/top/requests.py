@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kconnect.errors import ConnectError
+from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import TaskId
 from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.exits import explain
@@ -97,7 +97,11 @@ class Requests:
             raise ConnectError("Workers keep their logs, and with --direct none is asked.")
         said: list[str] = []
         logs = WorkerLogs(self._workers(), self._access, {"connector": name, "limit": _LOG_LINES}, said.append)
-        lines = logs.last()
+        try:
+            lines = logs.last()
+        except NotFoundError:  # which workers keep none was said
+            yield from said
+            return
         for line in lines:
             yield from log_text(line, with_worker=logs.workers > 1, colours=False).splitlines()
         yield from said if lines else [*said, f"No lines about {name} among the last that the workers keep."]
