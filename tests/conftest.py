@@ -1,7 +1,8 @@
 """Real things for tests: a Kafka broker for the session, brokers of one's own, topics; and a check for what is left
 behind.
 
-Nothing is skipped: Java is the only thing a test run needs that pip does not bring, and without it the fixtures fail.
+Nothing is skipped: Java, and systemd-analyze for the unit in deploy/, are all a test run needs that pip does not bring;
+without them tests fail.
 A test that skips itself although KCONNECT_REQUIRE (broker,java,spark) lists what it needs fails.
 """
 
