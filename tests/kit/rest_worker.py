@@ -12,6 +12,7 @@ from kconnect.herder.validation.connector_checks import ConnectorValidator
 from kconnect.herder.validation.plugin_config import plugin_config_keys
 from kconnect.plugins import PluginRegistry
 from kconnect.rest import RestServer
+from kconnect.rest.server import MakeConsole
 from kconnect.storage import MemoryOffsetStore
 from kit.herders import MemoryGroups
 from kit.memory_launcher import MemoryLauncher
@@ -26,8 +27,8 @@ SETTINGS = {
 
 
 @contextmanager
-def rest_worker() -> Iterator[RestServer]:
-    """A server that is ready, with nothing in it."""
+def rest_worker(console: MakeConsole | None = None) -> Iterator[RestServer]:
+    """A server that is ready, with nothing in it; with a console if it is given one."""
     groups, launcher, plugins = MemoryGroups(), MemoryLauncher(), PluginRegistry.load()
 
     @contextmanager
@@ -50,7 +51,7 @@ def rest_worker() -> Iterator[RestServer]:
     herder.start("127.0.0.1:8083", "cluster")
     try:
         herder.ready()
-        with RestServer(herder, ["http://127.0.0.1:0"]) as server:
+        with RestServer(herder, ["http://127.0.0.1:0"], console=console) as server:
             yield server
     finally:
         herder.stop(5)

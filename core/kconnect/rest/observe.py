@@ -20,7 +20,7 @@ SLOT = object_of(
     {
         "slot": integer,
         "attached": boolean,
-        "job_group": text,
+        "job_group": {"type": ["string", "null"]},
         "executor": {"type": ["string", "null"]},
         "host": {"type": ["string", "null"]},
         "pid": {"type": ["integer", "null"]},
