@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench chaos outages mixed lock docs clean
+.PHONY: help install dev quickstart check lint types layers unit browser screenshots test differential bench chaos outages mixed fuzz lock docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -97,6 +97,10 @@ outages: $(DEV) install  ## thirty outages in a row, and what everybody says hel
 
 mixed: $(DEV) install  ## two Java workers and two of ours in one group: each killed in turn, then Java rolled out
 	KCONNECT_MIXED=long $(BIN)/pytest -q tests/interop/test_mixed_cluster.py
+
+fuzz: $(DEV)  ## schemathesis on REST for ten minutes with a new seed, which a failure names; FUZZ_S=, SEED=
+	KCONNECT_FUZZ_S=$(or $(FUZZ_S),600) KCONNECT_FUZZ_SEED=$(or $(SEED),$$(date +%s)) KCONNECT_FUZZ_ANEW=1 \
+	  $(BIN)/pytest -q tests/faults/test_rest_schema_fuzz.py tests/faults/test_rest_fuzz.py
 
 docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.md anew
 	$(BIN)/python -m kconnect_cli.reference > docs/cli.md
