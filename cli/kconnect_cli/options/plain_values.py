@@ -85,6 +85,9 @@ def _parser_of(descriptor: Any) -> Callable[[Any], Any] | None:
         return lambda value: _in_range(_number(kind, value), info.min, info.max)
     if kind == list[str]:
         return lambda values: [str(value) for value in values]
+    if kind == list[int]:
+        info = descriptor.parameter_info
+        return lambda values: [_in_range(_number(int, value), info.min, info.max) for value in values]
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: _choice(kind, value)
     return None

@@ -10,7 +10,6 @@ from kconnect.api import Converter, HeaderConverter, SchemaAndValue
 from kconnect.config.connector_config import prefixed
 from kconnect.config.variables import Variables
 from kconnect.config.worker_config import STANDALONE_CONFIG
-from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.records.decoding import Decoded, FieldDecoder, RecordDecoder
 from kconnect.records.guess import GuessDecoder, guess
 
@@ -110,6 +109,8 @@ def _settings(config: Mapping[str, str], worker: Mapping[str, str], key: str) ->
 
 
 def _converter(name: str, settings: Mapping[str, str], plugins: PluginRegistry, *, is_key: bool) -> Converter:
+    from kconnect.pipeline.plugin_call import plugin_call  # here: its room is large, and a guess needs none of it
+
     kind = plugins.converter(name)
     with plugin_call(kind, "configure"):
         made: Converter = kind()
@@ -118,6 +119,8 @@ def _converter(name: str, settings: Mapping[str, str], plugins: PluginRegistry, 
 
 
 def _header_converter(name: str, settings: Mapping[str, str], plugins: PluginRegistry) -> HeaderConverter:
+    from kconnect.pipeline.plugin_call import plugin_call  # as above
+
     kind = plugins.header_converter(name)
     with plugin_call(kind, "configure"):
         made: HeaderConverter = kind()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.api import Converter
 from kconnect.errors import ConnectError, RetriableError
-from kconnect.pipeline.plugin_call import plugin_call
 from kconnect.records.decoding import Decoded, FieldDecoder, RecordDecoder
 from kconnect.records.guess import GuessDecoder, guess, wire_schema_id
 
@@ -84,6 +83,8 @@ class RegistryDecoder:
 
     def _converter(self, name: str) -> Converter:
         if name not in self._converters:
+            from kconnect.pipeline.plugin_call import plugin_call  # here: its room is large, and a guess needs none
+
             kind = self._plugins.converter(name)
             with plugin_call(kind, "configure"):
                 made: Converter = kind()

@@ -9,7 +9,6 @@ from dataclasses import replace
 from kconnect.api import ConsumerRecord
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.read.installed_plugins import secret_masks
-from kconnect.direct.read.reader import ClusterReader
 from kconnect.direct.read.record_json import kind_of
 
 _FIELDS = ("properties", "key")
@@ -28,6 +27,8 @@ def config_masks(
     masks = secret_masks(access)
     is_config_topic = topic == access.worker.get(InternalTopic.CONFIG.setting)
     if is_config_topic:
+        from kconnect.direct.read.reader import ClusterReader  # here: other topics need none of it
+
         with ClusterReader(access) as reader:
             masks.learn(reader.configs(any_kind=True).snapshot.configs)
 
