@@ -11,6 +11,9 @@ import pytest
 
 from kconnect.api import Converter, DataError, Date, Decimal, Schema, SchemaBuilder, Struct, Timestamp
 from kconnect.devbroker.dev_registry import DevRegistry
+from kconnect.plugins import PluginRegistry
+from kconnect.records import RegistryDecoder
+from kconnect.schema_registry.avro.avro_converter import AvroConverter
 from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
 from kconnect.schema_registry.protobuf.protobuf_converter import ProtobufConverter
 from kit.topics import topic_for
@@ -80,3 +83,27 @@ def test_an_incompatible_schema_is_refused_by_subject_and_rule(
     other = SchemaBuilder.struct().name("com.example.Order").field("id", Schema.BOOLEAN_SCHEMA).build()
     with pytest.raises(DataError, match=f"subject {topic}-value, whose compatibility rule is FULL"):
         made.from_connect_data(topic, other, Struct(other, {"id": True}))
+
+
+def test_records_of_every_kind_are_decoded_by_their_schema_ids(
+    request: pytest.FixtureRequest, registry: DevRegistry
+) -> None:
+    topic, plugins = topic_for(request), PluginRegistry.load()
+    order = Struct(order_schema(), {"id": 1, "note": "n", "tags": ["a"]})
+    kinds = {"avro": AvroConverter(), "protobuf": ProtobufConverter(), "json schema": JsonSchemaConverter()}
+    decoder = RegistryDecoder({"schema.registry.url": registry.url}, plugins)
+    for word, made in kinds.items():
+        of_kind = f"{topic}-{word.replace(' ', '-')}"
+        data = configured(made, registry).from_connect_data(of_kind, order_schema(), order)
+        for found in (decoder.decode(of_kind, data), decoder.decode(of_kind, data)):
+            assert found.plain == {"id": 1, "note": "n", "tags": ["a"]}
+            assert found.how == f"{word}, schema {int.from_bytes(data[1:5], 'big')}"
+            assert found.problem is None
+    unknown = b"\x00\x00\x00\xff\xff" + b"data"
+    found = decoder.decode(topic, unknown)
+    assert found.value == unknown
+    assert found.problem is not None
+    assert "65535" in found.problem
+    assert decoder.away is None
+    assert decoder.decode(topic, b'{"a": 1}').how == "json"
+    decoder.close()
