@@ -7,9 +7,18 @@ import json
 import pytest
 import yaml
 
+from kconnect.client import ConnectClient
 from kconnect.metrics import Reading
 from kconnect.metrics.catalogue import BY_NAME
-from kconnect.model import Condition, TargetState, TaskCondition, TaskId
+from kconnect.model import (
+    Condition,
+    ConnectorOffset,
+    PartitionLag,
+    SinkLag,
+    TargetState,
+    TaskCondition,
+    TaskId,
+)
 from kconnect.outage import Outage
 
 TRACE = "Task orders-0 failed: x. Root cause: OSError: disk is full\nTraceback ..\n"
@@ -95,6 +104,17 @@ def test_describe_in_json_and_yaml_is_the_same_document_and_null_is_what_is_not_
     (task,) = body["tasks"]
     assert (task["state"], task["records_per_s"], task["records"]) == ("RUNNING", 12.5, 100)
     assert (body["changes"], body["lag"], body["offsets"]) == (None, None, [])
+
+
+def test_describe_of_a_sink_has_the_lag_of_each_partition(connect, monkeypatch):
+    place = {"kafka_topic": "t", "kafka_partition": 0}
+    lag = SinkLag((PartitionLag("t", 0, 7, 12, 5),))
+    answer = [ConnectorOffset(place, {"kafka_offset": 7})], lag
+    monkeypatch.setattr(ConnectClient, "offsets_and_lag", lambda _self, _name: answer)
+    body = json.loads(connect("describe", "orders", "-o", "json")[1])
+    assert body["lag"] == 5
+    assert body["offsets"] == [{"partition": place, "offset": {"kafka_offset": 7}, "end_offset": 12, "lag": 5}]
+    assert "5 behind" in connect("describe", "orders")[1]
 
 
 def test_describe_of_a_connector_that_does_not_exist_names_those_that_do(connect):

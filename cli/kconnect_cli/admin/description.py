@@ -10,6 +10,7 @@ from kconnect.model import TaskId
 from kconnect.traces import root_cause
 from kconnect_cli.admin.figures import NO_FIGURES, WorkerFigures, figures_by_worker, together
 from kconnect_cli.admin.live_workers import look_at_group, notes_on_life
+from kconnect_cli.admin.sink_lags import offsets_and_lags
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.screen.status_rows import more_of
 
@@ -25,9 +26,11 @@ _FIGURES_S = 5.0
 
 
 def description_of(session: CliSession, name: str, mask: Callable[..., dict[str, str]]) -> dict[str, Any]:
-    """Shape: name, type, state, worker_id, trace and cause if it failed; records_per_s, lag, errors; tasks: [{id,
-    state, worker_id, condition, trace, cause, records_per_s, records, errors}]; config; topics; offsets: [{partition,
-    offset}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what is not known, and why. Null: not known.
+    """Null is what is not known.
+
+    Shape: name, type, state, worker_id, trace and cause if it failed; records_per_s, lag, errors; tasks: [{id, state,
+    worker_id, condition, trace, cause, records_per_s, records, errors}]; config; topics; offsets: [{partition, offset,
+    end_offset, lag}]; changes: [{timestamp, kind, sentence, settings, ..}]; notes: what is not known, and why.
 
     Errors: NotFoundError; ConnectError when neither state nor config can be read.
     """
@@ -35,6 +38,7 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
     info = session.on_connector(name, reader.connector)
     status = session.on_connector(name, reader.connector_status)
     figures = _figures(session, status, notes) if session.direct is None else WorkerFigures()
+    offsets, lag = _offsets(session, name, notes)
     document: dict[str, Any] = {
         "name": name,
         "type": str(info.type),
@@ -42,12 +46,12 @@ def description_of(session: CliSession, name: str, mask: Callable[..., dict[str,
         "worker_id": status.connector.worker_id,
         **_failure(status.connector.trace),
         "records_per_s": figures.of(name).rate,
-        "lag": figures.lags.get(name),
+        "lag": figures.lags.get(name) if lag is None else lag,
         "errors": figures.of(name).errors,
         "tasks": _tasks(status, figures),
         "config": mask(info.config),
         "topics": _topics(session, name, notes),
-        "offsets": _tried(notes, "offsets", lambda: [each.to_json() for each in reader.connector_offsets(name)]),
+        "offsets": offsets,
         "changes": _changes(session, name, notes),
     }
     if session.direct is not None:
@@ -95,6 +99,22 @@ def _topics(session: CliSession, name: str, notes: list[str]) -> list[str] | Non
     if session.direct is not None:
         return sorted(session.direct.statuses.statuses.topics(name))
     return _tried(notes, "topics", lambda: sorted(session.client.topics(name)))
+
+
+def _offsets(session: CliSession, name: str, notes: list[str]) -> tuple[list[dict[str, Any]] | None, int | None]:
+    """Of a sink with end and lag where they are known; and the lag of all partitions."""
+    read = _tried(notes, "offsets", lambda: offsets_and_lags(session, [name]))
+    if read is None:
+        return None, None
+    found, lags = read
+    lag = lags.get(name)
+    ends = {(item.topic, item.partition): item for item in (() if lag is None else lag.partitions)}
+    rows = []
+    for each in found[name]:
+        known = ends.get((str(each.partition.get("kafka_topic")), each.partition.get("kafka_partition", -1)))
+        more = {} if known is None else {"end_offset": known.end_offset, "lag": known.lag}
+        rows.append({**each.to_json(), **more})
+    return rows, None if lag is None else lag.total
 
 
 def _changes(session: CliSession, name: str, notes: list[str]) -> list[dict[str, Any]] | None:

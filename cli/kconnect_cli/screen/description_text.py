@@ -78,4 +78,5 @@ _TASKS = (
 _OFFSETS = (
     Column("PARTITION", lambda row: json_cell(row["partition"])),
     Column("OFFSET", lambda row: json_cell(row["offset"])),
+    Column("LAG", lambda row: _number(row.get("lag")) if "kafka_topic" in row["partition"] else ""),
 )
