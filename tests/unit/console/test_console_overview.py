@@ -201,3 +201,17 @@ def test_of_a_thousand_connectors_the_first_screens_come_first_and_the_rest_at_o
     whole = poll(console, html).body.decode()
     assert len(names(whole)) == 1000
     assert poll(console, whole).status == 204
+
+
+def test_where_most_rows_changed_the_whole_table_is_sent(console, herder):
+    for number in range(70):
+        herder.put_connector(f"x-{number:02d}", file_source(), replace=True)
+    for name in herder.known:
+        herder.traces[name] = "java.lang.X: one"
+    html = console.page("/ui")
+    for name in herder.known:
+        herder.traces[name] = "java.lang.X: two"
+    now_due(console)
+    update = poll(console, html).body.decode()
+    assert 'id="rows"' in update
+    assert len(names(update)) == 73

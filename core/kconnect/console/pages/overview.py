@@ -18,6 +18,8 @@ from kconnect.console.visit import Fragment, Page, Reply, Route, Unchanged, Visi
 _ROWS_KEPT: Final = 10_000
 # Rows of a page as it is first sent, a few screens of them; the others follow at once, behind the first paint
 _FIRST_ROWS: Final = 120
+# Up to so many changed rows are put in one by one; a browser replaces the whole table sooner than more of them
+_MOST_SINGLE_ROWS: Final = 60
 
 
 def show(visit: Visit) -> Reply:
@@ -48,9 +50,9 @@ def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> str:
     values = _values(view, wanted, chosen)
     if order == values["order"] and version > 0:
         newer = [row for row in chosen if view.changed.get(row.name, 0) > version]
-        return render(
-            "overview_update.html", {**values, "changed": _rendered(newer, out_of_band=True), "outage": view.outage}
-        )
+        if len(newer) <= _MOST_SINGLE_ROWS:
+            changed = _rendered(newer, out_of_band=True)
+            return render("overview_update.html", {**values, "changed": changed, "outage": view.outage})
     return render("overview_table.html", values)
 
 

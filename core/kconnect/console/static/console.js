@@ -41,8 +41,7 @@
       history.replaceState(history.state, "", url);
     }
   });
-  document.addEventListener("htmx:load", (event) => localTimes(event.detail.elt.parentElement || event.detail.elt));
-  document.addEventListener("htmx:oobAfterSwap", (event) => localTimes(event.detail.target.parentElement || document));
+  document.addEventListener("htmx:load", (event) => localTimes(event.detail.elt));
   // Nobody looks at a hidden page: it need not be kept current
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();
