@@ -163,6 +163,17 @@ def test_while_kafka_is_away_the_page_says_since_when(console, herder):
     assert "b:9092 refused" in html
 
 
+def test_a_table_that_is_sorted_again_brings_the_banners_along(console, herder):
+    html = console.page("/ui")
+    herder.traces["c"] = "java.lang.X: broken"
+    herder.kafka_away = Outage(1_700_000_000_000, 61.0, "b:9092", "b:9092 refused", 3)
+    now_due(console)
+    update = poll(console, html).body.decode()
+    assert names(update) == ["c", "a", "b"]
+    assert re.search(r'<div id="banners"[^>]* hx-swap-oob="true">.*Kafka has been away', update, re.DOTALL)
+    assert '<div id="state">' in update
+
+
 def test_while_the_cluster_cannot_be_read_the_page_keeps_what_it_knew(console, herder):
     html = console.page("/ui")
     herder.failures["connectors"] = ConnectError("the herder is gone")

@@ -53,7 +53,8 @@ def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> str:
         if len(newer) <= _MOST_SINGLE_ROWS:
             changed = _rendered(newer, out_of_band=True)
             return render("overview_update.html", {**values, "changed": changed, "outage": view.outage})
-    return render("overview_table.html", values)
+    # The banners go along: what re-sorts the table is often what they tell
+    return render("overview_whole.html", {**values, "outage": view.outage})
 
 
 @lru_cache(maxsize=64)
