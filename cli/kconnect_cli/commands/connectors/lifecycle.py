@@ -15,9 +15,11 @@ from kconnect_cli.admin.connector_admin import (
     connector_admin,
     make_changes,
 )
+from kconnect_cli.admin.connector_move import DeletionWithOffsets
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import report_unassigned, reporting_start
 from kconnect_cli.commands.connectors.apply import apply
+from kconnect_cli.commands.connectors.copies import copy, rename
 from kconnect_cli.commands.connectors.status import status, wait
 from kconnect_cli.commands.connectors.watch import watch
 from kconnect_cli.exits import UsageProblem
@@ -211,11 +213,16 @@ def delete(
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE|DIR", help="The connectors of these files.", show_default=False),
     ] = None,
+    with_offsets: Annotated[
+        bool, typer.Option("--with-offsets", help="Stop them, and reset their offsets first.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     force: Force = False,
 ) -> None:
     """Delete connectors. Their offsets are kept: a connector created again with the same name continues there.
+
+    With --with-offsets it begins at the beginning: each is stopped, and its offsets are reset, before it is deleted.
 
     `-f` deletes the connectors in files, `--prefix` those whose name begins with it. `--all` alone is refused: it would
     also delete connectors of others. With --direct also those whose names REST cannot address.
@@ -227,7 +234,13 @@ def delete(
             "--all would delete every connector of the cluster, whoever made it",
             hint="Choose yours: names, -f FILE, or --prefix PREFIX. All of them, really: --regexp '.*'.",
         )
-    _change(session, names, "Delete", lambda admin: admin.delete, WriteOptions(dry_run, yes, force))
+    options = WriteOptions(dry_run, yes, force)
+    if not with_offsets:
+        _change(session, names, "Delete", lambda admin: admin.delete, options)
+        return
+    refuse_without_direct(session, force=force)
+    admin = connector_admin(session, force=force)
+    make_changes(session, "Delete", names, options, lambda name: DeletionWithOffsets(session, admin, name))
 
 
 @app.command(cls=takes())
@@ -253,6 +266,8 @@ def reset_topics(ctx: typer.Context) -> None:
 app.command("apply", cls=takes())(apply)
 app.command("status", cls=takes(*DIRECT))(status)
 app.command("wait", cls=takes())(wait)
+app.command("rename", cls=takes(*DIRECT))(rename)
+app.command("copy", cls=takes(*DIRECT))(copy)
 app.command("watch", cls=takes(*DIRECT))(watch)
 
 
