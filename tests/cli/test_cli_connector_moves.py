@@ -23,6 +23,7 @@ class RefusingHerder(MemoryHerder):
         super().__init__()
         self.refused: set[str] = set()
         self.shift = 0
+        self.unseen = {"new", "twin"}
 
     def _refuse(self, what: str) -> None:
         if what in self.refused:
@@ -38,6 +39,12 @@ class RefusingHerder(MemoryHerder):
     def reset_connector_offsets(self, name, **more):
         self._refuse(f"reset {name}")
         return super().reset_connector_offsets(name, **more)
+
+    def connector_status(self, name):
+        if name in self.unseen:
+            self.unseen.remove(name)
+            raise NotFoundError(f"No status found for connector {name}")
+        return super().connector_status(name)
 
     def delete_connector(self, name, **more):
         self._refuse(f"delete {name}")

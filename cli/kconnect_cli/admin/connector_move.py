@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, TimedOutError
+from kconnect.errors import AlreadyExistsError, ConflictError, ConnectError, NotFoundError, TimedOutError
 from kconnect.model import ConnectorOffset, RunState, TargetState
 from kconnect_cli.admin.rest_admin import offset_table
 from kconnect_cli.screen.output import json_cell
@@ -31,8 +32,6 @@ class _Steps:
     def do(self, change: PreparedChange) -> None:
         for line in change.make():
             self.session.say(line)
-        if self.session.direct is not None:
-            self.session.direct.forget()
 
     def stop(self, name: str) -> RunState:
         """Stop it, and wait until its tasks are gone; the state it was in."""
@@ -40,18 +39,23 @@ class _Steps:
         before = reader.connector_status(name).connector.state
         if before is not RunState.STOPPED:
             self.do(self.admin.stop(name))
-        deadline = time.monotonic() + _STOP_S
-        while self.session.direct is None:  # without a worker there is nobody to wait for
-            status = reader.connector_status(name)
-            if status.connector.state is RunState.STOPPED and not status.tasks:
-                break
+        self._await_stopped(name)
+        return before
+
+    def _await_stopped(self, name: str) -> None:
+        deadline, state = time.monotonic() + _STOP_S, "without a status"
+        while True:
+            with suppress(NotFoundError):  # one that was just created has no status yet
+                status = self.session.reader.connector_status(name)
+                state = str(status.connector.state)
+                if status.connector.state is RunState.STOPPED and not status.tasks:
+                    return
             if time.monotonic() > deadline:
                 raise TimedOutError(
-                    f"{name} did not stop within {_STOP_S:.0f} s: it is {status.connector.state}",
+                    f"{name} did not stop within {_STOP_S:.0f} s: it is {state}",
                     hint="`connect tasks list` shows which task does not end.",
                 )
             time.sleep(_LOOK_EVERY_S)
-        return before
 
     def run_on(self, name: str, before: RunState) -> None:
         """Back to the state it was in."""
@@ -64,8 +68,7 @@ class _Steps:
         """Create it STOPPED at these offsets, and verify them; it is deleted again if that fails."""
         self.do(self.admin.create(name, {**config, "name": name}, TargetState.STOPPED))
         try:
-            if self.session.direct is None:
-                self.stop(name)
+            self._await_stopped(name)
             if offsets:
                 self.do(self.admin.alter_offsets(name, offsets))
             self._verify(name, offsets)

@@ -238,8 +238,13 @@ def delete(
     if not with_offsets:
         _change(session, names, "Delete", lambda admin: admin.delete, options)
         return
-    refuse_without_direct(session, force=force)
-    admin = connector_admin(session, force=force)
+    refuse_without_direct(session, dry_run=dry_run, force=force)
+    if session.direct is not None:
+        raise UsageProblem(
+            "--with-offsets is not possible with --direct",
+            hint="Use connect connectors stop, connect offsets reset, and connect connectors delete, each with --direct.",
+        )
+    admin = connector_admin(session)
     make_changes(session, "Delete", names, options, lambda name: DeletionWithOffsets(session, admin, name))
 
 
@@ -266,8 +271,8 @@ def reset_topics(ctx: typer.Context) -> None:
 app.command("apply", cls=takes())(apply)
 app.command("status", cls=takes(*DIRECT))(status)
 app.command("wait", cls=takes())(wait)
-app.command("rename", cls=takes(*DIRECT))(rename)
-app.command("copy", cls=takes(*DIRECT))(copy)
+app.command("rename", cls=takes())(rename)
+app.command("copy", cls=takes())(copy)
 app.command("watch", cls=takes(*DIRECT))(watch)
 
 
