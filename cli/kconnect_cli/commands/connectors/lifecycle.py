@@ -242,7 +242,7 @@ def delete(
     if session.direct is not None:
         raise UsageProblem(
             "--with-offsets is not possible with --direct",
-            hint="Use connect connectors stop, connect offsets reset, and connect connectors delete, each with --direct.",
+            hint="Do it in three: connectors stop, offsets reset, connectors delete, each with --direct.",
         )
     admin = connector_admin(session)
     make_changes(session, "Delete", names, options, lambda name: DeletionWithOffsets(session, admin, name))
