@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
 import time
 
 import pytest
 
 from kconnect.direct.access import ClusterAccess, InternalTopic
+from kconnect.direct.client import DirectClient
 from kconnect.direct.doctor.diagnosis import command_text, diagnose
 from kconnect.direct.doctor.facts import ClusterFacts, Finding, Severity
 from kconnect.direct.doctor.gathering import gather_facts
+from kconnect.direct.doctor.repairs import Edits, repair_of
 from kconnect.direct.read.reader import ClusterReader
 from kconnect.errors import ConfigError
 from kconnect.model import RunState, TargetState
@@ -55,6 +59,25 @@ def repair(cluster: WrittenCluster, finding: Finding) -> None:
     assert run(words) == 0
 
 
+def assert_the_button_writes_what_the_command_writes(cluster: WrittenCluster, finding: Finding) -> None:
+    """The console's repair is the plan that the command shows with --dry-run; of a connector that shows more."""
+    client = DirectClient(cluster.access)
+    try:
+        found = repair_of(finding.repair, client)
+    finally:
+        client.close()
+    assert isinstance(found, Edits), finding.repair
+    if finding.repair[1] != "topics":
+        assert found.plan.connectors == (finding.connector,)
+        return
+    command = command_text(finding.repair, ["--worker", str(cluster.worker_file), "--dry-run", "-o", "name"])
+    assert command is not None
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert run(shlex.split(command)[1:]) == 0
+    assert shown.getvalue().splitlines() == [edit.key_text for edit in found.plan.edits]
+
+
 SICK = {
     "malformed-record": (CONFIG, b"connector-src", b"{"),
     "malformed-record of a commit": (CONFIG, b"commit-src", b'{"tasks":"all"}'),
@@ -86,6 +109,7 @@ def test_what_is_planted_is_found_and_the_printed_command_repairs_it(cluster, co
     sick = {finding.code: finding for finding in findings(cluster)}
     assert list(sick) == [code]
     assert key.decode() in [item.key for item in sick[code].evidence]
+    assert_the_button_writes_what_the_command_writes(cluster, sick[code])
     repair(cluster, sick[code])
     left = findings(cluster)
     if code == "inconsistent-tasks":  # which leaves the connector without tasks: then their statuses are to go
