@@ -35,7 +35,7 @@ def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder:
     config = {"connector.class": "FileStreamSource", "file": str(folder / "watched.txt"), "topic": topic}
     assert java.request("PUT", "/connectors/watched/config", config)[0] == 201
     java.await_running("watched")
-    command = [*connect_command(), "top", "--interval", "500ms", "--url", java.url]
+    command = [*connect_command(), "top", "watched", "--interval", "500ms", "--url", java.url]
     with Terminal(command, cli_env(home), cwd=str(home)) as terminal:
         screen = Picture(terminal)
         text = screen.until("no rates: Java's workers do not tell them")
@@ -46,17 +46,16 @@ def top_shows_what_java_tells(java: JavaConnect, home: Path, topic: str, folder:
         screen.press("4")
         assert "up     Java" in screen.until("LAST ANSWER")
         screen.press("1p")
-        screen.until("Pause watched?")
-        screen.until("y: yes")
+        screen.until(lambda text: "Pause watched?" in text and "y: yes" in text)
         screen.press("y")
         screen.until("1 PAUSED")
         screen.press("r")
-        screen.until("y: yes")
+        screen.until(lambda text: "Resume watched?" in text and "y: yes" in text)
         screen.press("y")
         screen.until("1 task: 1 RUNNING")
         screen.press("R")
         screen.press("a")
-        screen.until("y: yes")
+        screen.until(lambda text: "Restart watched and all its tasks?" in text and "y: yes" in text)
         screen.press("y")
         screen.until("restarted watched")
         screen.press("\r5")
