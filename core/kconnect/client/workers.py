@@ -44,7 +44,11 @@ def _members(client: ConnectClient, access: ClientAccess | None) -> list[str]:
 def _of_statuses(client: ConnectClient) -> list[str]:
     """`host:port` in a status lacks the scheme: it is taken to be that of the client's URL."""
     ids: set[str] = set()
-    for status in client.connector_statuses().values():
+    try:
+        statuses = client.connector_statuses()
+    except NotFoundError:  # a listener of its own for /admin
+        return []
+    for status in statuses.values():
         ids |= {status.connector.worker_id, *(task.worker_id for task in status.tasks)}
     scheme = urlsplit(client.url).scheme
     return [f"{scheme}://{worker_id}" for worker_id in sorted(ids - {""})]
