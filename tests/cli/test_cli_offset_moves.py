@@ -26,7 +26,7 @@ class StubbornHerder(MemoryHerder):
     shift = 0
     refusal: ConnectError | None = None
 
-    def alter_connector_offsets(self, name, offsets):
+    def alter_connector_offsets(self, name, offsets, **more):
         if self.refusal is not None:
             raise self.refusal
         shift, self.shift = self.shift, 0
@@ -34,7 +34,7 @@ class StubbornHerder(MemoryHerder):
             ConnectorOffset(item.partition, {"position": item.offset["position"] + shift} if item.offset else None)
             for item in offsets
         ]
-        return super().alter_connector_offsets(name, moved)
+        return super().alter_connector_offsets(name, moved, **more)
 
 
 @pytest.fixture
