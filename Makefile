@@ -67,13 +67,17 @@ layers: $(DEV)
 unit: $(DEV)  ## unit tests alone: within a minute on two quiet cores
 	$(BIN)/pytest -q $(SIDE_BY_SIDE) tests/unit
 
-browser:  ## Chromium, which tests of the web console need, by apt-get where it is missing
-	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
-	  echo "Installing Chromium for the tests of the web console" >&2; \
-	  if ! command -v apt-get >/dev/null; then echo "Tests of the web console need Chromium: install it, as 'chromium'" >&2; exit 1; fi; \
-	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
-	  echo "Tests of the web console need Chromium, and apt-get could not install it: apt-get install chromium" >&2; exit 1; }
+# What tests need of Debian: any program of $(1), from the package $(2); $(3) is what needs it
+define from_debian
+	@for name in $(1); do command -v $$name >/dev/null && exit 0; done; \
+	  echo "Installing $(2), for $(3)" >&2; as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends $(2) >/dev/null || { \
+	  echo "There is no $(firstword $(1)), for $(3), and apt-get could not install it. Install it by hand: $(2)" >&2; exit 1; }
+endef
+
+browser:  ## Chromium and systemd-analyze, by apt-get where they are missing: tests of the web console and of deploy/ need them
+	$(call from_debian,chromium chromium-browser google-chrome,chromium,tests of the web console)
+	$(call from_debian,systemd-analyze,systemd,tests of deploy/systemd)
 
 screenshots: $(DEV) browser  ## pictures of the web console in docs/images, light and dark
 	$(BIN)/python -W ignore tests/browser/screenshots.py
