@@ -136,7 +136,7 @@ class TaskThread:
             log.warning("Task %s, abandoned earlier, has now ended with an error", self.spec.id, exc_info=failure)
         else:
             what = what_failed(failure)
-            log.error("Task %s failed and stays down until it is restarted: %s", self.spec.id, what, exc_info=failure)
+            log.error("Task %s failed: %s", self.spec.id, what, exc_info=failure)
 
     def _start_and_run(self) -> None:
         control = self._control

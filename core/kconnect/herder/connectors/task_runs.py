@@ -89,4 +89,4 @@ def report_task(statuses: TaskStatuses, task_id: TaskId, run: int, state: RunSta
         log.debug("Dropped the report %s of run %s of task %s: it is not the current run", state, run, task_id)
     elif state is RunState.FAILED:
         # The slot has logged the trace
-        log.error("Task %s has failed and will not run until it is restarted", task_id)
+        log.error("Task %s has failed", task_id)
