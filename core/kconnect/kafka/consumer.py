@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
@@ -19,6 +19,10 @@ from kconnect.kafka.unanswered_commits import CommitDone, UnansweredCommits
 from kconnect.model import TopicPartition
 
 log = logging.getLogger(__name__)
+
+# Partitions are revoked on this side, at once: the broker need not answer
+_GIVE_BACK_S: Final = 2.0
+_GIVE_BACK_STEP_S: Final = 0.02
 
 
 class RebalanceListener(Protocol):
@@ -272,8 +276,24 @@ class RecordConsumer:
             threading.Thread(target=last.clear, name="kafka-consumer-end", daemon=True).start()
             return
         with kafka_errors("The consumer cannot be closed"):
-            self._client.close()
+            try:
+                self._give_back()
+            finally:
+                self._client.close()
         del self._client
+
+    def _give_back(self) -> None:
+        """Have the partitions revoked while the client still runs.
+
+        In close() librdkafka may drop the answer that the binding waits for inside a rebalance, with the interpreter's
+        lock held: the process freezes for good (seen once, on a busy machine).
+        """
+        self._client.unsubscribe()
+        deadline = time.monotonic() + _GIVE_BACK_S
+        while True:
+            self._client.poll(_GIVE_BACK_STEP_S if self._assigned else 0)
+            if not self._assigned or time.monotonic() > deadline:
+                return
 
     # --- callbacks of the client, inside fetch() and close() ---
 
