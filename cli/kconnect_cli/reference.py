@@ -119,6 +119,7 @@ def cli_reference() -> str:
 def configuration_reference() -> str:
     """docs/configuration.md."""
     from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
+    from kconnect.config.label_keys import LABEL_CONFIG
     from kconnect.config.restart_keys import RESTART_CONFIG, RESTART_KEYS
     from kconnect.config.worker_config import DISTRIBUTED_CONFIG, KCONNECT_CONFIG, STANDALONE_CONFIG, WITHOUT_EFFECT
 
@@ -132,6 +133,7 @@ def configuration_reference() -> str:
         ("Connector", "Settings of every connector.", _keys(CONNECTOR_CONFIG, connector)),
         ("Source connector", "", _keys(SOURCE_CONFIG, SOURCE_CONFIG.names() - connector)),
         ("Automatic restarts", "Settings of ours that every connector may have.", _keys(RESTART_CONFIG, RESTART_KEYS)),
+        ("Labels", "A setting of ours that every connector may have.", _keys(LABEL_CONFIG, LABEL_CONFIG.names())),
         ("Dead letters of a source", "Settings that Java has for sinks alone.", _keys(SINK_CONFIG, DEAD_LETTER_KEYS)),
         ("Sink connector", "", _keys(SINK_CONFIG, SINK_CONFIG.names() - connector)),
     )

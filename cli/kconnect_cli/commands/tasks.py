@@ -9,7 +9,7 @@ import typer
 from kconnect.errors import NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
-from kconnect_cli.options.selection import Selection, chosen_names, select_names
+from kconnect_cli.options.selection import LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.conditions import condition_name, condition_why
 from kconnect_cli.screen.output import Column, Format, Row, write_object, write_rows, write_text
@@ -40,13 +40,18 @@ _COLUMNS = (
 
 @app.command("list", cls=takes())
 def list_(
-    ctx: typer.Context, names: _Names = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+    ctx: typer.Context,
+    names: _Names = None,
+    regexp: _Regexp = False,
+    failed: _Failed = False,
+    state: _State = None,
+    labels: LabelOption = None,
 ) -> None:
     """List tasks of all connectors, or of those named, with their state and worker."""
     session = session_of(ctx)
-    selection = Selection.of(names, regexp, False, failed, state)
+    selection = Selection.of(names, regexp, False, failed, state, labels=labels)
     statuses = session.client.connector_statuses()
-    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+    chosen = [session.known(name, statuses) for name in sorted(find_names(session, selection, statuses))]
     write_rows([row for found in chosen for row in _rows(found, selection)], _COLUMNS, session.output)
 
 
@@ -84,13 +89,14 @@ def restart(
     all_: Annotated[bool, typer.Option("--all", help="Tasks of all connectors.")] = False,
     failed: _Failed = False,
     state: _State = None,
+    labels: LabelOption = None,
 ) -> None:
     """Restart tasks: `restart NAME 0 2`, all of a connector by `restart NAME`, `restart --failed --all`."""
     session = session_of(ctx)
     from kconnect.model import TaskId
 
     name, numbers = (words or [])[:1], [_whole(word) for word in (words or [])[1:]]
-    selection = Selection.of(name, regexp, all_, failed, state)
+    selection = Selection.of(name, regexp, all_, failed, state, labels=labels)
     if numbers:
         if selection.needs_looking:
             raise UsageProblem("Task numbers need exactly one name and no filter")

@@ -1,4 +1,4 @@
-"""Which connectors a command is for: names, regular expressions, a prefix, --all, and the state they are in."""
+"""Which connectors a command is for: names, regular expressions, a prefix, labels, --all, and the state they are in."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect.errors import NotFoundError
+from kconnect.errors import ConfigError, NotFoundError
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
+    from kconnect.labels import Labels, LabelSelector
     from kconnect.model import ConnectorStatus
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED")
@@ -25,6 +26,10 @@ _Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular
 _All = Annotated[bool, typer.Option("--all", help="All connectors.")]
 _PREFIX_HELP = "Connectors whose names begin with this; may be repeated."
 _Prefix = Annotated[list[str] | None, typer.Option("--prefix", metavar="PREFIX", help=_PREFIX_HELP, show_default=False)]
+_LABELS_HELP = "Connectors with these labels: team=x, team!=x, team, !team; comma means and; may be repeated."
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--labels", "-l", metavar="SELECTOR", help=_LABELS_HELP, show_default=False)
+]
 _Failed = Annotated[bool, typer.Option("--failed", help="Short for --state FAILED.")]
 _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", help=_STATE_HELP, show_default=False)]
 
@@ -38,6 +43,7 @@ class Selection:
     all: bool = False
     states: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
+    labels: LabelSelector | None = None
 
     @classmethod
     def of(
@@ -48,6 +54,7 @@ class Selection:
         failed: bool,
         state: Sequence[str] | None,
         prefixes: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Selection:
         """Errors: UsageProblem for options that are incompatible, unknown states, bad regular expressions."""
         states = {wanted.upper() for wanted in state or ()} | ({"FAILED"} if failed else set())
@@ -57,20 +64,32 @@ class Selection:
             raise UsageProblem("--all cannot be combined with names", hint="Leave out --all, or the names.")
         if prefixes and names:
             raise UsageProblem("--prefix cannot be combined with names", hint="Leave out --prefix, or the names.")
+        if labels and names and not regexp:
+            raise UsageProblem("--labels cannot be combined with names", hint="Leave out --labels, or the names.")
         if regexp:
             _compiled(names or ())
         begins = checked_prefixes(prefixes)
-        return cls(tuple(dict.fromkeys(names or ())), regexp, all_, frozenset(states), begins)
+        return cls(tuple(dict.fromkeys(names or ())), regexp, all_, frozenset(states), begins, parsed_selector(labels))
 
     @property
     def needs_looking(self) -> bool:
         """Whether the connectors that are there decide what is meant."""
-        return self.all or self.regexp or bool(self.states or self.prefixes)
+        return self.all or self.regexp or bool(self.states or self.prefixes or self.labels)
 
 
-def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
+def find_names(session: CliSession, selection: Selection, statuses: Mapping[str, ConnectorStatus]) -> list[str]:
+    """As `select_names`, with the labels, which are read only where they are asked for."""
+    if selection.labels is None:
+        return select_names(selection, statuses)
+    return select_names(selection, statuses, read_labels(session))
+
+
+def select_names(
+    selection: Selection, statuses: Mapping[str, ConnectorStatus], labels: Mapping[str, Labels | None] | None = None
+) -> list[str]:
     """The connectors that are meant, in order; a plain name that is not there stays, for the worker to refuse it.
 
+    `labels`: of each connector, as `labels_of` gives them; not needed by a selection without labels.
     Errors: NotFoundError when a regular expression matches none.
     """
     if selection.regexp:
@@ -86,6 +105,9 @@ def select_names(selection: Selection, statuses: Mapping[str, ConnectorStatus]) 
         named = list(selection.names) or sorted(statuses)
         if selection.prefixes:
             named = [name for name in named if name.startswith(selection.prefixes)]
+    if selection.labels is not None:
+        known = labels or {}
+        named = [name for name in named if selection.labels.matches(known.get(name))]
     if not selection.states:
         return list(dict.fromkeys(named))
     return [name for name in dict.fromkeys(named) if name not in statuses or has_state(statuses[name], selection)]
@@ -98,6 +120,42 @@ def checked_prefixes(prefixes: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(prefixes or ()))
 
 
+def parsed_selector(labels: Sequence[str] | None) -> LabelSelector | None:
+    """What --labels says; None where it is not given. Errors: UsageProblem."""
+    if not labels:
+        return None
+    from kconnect.labels import LabelSelector
+
+    try:
+        return LabelSelector.parse(labels)
+    except ConfigError as err:
+        raise UsageProblem(f"--labels {','.join(labels)}: {err}", hint=err.hint) from err
+
+
+def require_positive(selector: LabelSelector) -> None:
+    """Before deleting. Errors: UsageProblem for a selector that matches connectors without labels, made by anybody."""
+    if not selector.is_positive:
+        raise UsageProblem(
+            f"--labels {selector.text} would also delete connectors without labels, which others made",
+            hint="Add a label that yours have, for example -l team=x.",
+        )
+
+
+def read_labels(session: CliSession) -> dict[str, Labels | None]:
+    """The labels of every connector; None where they cannot be read: such a connector is never chosen."""
+    from kconnect.labels import labels_of
+
+    return {name: labels_of(info.config) for name, info in session.reader.connector_infos().items()}
+
+
+def say_unreadable(session: CliSession, labels: Mapping[str, Labels | None]) -> None:
+    """Warn of labels that a worker of Java's has accepted, and no selector matches."""
+    from kconnect.labels import LABELS
+
+    if unreadable := sorted(name for name, found in labels.items() if found is None):
+        session.say(f"Warning: {LABELS} of {', '.join(unreadable)} is not key=value pairs, so no selector matches.")
+
+
 def has_state(status: ConnectorStatus, selection: Selection) -> bool:
     """Whether the connector or one of its tasks is in a state that is asked for."""
     seen = {str(status.connector.state), *(str(task.state) for task in status.tasks)}
@@ -106,13 +164,14 @@ def has_state(status: ConnectorStatus, selection: Selection) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Which connectors a command is for. Without names and without --all, --prefix or --regexp the call is refused;
-    a command that only reads makes a `Selection` itself.
+    """Which connectors a command is for. Without names and without --all, --prefix, --labels or --regexp the call
+    is refused; a command that only reads makes a `Selection` itself.
     """
 
     names: _Names = None
     regexp: _Regexp = False
     prefix: _Prefix = None
+    labels: LabelOption = None
     all_: _All = False
     failed: _Failed = False
     state: _State = None
@@ -125,19 +184,22 @@ def selected(session: CliSession, files: Sequence[str] | None = None) -> tuple[l
     """The connectors that the options of the call choose, also those of connector files, and what was asked for."""
     given = session.selection or SelectionOptions()
     names = [*(given.names or ()), *_names_in(files or ())]
-    selection = Selection.of(names, given.regexp, given.all_, given.failed, given.state, given.prefix)
+    selection = Selection.of(names, given.regexp, given.all_, given.failed, given.state, given.prefix, given.labels)
     return chosen_names(session, selection), selection
 
 
 def chosen_names(session: CliSession, selection: Selection) -> list[str]:
     """The connectors that are meant, looked up when needed. Errors: UsageProblem when none is named."""
-    if not selection.names and not selection.all and not selection.prefixes:
+    if not (selection.names or selection.all or selection.prefixes or selection.labels):
         raise UsageProblem(
-            "Missing argument 'NAME'.", hint="Give names, --regexp with expressions, --prefix PREFIX, or --all."
+            "Missing argument 'NAME'.",
+            hint="Give names, --regexp with expressions, --prefix PREFIX, --labels SELECTOR, or --all.",
         )
     if not selection.needs_looking:
         return list(selection.names)
-    names = select_names(selection, session.reader.connector_statuses())
+    labels = None if selection.labels is None else read_labels(session)
+    names = select_names(selection, session.reader.connector_statuses(), labels)
+    say_unreadable(session, labels or {})
     if not names:
         session.say(_nothing_chosen(selection, session.url))
     return names
@@ -145,8 +207,10 @@ def chosen_names(session: CliSession, selection: Selection) -> list[str]:
 
 def _nothing_chosen(selection: Selection, place: str) -> str:
     states, begins = " or ".join(sorted(selection.states)), " or ".join(selection.prefixes)
-    if begins:
-        return f"No connector at {place} begins with {begins}{f' and is {states}' if states else ''}."
+    wished = [f"begins with {begins}"] if begins else []
+    wished += [f"has labels {selection.labels.text}"] if selection.labels else []
+    if wished:
+        return f"No connector at {place} {' and '.join([*wished, *([f'is {states}'] if states else [])])}."
     return f"No connector is {states}." if states else f"No connectors at {place}."
 
 

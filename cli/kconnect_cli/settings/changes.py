@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kconnect.errors import ConfigError
+from kconnect.labels import LABELS, labels_of, parse_labels
 from kconnect_cli.settings.secrets_shown import unmasked
 
 if TYPE_CHECKING:
     from kconnect.config.dropins import ConnectorFile
+    from kconnect.labels import Labels, LabelSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,39 @@ class Change:
         return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Which connectors may be deleted because they are in no file: those that prefix and labels both allow."""
+
+    prefixes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    kept: frozenset[str] = frozenset()
+    """Connectors of files that are not applied: their labels are others, and nobody wants them gone."""
+
+    def allows(self, name: str, config: Mapping[str, str]) -> bool:
+        """Without a prefix and without labels none may be deleted."""
+        if name in self.kept or not (self.prefixes or self.selector):
+            return False
+        if self.selector is not None and not self.selector.matches(labels_of(config)):
+            return False
+        return not self.prefixes or name.startswith(self.prefixes)
+
+
+def split_by_labels(
+    files: Sequence[ConnectorFile], selector: LabelSelector | None
+) -> tuple[list[ConnectorFile], list[ConnectorFile]]:
+    """The files that a selector matches, and the others. Errors: ConfigError for labels that cannot be read."""
+    chosen: list[ConnectorFile] = []
+    others: list[ConnectorFile] = []
+    for file in files:
+        (chosen if selector is None or selector.matches(_labels_in(file)) else others).append(file)
+    return chosen, others
+
+
 def plan_changes(
-    files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: tuple[str, ...] = ()
+    files: Sequence[ConnectorFile], live: Mapping[str, Mapping[str, str]], *, prune: Pruning | None = None
 ) -> list[Change]:
-    """Changes that make connectors as the files say; those in no file whose name begins as `prune` says are deleted.
+    """Changes that make connectors as the files say; those in no file that `prune` allows to delete are deleted.
 
     Errors: ConfigError when two files give the same connector, or a masked secret is not there to be kept.
     """
@@ -56,9 +87,16 @@ def plan_changes(
         old = live.get(file.name)
         changes[file.name] = Change(file.name, old, unmasked(file.name, file.config, old, str(file.path)), file)
     for name in sorted(set(live) - set(changes)):
-        if prune and name.startswith(prune):
+        if prune is not None and prune.allows(name, live[name]):
             changes[name] = Change(name, live[name], None)
     return list(changes.values())
+
+
+def _labels_in(file: ConnectorFile) -> Labels:
+    try:
+        return parse_labels(file.config.get(LABELS, ""))
+    except ConfigError as err:
+        raise ConfigError(f"{file.path}: {LABELS} of {file.name}: {err}", hint=err.hint) from err
 
 
 def config_change(name: str, old: Mapping[str, str], patch: Mapping[str, str | None]) -> Change:

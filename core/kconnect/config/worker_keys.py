@@ -16,6 +16,7 @@ from kconnect.config.restart_keys import OF_WORKER, RESTART_KEYS
 from kconnect.config.webhook_keys import LAG_ABOVE
 from kconnect.config.webhook_keys import OF_WORKER as WEBHOOKS
 from kconnect.errors import ConfigError
+from kconnect.labels import LABELS
 
 BOOLEAN: Final = ConfigDef.Type.BOOLEAN
 STRING: Final = ConfigDef.Type.STRING
@@ -332,7 +333,13 @@ STANDALONE: Final[Rows] = (
     ),
 )
 
-OWN_OF_CONNECTORS: Final = ("kconnect.task.stuck.after.ms", "kconnect.task.lagging.after.ms", *RESTART_KEYS, LAG_ABOVE)
+OWN_OF_CONNECTORS: Final = (
+    "kconnect.task.stuck.after.ms",
+    "kconnect.task.lagging.after.ms",
+    *RESTART_KEYS,
+    LAG_ABOVE,
+    LABELS,
+)
 """Settings of ours that a connector may have; those with kconnect. override the worker's of the same name."""
 
 KCONNECT: Final[Rows] = (

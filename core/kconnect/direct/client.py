@@ -91,6 +91,10 @@ class DirectClient:
         self.forget()
         return connector_statuses(self.configs.snapshot, self.statuses.statuses, self._installed.connector_type)
 
+    def connector_infos(self) -> dict[str, ConnectorInfo]:
+        """Configs and task ids of all connectors."""
+        return {name: self.connector(name) for name in self.connectors()}
+
     def connector(self, name: str) -> ConnectorInfo:
         return connector_info(name, self.configs.snapshot, self._installed.connector_type)
 

@@ -21,7 +21,7 @@ from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem, explain
 from kconnect_cli.options.selection import Selection, select_names
 from kconnect_cli.settings.change_display import change_text, change_to_json
-from kconnect_cli.settings.changes import config_change, plan_changes
+from kconnect_cli.settings.changes import Pruning, config_change, plan_changes
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("60s", 60), ("2m", 120), ("1.5h", 5400), ("7", 7)])
@@ -234,7 +234,7 @@ def test_a_state_is_that_of_the_connector_or_of_a_task():
 def test_changes_are_what_differs_and_keep_masked_secrets():
     live = {"a": {"name": "a", "x": "1", "password": "s"}, "b": {"name": "b"}}
     file = ConnectorFile(Path("f.json"), "a", {"name": "a", "x": "2", "password": "[hidden]"})
-    update, delete = plan_changes([file], live, prune=("b",))
+    update, delete = plan_changes([file], live, prune=Pruning(prefixes=("b",)))
     assert (update.action, update.keys, update.new["password"]) == ("update", ["x"], "s")
     assert (delete.action, delete.name) == ("delete", "b")
     assert plan_changes([file], live) == [update]

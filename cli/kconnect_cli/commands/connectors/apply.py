@@ -1,23 +1,29 @@
-"""`connect connectors apply`: make connectors match files."""
+"""`connect connectors apply`: make connectors match files, and wait until they run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kconnect.errors import ConnectError, TimedOutError, UnreachableError
+from kconnect.labels import LABELS, LabelSelector
 from kconnect_cli.admin.failed_starts import cause_of_failed_start
 from kconnect_cli.admin.rest_admin import RestAdmin
+from kconnect_cli.admin.rollout import await_applied
+from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, UsageProblem
-from kconnect_cli.options.selection import checked_prefixes
+from kconnect_cli.options.selection import checked_prefixes, parsed_selector, require_positive
 from kconnect_cli.screen.output import Format, write_object
 from kconnect_cli.session import CliSession, Yes, session_of
 from kconnect_cli.settings.change_display import change_to_json, say_changes
-from kconnect_cli.settings.changes import Change, plan_changes
+from kconnect_cli.settings.changes import Change, Pruning, plan_changes, split_by_labels
 from kconnect_cli.settings.secrets_shown import Masker
 from kconnect_cli.settings.spelling import Strict, check_settings
+
+if TYPE_CHECKING:
+    from kconnect.config.dropins import ConnectorFile
 
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 
@@ -32,7 +38,7 @@ def apply(
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune", help="Delete connectors that are in no file, of those whose names begin with --prefix."
+            "--prune", help="Delete connectors that are in no file, of those that --prefix and --labels choose."
         ),
     ] = False,
     prefix: Annotated[
@@ -44,6 +50,21 @@ def apply(
             show_default=False,
         ),
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            "-l",
+            metavar="SELECTOR",
+            help="Apply only files with these labels, --prune only such connectors: team=x, team!=x, team, !team.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until what was applied runs, with its tasks.")] = False,
+    timeout: Annotated[
+        str | None,
+        typer.Option("--timeout", metavar="TIME", help="With --wait: how long. [default: 60s]", show_default=False),
+    ] = None,
     strict: Strict = False,
     yes: Yes = False,
 ) -> None:
@@ -51,17 +72,24 @@ def apply(
 
     Exit code: 0 when everything matches the files. With --dry-run 1 when something would change. Accepts the output of
     `connectors show -o json`; a masked secret keeps its current value. --prune deletes connectors that are in no file,
-    but only those whose name begins with --prefix, as clusters are shared.
+    but only those whose name begins with --prefix and whose labels -l matches, as clusters are shared.
+
+    With --wait also 1 as soon as one that should run is FAILED for good, and 6 on timeout. What is paused or stopped
+    does not have to run. One that was updated has to be RUNNING for 3 s, as workers restart it a moment later.
     """
     session = session_of(ctx)
     from kconnect_cli.files.connector_files import read_connector_files
 
-    mine = _pruned(prune, prefix)
+    selector = _selector(prune, prefix, labels)
+    timeout_s = _timeout_s(wait, timeout)
     chosen = [*(paths or []), *(more or [])]
     if not chosen:
         raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
-    files = [file for path in chosen for file in read_connector_files(path)]
+    files, others = split_by_labels([file for path in chosen for file in read_connector_files(path)], selector)
+    _say_skipped(session, others, selector, is_all=not files)
     live = {name: info.config for name, info in session.client.connector_infos().items()}
+    kept = frozenset(other.name for other in others)
+    mine = Pruning(prefixes=checked_prefixes(prefix), selector=selector, kept=kept) if prune else None
     changes = plan_changes(files, live, prune=mine)
     written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
     check_settings(session, written, strict=strict)
@@ -72,23 +100,65 @@ def apply(
         return
     if doomed := [change.name for change in changes if change.action == "delete"]:
         session.confirm(f"Delete {', '.join(doomed)} at {session.url}, which are in no file?", yes=yes)
-    _carry_out(session, changes)
+    before = session.client.connector_statuses() if wait else {}
+    done, failures = _carry_out(session, changes)
+    problem = None
+    if wait:
+        try:
+            await_applied(session, done, before, timeout_s)
+        except ConnectError as err:
+            problem = err
+    if session.output in (Format.JSON, Format.YAML):
+        mask = Masker(session).masked
+        write_object([change_to_json(change, mask) for change in done], session.output)
+    if failures:
+        if problem is not None:
+            session.complain(problem)
+        raise typer.Exit(failures[0])
+    if problem is not None:
+        raise problem
 
 
-def _pruned(prune: bool, prefixes: Sequence[str] | None) -> tuple[str, ...]:
-    """The prefix of connectors that may be deleted. Errors: UsageProblem: without one, others' would be deleted too."""
+def _selector(prune: bool, prefixes: Sequence[str] | None, labels: Sequence[str] | None) -> LabelSelector | None:
+    """Errors: UsageProblem: without a prefix or labels, --prune would delete what others made."""
+    selector = parsed_selector(labels)
     if prune and not prefixes:
-        raise UsageProblem(
-            "--prune without --prefix would also delete connectors that others made",
-            hint="--prefix PREFIX says which are yours: those whose name begins with it.",
-        )
+        if selector is None:
+            raise UsageProblem(
+                "--prune without --prefix would also delete connectors that others made",
+                hint="--prefix PREFIX says which are yours: those whose name begins with it; -l team=x those with that "
+                "label.",
+            )
+        require_positive(selector)
     if prefixes and not prune:
         raise UsageProblem("--prefix is only valid with --prune", hint="Add --prune, or leave out --prefix.")
-    return checked_prefixes(prefixes)
+    checked_prefixes(prefixes)
+    return selector
 
 
-def _carry_out(session: CliSession, changes: Sequence[Change]) -> None:
-    """Every change, though some are refused; the exit code is that of the first refusal."""
+def _say_skipped(
+    session: CliSession, skipped: Sequence[ConnectorFile], selector: LabelSelector | None, *, is_all: bool
+) -> None:
+    """Errors: UsageProblem when nothing is left, as a misspelt label would then delete everything with --prune."""
+    if selector is None:
+        return
+    if is_all:
+        raise UsageProblem(
+            f"No file has labels that {selector.text} matches",
+            hint=f"For example in a config: {LABELS}=team=x,env=prod",
+        )
+    for file in skipped:
+        session.say(f"skipped {file.name}: {selector.text} does not match its labels in {file.path}")
+
+
+def _timeout_s(wait: bool, timeout: str | None) -> float:
+    if timeout is not None and not wait:
+        raise UsageProblem("--timeout is only valid with --wait", hint="Add --wait, or leave out --timeout.")
+    return seconds_of(timeout or "60s", "--timeout")
+
+
+def _carry_out(session: CliSession, changes: Sequence[Change]) -> tuple[list[Change], list[int]]:
+    """Every change, though some are refused. Gives what was done, and the exit codes of refusals."""
     failures: list[int] = []
     done: list[Change] = []
     for change in changes:
@@ -100,11 +170,7 @@ def _carry_out(session: CliSession, changes: Sequence[Change]) -> None:
         except ConnectError as err:
             session.say(f"{change.name} could not be {_DONE[change.action]}:")
             failures.append(session.complain(err))
-    if session.output in (Format.JSON, Format.YAML):
-        mask = Masker(session).masked
-        write_object([change_to_json(change, mask) for change in done], session.output)
-    if failures:
-        raise typer.Exit(failures[0])
+    return done, failures
 
 
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "looked at"}

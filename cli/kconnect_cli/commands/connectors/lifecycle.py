@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kconnect.labels import labels_of, labels_text
 from kconnect_cli.admin.connector_admin import (
     ConnectorAdmin,
     PreparedChange,
@@ -25,7 +26,16 @@ from kconnect_cli.commands.connectors.watch import watch
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.direct import DIRECT, DryRun, Force, refuse_without_direct
-from kconnect_cli.options.selection import Selection, SelectionOptions, select_names, selected
+from kconnect_cli.options.selection import (
+    LabelOption,
+    Selection,
+    SelectionOptions,
+    read_labels,
+    require_positive,
+    say_unreadable,
+    select_names,
+    selected,
+)
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Column, Format, Row, state_counts, write_object, write_rows, write_text
 from kconnect_cli.screen.status_rows import as_known
@@ -47,6 +57,7 @@ _COLUMNS = (
     Column("STATE", lambda row: row["state"]),
     Column("TASKS", lambda row: state_counts([task["state"] for task in row["tasks"]])),
 )
+_LABELS = Column("LABELS", lambda row: labels_text(row["labels"] or {}))
 
 
 _Some = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
@@ -58,15 +69,25 @@ _State = Annotated[list[str] | None, typer.Option("--state", metavar="STATE", he
 
 @app.command("list", cls=takes(*DIRECT))
 def list_(
-    ctx: typer.Context, names: _Some = None, regexp: _Regexp = False, failed: _Failed = False, state: _State = None
+    ctx: typer.Context,
+    names: _Some = None,
+    regexp: _Regexp = False,
+    failed: _Failed = False,
+    state: _State = None,
+    labels: LabelOption = None,
+    show_labels: Annotated[bool, typer.Option("--show-labels", help="Show labels; -l does too.")] = False,
 ) -> None:
     """List connectors with their type, state and tasks."""
     session = session_of(ctx)
-    selection = Selection.of(names, regexp, False, failed, state)
+    selection = Selection.of(names, regexp, False, failed, state, labels=labels)
     with reporting_start(session):
         statuses = session.reader.connector_statuses()
-    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
-    write_rows(as_known([_row(found) for found in chosen], session.outage), _COLUMNS, session.output)
+    known = read_labels(session) if show_labels or selection.labels else None
+    chosen = [session.known(name, statuses) for name in sorted(select_names(selection, statuses, known))]
+    rows = [_row(found) if known is None else {**_row(found), "labels": known.get(found.name)} for found in chosen]
+    columns = _COLUMNS if known is None else (*_COLUMNS, _LABELS)
+    write_rows(as_known(rows, session.outage), columns, session.output)
+    say_unreadable(session, known or {})
     if not statuses and session.output is Format.TABLE:
         session.say(f"No connectors at {session.url}.")
     report_unassigned(session, chosen)
@@ -224,15 +245,18 @@ def delete(
 
     With --with-offsets it begins at the beginning: each is stopped, and its offsets are reset, before it is deleted.
 
-    `-f` deletes the connectors in files, `--prefix` those whose name begins with it. `--all` alone is refused: it would
-    also delete connectors of others. With --direct also those whose names REST cannot address.
+    `-f` deletes the connectors in files, `--prefix` those whose name begins with it, `-l` those with labels. `--all`
+    alone is refused: it would also delete connectors of others. With --direct also those whose names REST cannot
+    address.
     """
     session = session_of(ctx)
     names, selection = selected(session, files)
-    if selection.all and not selection.prefixes:
+    if selection.labels is not None and not selection.prefixes:
+        require_positive(selection.labels)
+    elif selection.all and not selection.prefixes:
         raise UsageProblem(
             "--all would delete every connector of the cluster, whoever made it",
-            hint="Choose yours: names, -f FILE, or --prefix PREFIX. All of them, really: --regexp '.*'.",
+            hint="Choose yours: names, -f FILE, --prefix PREFIX, or -l SELECTOR. All of them, really: --regexp '.*'.",
         )
     options = WriteOptions(dry_run, yes, force)
     if not with_offsets:
@@ -307,12 +331,16 @@ def _row(status: ConnectorStatus) -> dict[str, Any]:
 def _described(info: ConnectorInfo, status: ConnectorStatus, mask: Mask) -> dict[str, Any]:
     row = _row(status)
     tasks = row.pop("tasks")
+    if labels := labels_of(info.config):
+        row["labels"] = labels
     return {**row, "config": mask(info.config), "tasks": tasks}
 
 
 def _page(connector: Row) -> str:
     """One connector for people."""
-    lines = [f"{connector['name']}  {connector['type']}  {connector['state']}", "config"]
+    lines = [f"{connector['name']}  {connector['type']}  {connector['state']}"]
+    lines += [f"labels  {labels_text(connector['labels'])}"] if connector.get("labels") else []
+    lines.append("config")
     lines += [f"  {key} = {value}" for key, value in sorted(connector["config"].items())]
     lines.append("tasks" if connector["tasks"] else "tasks: none")
     lines += [f"  {task['id']}  {task['state']}  {task['worker_id']}" for task in connector["tasks"]]

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 import typer
 
 from kconnect.errors import ConnectError, NotFoundError, TimedOutError, UnreachableError
-from kconnect.traces import root_cause
+from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
 from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.selection import STATES, Selection, chosen_names, select_names
+from kconnect_cli.options.selection import STATES, LabelOption, Selection, chosen_names, find_names
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
@@ -62,10 +62,11 @@ def status(
     state: Annotated[
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
     ] = None,
+    labels: LabelOption = None,
 ) -> None:
     """Show every connector and task with its state, worker, and why it failed."""
     session = session_of(ctx)
-    selection = Selection.of(names, regexp, False, failed, state)
+    selection = Selection.of(names, regexp, False, failed, state, labels=labels)
     pause_s = seconds_of(interval, "--interval")
     if watch and pause_s <= 0:
         raise UsageProblem(f"--interval {interval} must be greater than zero")
@@ -96,6 +97,7 @@ def wait(
         bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
+    labels: LabelOption = None,
 ) -> None:
     """Wait until connectors and all their tasks are in a state.
 
@@ -107,9 +109,9 @@ def wait(
     wished = state.upper()
     if wished not in (*STATES, "GONE"):
         raise UsageProblem(f"Unknown state: {state}", hint=f"Valid values: {', '.join(STATES[:5])}, GONE.")
-    selection = Selection.of(names, regexp, all_, False, None)
+    selection = Selection.of(names, regexp, all_, False, None, labels=labels)
     deadline = time.monotonic() + seconds_of(timeout, "--timeout")
-    if selection.names or selection.all:
+    if selection.names or selection.needs_looking:
         _await_worker(session, deadline, f"Not {wished} within {timeout}")
     names = chosen_names(session, selection)
     pause_s, pause = _FIRST_LOOK_S, threading.Event()
@@ -118,13 +120,13 @@ def wait(
         if wished != "GONE":
             for name in names:
                 session.known(name, statuses)
-        open_ones = [name for name in names if not _is_reached(statuses.get(name), wished)]
+        open_ones = [name for name in names if not is_reached(statuses.get(name), wished)]
         if not open_ones:
             session.say("\n".join(f"{name} is {wished}" for name in names))
             return
-        _raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
+        raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
         if time.monotonic() + pause_s > deadline:
-            states = "; ".join(_state_text(name, statuses.get(name)) for name in open_ones)
+            states = "; ".join(state_text(name, statuses.get(name)) for name in open_ones)
             raise TimedOutError(
                 f"Not {wished} within {timeout}: {states}",
                 hint="--timeout gives them more time; connect connectors status --watch shows what they are doing.",
@@ -135,7 +137,7 @@ def wait(
 
 def _look(session: CliSession, selection: Selection) -> list[ConnectorStatus]:
     statuses = session.reader.connector_statuses()
-    return [session.known(name, statuses) for name in sorted(select_names(selection, statuses))]
+    return [session.known(name, statuses) for name in sorted(find_names(session, selection, statuses))]
 
 
 def _looks(session: CliSession, selection: Selection, pause_s: float) -> Iterator[tuple[list[ConnectorStatus], str]]:
@@ -287,34 +289,3 @@ def _is_starting(session: CliSession) -> bool:
         return session.client.health().get("status") == "starting"
     except NotFoundError:  # workers before Kafka 3.9 cannot say it
         return False
-
-
-def _is_reached(found: ConnectorStatus | None, wished: str) -> bool:
-    if found is None or wished == "GONE":
-        return found is None and wished == "GONE"
-    tasks = [str(task.state) for task in found.tasks]
-    if wished == "RUNNING" and not tasks:
-        return False  # RUNNING is reported before the connector has generated its tasks
-    if wished == "FAILED":
-        return str(found.connector.state) == wished or wished in tasks
-    return str(found.connector.state) == wished and all(state == wished for state in tasks)
-
-
-def _raise_if_hopeless(statuses: Sequence[ConnectorStatus], wished: str) -> None:
-    """A FAILED task does not recover by itself. Errors: ConnectError with the cause."""
-    if wished in ("FAILED", "GONE", "STOPPED"):
-        return
-    for row in status_rows(statuses):
-        if row["state"] == "FAILED":
-            what = row["name"] if row["task"] is None else f"{row['name']} task {row['task']}"
-            raise ConnectError(
-                f"{what} FAILED: {root_cause(row.get('trace'))}",
-                hint=f"connect connectors show {row['name']} has its trace.",
-            )
-
-
-def _state_text(name: str, found: ConnectorStatus | None) -> str:
-    if found is None:
-        return f"{name} does not exist"
-    tasks = ", ".join(f"task {task.id} {task.state}" for task in found.tasks) or "no tasks"
-    return f"{name} is {found.connector.state}, {tasks}"

@@ -16,7 +16,7 @@ from kconnect.traces import root_cause
 from kconnect.wording import counted
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, ExitError, UsageProblem
-from kconnect_cli.options.selection import Selection, select_names
+from kconnect_cli.options.selection import LabelOption, Selection, find_names
 from kconnect_cli.processes.failure_hook import FailureHook, failure_hook
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import Format, write_object, write_text
@@ -49,6 +49,7 @@ def watch(
     regexp: Annotated[
         bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
     ] = False,
+    labels: LabelOption = None,
 ) -> None:
     """Print a line for each change of a connector's or task's state, until Ctrl-C.
 
@@ -58,7 +59,7 @@ def watch(
     With -o json each line is an event.
     """
     session = session_of(ctx)
-    selection = Selection.of(names, regexp, False, False, None)
+    selection = Selection.of(names, regexp, False, False, None, labels=labels)
     pause_s = seconds_of(interval, "--interval")
     if pause_s <= 0:
         raise UsageProblem(f"--interval {interval} must be greater than zero")
@@ -166,7 +167,7 @@ class _Watcher:
         """Those that are there: one that is deleted while it is watched may come back."""
         if self._selection.regexp and not statuses:
             return []
-        return [name for name in sorted(select_names(self._selection, statuses)) if name in statuses]
+        return [name for name in sorted(find_names(self._session, self._selection, statuses)) if name in statuses]
 
     def _print(self, event: Mapping[str, Any]) -> None:
         output = self._session.output

@@ -28,6 +28,7 @@ from kconnect.config.connector_config import sink_problems, source_dead_letter_p
 from kconnect.config.connector_keys import CONNECTOR_CONFIG, DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.exactly_once_settings import is_distributed, is_exactly_once
 from kconnect.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
+from kconnect.config.label_keys import label_problems
 from kconnect.config.misspelt import misspelt_settings
 from kconnect.config.restart_keys import restart_problems
 from kconnect.config.variables import Variables, secret_values
@@ -154,7 +155,7 @@ class ConnectorValidator:
         suggest_nearest(values.values(), props, self.plugins)
         for key, message in source_dead_letter_problems(props) if is_source else sink_problems(props):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
-        for key, message in restart_problems(props):
+        for key, message in (*restart_problems(props), *label_problems(props)):
             values.setdefault(key, ConfigValue(key, props.get(key))).add_error_message(message)
         if is_distributed(self.worker):
             if is_source:
