@@ -23,7 +23,7 @@ from kit.certificates import Authority
 from kit.cli import cli_env, connect_command
 from kit.distributed_worker import workers
 from kit.pace import ended
-from kit.topics import create_topic
+from kit.topics import consume_values, create_topic
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
 
@@ -195,14 +195,37 @@ def test_an_earlier_config_is_brought_back_and_dead_letters_are_counted(tmp_path
             ("__connect.errors.exception.message", b"no <JSON> at all"),
         ]
         producer = Producer({"bootstrap.servers": broker.bootstrap})
-        for _ in range(3):
-            producer.produce(f"{group}-dlq", b"secret value", headers=headers)
+        evil = "<script>alert(1)</script>"
+        for value in ("first", "second", evil + "x" * 5_000 + "END"):
+            producer.produce(f"{group}-dlq", value, headers=[*headers, (f"h{evil}", evil)])
+        producer.produce(f"{group}-dlq", b"of another one", headers=[("__connect.errors.connector.name", b"other")])
         assert producer.flush(10) == 0
         page = here.ask(f"{own}/dead-letters")[1]
         assert "3 dead letters" in page
         assert "VALUE_CONVERTER" in page
         assert "no &lt;JSON&gt; at all" in page
-        assert "secret value" not in page
+        letters = f"{own}/dead-letters/letters"
+        page = here.ask(f"{letters}?stage=value_converter&exception=DataException&topic={group}")[1]
+        assert re.findall(r'dead-letters/letters/(\d@\d+)"', page) == ["0@2", "0@1", "0@0"]
+        assert "No dead letter matches" in here.ask(f"{letters}?stage=KEY_CONVERTER")[1]
+        status, page = here.ask(f"{letters}/0@2")
+        assert (status, evil in page, "&lt;script&gt;alert(1)&lt;/script&gt;xxx" in page) == (200, False, True)
+        assert "END" not in page
+        assert "xEND" in here.ask(f"{letters}/0@2?whole=1")[1]
+        assert here.ask(f"{letters}/0@3")[0] == 404  # another connector's
+
+        replay = f"{own}/dead-letters/replay"
+        page = here.ask(f"{replay}?at=0@1")[1]
+        assert f"1 record will be sent to <code>{group}</code>" in page
+        assert "second" in page
+        form = {"at": "0@1", "ends": '{"0": 4}', "fingerprint": re.search(r'"fingerprint" value="(\w+)"', page)[1]}
+        assert here.ask(replay, form, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+        assert here.ask(replay, {**form, "at": "0@0"})[0] == 409
+        status, page = here.ask(replay, form)
+        assert (status, "1 dead letter of lines-out sent again." in page) == (200, True)
+        assert consume_values(broker.bootstrap, group, 1) == [b"second"]
+        assert here.ask(replay, form)[0] == 409
+        assert "There is nothing to replay" in here.ask(f"{replay}?at=0@1")[1]
 
 
 def _states(client):

@@ -14,17 +14,20 @@ SAME_SITE = {"sec-fetch-site": "same-origin", "content-type": "application/x-www
 
 
 class PageCaller(RestCaller):
-    """A worker's application with its console; `around` puts middleware around both."""
+    """A worker's application with its console; `around` puts middleware around both.
 
-    def __init__(self, herder, around: Callable = lambda app: app):
+    `settings`: the worker's, for pages that ask its brokers. `more`: for create_app, such as a gatekeeper.
+    """
+
+    def __init__(self, herder, around: Callable = lambda app: app, settings=None, **more):
         super().__init__(herder)
 
         async def ask(scope, receive, send):
             await self._app(scope, receive, send)
 
         self._rest_pool = ThreadPoolExecutor(4, thread_name_prefix="rest-of-console")
-        self._console = worker_console(ask)
-        app = create_app(herder, self._rest_pool, AppSettings(), more_routes=[self._console.route])
+        self._console = worker_console(ask, settings)
+        app = create_app(herder, self._rest_pool, AppSettings(), more_routes=[self._console.route], **more)
         self._app = around(app)
 
     def page(self, target, **headers) -> str:
@@ -37,9 +40,9 @@ class PageCaller(RestCaller):
         """As htmx asks."""
         return self.ask("GET", target, headers={"hx-request": "true", **headers})
 
-    def post(self, target, form, **headers) -> Answered:
+    def post(self, target, form, *, scope=None, **headers) -> Answered:
         """A form of a page of the console."""
-        return self.ask("POST", target, urlencode(form).encode(), headers={**SAME_SITE, **headers})
+        return self.ask("POST", target, urlencode(form).encode(), headers={**SAME_SITE, **headers}, scope=scope)
 
     def close(self):
         super().close()

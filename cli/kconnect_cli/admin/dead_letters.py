@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kconnect.errors import ConnectError, UnreachableError
+from kconnect.errors import UnreachableError
 from kconnect.wording import counted
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.options.dead_letters import LetterOptions
@@ -74,30 +74,18 @@ class LetterDesk:
 
     @cached_property
     def is_source(self) -> bool:
-        """As the worker says, or its plugin where it is installed here; else by its topics, which every sink has."""
-        from kconnect.api import SourceConnector
-        from kconnect.model import ConnectorType
+        from kconnect.dead_letters import is_source
 
-        if self._type is not ConnectorType.UNKNOWN:
-            return self._type is ConnectorType.SOURCE
-        try:
-            return issubclass(self.plugins.connector_class(self.config.get("connector.class", "")), SourceConnector)
-        except ConnectError:
-            return "topics" not in self.config and "topics.regex" not in self.config
+        return is_source(self._type, self.config, self.plugins)
 
     @cached_property
     def documents(self) -> Documents:
         """What reads its letters: its converters, or a guess where they are not installed here."""
-        from kconnect.dead_letters import sink_documents, source_documents
+        from kconnect.dead_letters import letter_documents
 
-        if self.is_source:
-            return source_documents(self.access.worker, self.plugins)
-        try:
-            return sink_documents(self.config, self.access.worker, self.plugins)
-        except ConnectError as error:
-            self.session.say(f"Shown as bytes, because a converter of {self.name} cannot be used here: {error}")
-            bare = {"name": self.name, "connector.class": self.config.get("connector.class", "")}
-            return sink_documents(bare, {}, self.plugins)
+        return letter_documents(
+            self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.session.say
+        )
 
     def letters(self) -> Iterator[DeadLetter]:
         """Those that are meant."""

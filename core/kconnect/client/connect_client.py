@@ -102,6 +102,17 @@ class ConnectClient:
         """`GET /admin/webhooks`: whether the worker's webhooks are delivered; none of Java's workers has it."""
         return self._exchange.read("GET", "/admin/webhooks", as_objects)
 
+    def dead_letter_place(self, name: str) -> dict[str, Any]:
+        """The `connector` and the `topic` (null: none) of its letters; ForbiddenError for who may not read these.
+
+        NotFoundError from Java's workers, and where only admin listeners serve /admin.
+        """
+        return self._exchange.read("GET", _admin_letters(name), as_object)
+
+    def announce_replay(self, name: str) -> None:
+        """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not."""
+        self._exchange.do("POST", f"{_admin_letters(name)}/replays")
+
     def health(self) -> dict[str, Any]:
         """`GET /health`: status (healthy, starting, unhealthy) and message; never an error while the worker answers."""
         return self._exchange.read_at((500, 503), "GET", "/health", as_object)
@@ -340,6 +351,10 @@ class ConnectClient:
 
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _admin_letters(name: str) -> str:
+    return f"/admin{_path(name)}/dead-letters"
 
 
 def _path(name: str, *rest: str) -> str:

@@ -67,6 +67,13 @@ class Cluster(Protocol):
         """
         ...
 
+    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+        """Whether this caller may read records of the connector's dead letters, or replay them, with `brokers`' login.
+
+        Errors: ForbiddenError; NotFoundError for an unknown connector; BadRequestError where nobody can tell.
+        """
+        ...
+
     @property
     def outage(self) -> Outage | None:
         """Kafka is away, according to the last answer."""

@@ -16,18 +16,26 @@ from kconnect.console.app_transport import AppTransport
 from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
 from kconnect.direct.access import ClusterAccess
-from kconnect.errors import ConnectError, NotFoundError
+from kconnect.errors import BadRequestError, ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorState, ConnectorStatus, RunState, TaskState
 from kconnect.outage import Outage
 
 
 class RestCluster:
-    """Implements Cluster over a client. `is_ours`: None asks the worker."""
+    """Implements Cluster over a client. `lends_login`: `brokers` have the worker's login, not the caller's own."""
 
-    def __init__(self, client: ConnectClient, kind: WorkerKind, brokers: ClusterAccess | None = None) -> None:
+    def __init__(
+        self,
+        client: ConnectClient,
+        kind: WorkerKind,
+        brokers: ClusterAccess | None = None,
+        *,
+        lends_login: bool = False,
+    ) -> None:
         self._client = client
         self._kind = kind
         self._brokers = brokers
+        self._lends_login = lends_login
 
     @property
     def place(self) -> str:
@@ -46,6 +54,22 @@ class RestCluster:
     @property
     def brokers(self) -> ClusterAccess | None:
         return self._brokers
+
+    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+        """The worker says whether it lends its login to this caller."""
+        if not self._lends_login:
+            return
+        self._client.connector(name)
+        try:
+            if replay:
+                self._client.announce_replay(name)
+            else:
+                self._client.dead_letter_place(name)
+        except NotFoundError:
+            raise BadRequestError(
+                "This listener does not say who may read records: it does not serve /admin",
+                hint="Open the console at the worker's admin.listeners, or use `connect dlq` with your own login.",
+            ) from None
 
     @property
     def changes(self) -> RestChanges:
@@ -159,7 +183,7 @@ class WorkerClusters:
         assert self._loop is not None
         url = _own_url(caller)
         with ConnectClient(url, transport=AppTransport(self._app, self._loop, caller, url)) as client:
-            yield RestCluster(client, self._kind, self._brokers)
+            yield RestCluster(client, self._kind, self._brokers, lends_login=True)
 
     def close(self) -> None:
         """Nothing is kept."""

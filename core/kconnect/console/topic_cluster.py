@@ -39,6 +39,9 @@ class TopicCluster:
     def brokers(self) -> ClusterAccess:
         return self._client.access
 
+    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+        """The login is the caller's own."""
+
     def starting(self) -> str | None:
         return None
 

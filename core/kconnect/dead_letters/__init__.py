@@ -4,7 +4,7 @@
 say. Imported by `rest` and the CLI; imports `records`, `pipeline`, `kafka`, `plugins`, `config`, `api`.
 """
 
-from kconnect.dead_letters.chain import SourceChain, sink_documents, source_documents
+from kconnect.dead_letters.chain import SourceChain, is_source, letter_documents
 from kconnect.dead_letters.document import Documents
 from kconnect.dead_letters.letter import DeadLetter, dead_letter
 from kconnect.dead_letters.marks import Marks
@@ -33,14 +33,14 @@ __all__ = [
     "Tally",
     "dead_letter",
     "dead_letter_settings",
+    "is_source",
     "isolation_level",
+    "letter_documents",
     "letter_view",
     "prepared_view",
     "replay",
     "replay_through",
     "selected",
-    "sink_documents",
-    "source_documents",
     "summary",
     "summary_view",
     "tally",

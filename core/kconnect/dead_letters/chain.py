@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kconnect.api import ConsumerRecord, SourceRecord
+from kconnect.api import ConsumerRecord, SourceConnector, SourceRecord
 from kconnect.config.connector_config import ConnectorConfig
 from kconnect.config.variables import Variables
 from kconnect.dead_letters.document import Documents
 from kconnect.dead_letters.letter import NO_PARTITION, DeadLetter
-from kconnect.errors import DataError
-from kconnect.model import TaskId
+from kconnect.errors import ConnectError, DataError
+from kconnect.model import ConnectorType, TaskId
 from kconnect.pipeline.conversion import Converters, FetchedRecord
 from kconnect.pipeline.plugin_monitor import PluginMonitor
 from kconnect.pipeline.plugin_parts import make_converters, make_steps
@@ -44,6 +44,35 @@ def source_documents(worker: Mapping[str, str], plugins: PluginRegistry) -> Docu
     """Documents of a source's letters, which are JSON with schema whatever its converters are."""
     letters = make_letter_converters(plugins)
     return Documents(converter_decoder(_LETTERS, worker, plugins), letters, letters)
+
+
+def letter_documents(
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+    plugins: PluginRegistry,
+    *,
+    is_source: bool,
+    note: Callable[[str], None],
+) -> Documents:
+    """What reads a connector's letters; a guess where its converters are not installed here, which `note` is told."""
+    if is_source:
+        return source_documents(worker, plugins)
+    try:
+        return sink_documents(config, worker, plugins)
+    except ConnectError as error:
+        note(f"Shown as bytes, because a converter of {config.get('name')} cannot be used here: {error}")
+        bare = {"name": config.get("name", ""), "connector.class": config.get("connector.class", "")}
+        return sink_documents(bare, {}, plugins)
+
+
+def is_source(kind: ConnectorType, config: Mapping[str, str], plugins: PluginRegistry) -> bool:
+    """As the worker says, or its plugin where it is installed here; else by its topics, which every sink has."""
+    if kind is not ConnectorType.UNKNOWN:
+        return kind is ConnectorType.SOURCE
+    try:
+        return issubclass(plugins.connector_class(config.get("connector.class", "")), SourceConnector)
+    except ConnectError:
+        return "topics" not in config and "topics.regex" not in config
 
 
 class SourceChain:

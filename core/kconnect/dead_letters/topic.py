@@ -17,7 +17,7 @@ from kconnect.kafka import KafkaAdmin, TopicInfo
 from kconnect.kafka.log_reader import READ_UNCOMMITTED
 from kconnect.kafka.record_reader import RecordReader
 from kconnect.model import TopicPartition
-from kconnect.records.bounds import Edge, Range
+from kconnect.records.bounds import Edge, Range, Span
 from kconnect.records.reading import TopicRecords
 
 _BATCH: Final = 500
@@ -96,6 +96,18 @@ class DeadLetterTopic:
             for record in topic.records(Range(Edge.EARLIEST), lambda raw: raw):
                 if ends is None or record.offset < ends.get(record.partition, 0):
                     yield dead_letter(record)
+
+    def newest(self, count: int, most: int, accept: Callable[[DeadLetter], Any]) -> list[Any]:
+        """What `accept` makes of the last so many letters that it takes (not None), the newest first.
+
+        Only about the last `most` records of the topic are looked at, so that the answer takes seconds.
+        """
+        self.info()
+        with self._records(self.topic, self._note) as topic:
+            spans = topic.spans(Range(Edge.EARLIEST))
+            each = max(1, most // max(1, len(spans)))
+            spans = {number: Span(max(span.begin, span.end - each), span.end) for number, span in spans.items()}
+            return topic.last(count, spans, lambda raw: accept(dead_letter(raw)))[::-1]
 
     def letter(self, partition: int, offset: int) -> DeadLetter | None:
         """The letter at a place; None when there is none (deleted, or never written)."""

@@ -38,6 +38,7 @@ from kconnect.outage import OUTAGE_HEADER
 from kconnect.rest import (
     conditions,
     connectors,
+    dead_letters,
     history,
     internal,
     log_lines,
@@ -71,6 +72,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *observe.ENDPOINTS,
     *history.ENDPOINTS,
     *webhooks.ENDPOINTS,
+    *dead_letters.ENDPOINTS,
     *log_lines.ENDPOINTS,
     *workers.ENDPOINTS,
     *conditions.ENDPOINTS,

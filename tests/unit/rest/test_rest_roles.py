@@ -24,6 +24,7 @@ PEERS = [("POST", "/connectors/{name}/tasks"), ("PUT", "/connectors/{name}/fence
 # What the routes are for, said once more and by other means than where they are declared
 FREE = {"/", "/health", "/connector-plugins", "/connector-plugins/{plugin}/config"}
 OPERATING = {"pause", "resume", "stop", "restart", "reset"}
+PRIVATE = {"/admin/connectors/{name}/dead-letters"}
 ADMINISTERING = {"/admin/loggers", "/admin/loggers/{logger}", "/admin/herder-trace"}
 
 
@@ -31,6 +32,8 @@ def lowest(method: str, path: str) -> Role | None:
     """The lowest role for which a route is meant."""
     if method == "GET" and path in FREE:
         return None
+    if path in PRIVATE:
+        return Role.EDITOR
     if path in ADMINISTERING:
         return Role.ADMIN
     if path.rpartition("/")[2] in OPERATING:

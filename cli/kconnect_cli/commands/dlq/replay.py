@@ -268,18 +268,14 @@ def _warn(session: CliSession, desk: LetterDesk, planned: Tally) -> None:
     """Say what may become of the records in their topics."""
     import time
 
-    from kconnect.dead_letters.planning import retention_warning
+    from kconnect.dead_letters.warnings import replay_warnings
 
-    for topic, oldest_ms in planned.oldest_ms.items():
-        warning = retention_warning(topic, desk.topic.topic_settings(topic), oldest_ms, int(time.time() * 1000))
-        if warning is not None:
-            session.say(f"Warning: {warning}")
-    if desk.is_source or not planned.topics:
-        return
-    read = [topic.strip() for topic in desk.config.get("topics", "").split(",") if topic.strip()]
-    for topic in planned.topics if read else ():
-        if topic not in read:
-            session.say(f"Warning: {desk.name} does not read {topic} (its topics: {', '.join(read)}).")
+    now_ms = int(time.time() * 1000)
+    settings_of = desk.topic.topic_settings
+    for sentence in replay_warnings(
+        desk.name, desk.config, planned, settings_of, is_source=desk.is_source, now_ms=now_ms
+    ):
+        session.say(f"Warning: {sentence}")
 
 
 def _say_outcomes(session: CliSession, found: Tally) -> None:

@@ -1,0 +1,224 @@
+"""A connector's dead letters one by one: the list, each with its record, and the replay: shown first, then asked.
+
+Records may be private: who may read the connector over REST need not be allowed to read these. `LetterDesk.allow` asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from kconnect.console.html import segment
+from kconnect.console.letter_desk import MOST_REPLAYED, MOST_SEEN, LetterDesk, Wanted, ends_text, parsed_ends
+from kconnect.console.pages.connector import header
+from kconnect.console.visit import Page, Redirect, Reply, Route, Visit
+from kconnect.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view
+from kconnect.errors import BadRequestError, ConflictError
+from kconnect.redaction import redact
+from kconnect.wording import counted
+
+_PAGE: Final = 50
+_MOST_PAGES: Final = 40
+# What is shown of a key, a value or a header before one asks for all of it
+_MOST_SHOWN: Final = 4_000
+_MOST_IN_LIST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of a record, or its beginning. `length`: of all of it."""
+
+    text: str
+    length: int
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.text) < self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A letter in the list; nothing of the record itself."""
+
+    at: str
+    time_ms: int | None
+    stage: str
+    cause: str
+    origin: str
+    is_replayed: bool
+
+
+def show_list(visit: Visit) -> Reply:
+    """The newest first, as far as the filters match."""
+    wanted, number = Wanted.of({**visit.query, "at": ""}), _page_number(visit.query.get("page", "1"))
+    with LetterDesk(visit) as desk:
+        desk.allow()
+        marks, selection = desk.topic.marks(), desk.selection(wanted)
+
+        def accept(letter: DeadLetter) -> Row | None:
+            return row_of(letter, marks) if letter in selection else None
+
+        rows = desk.topic.newest(number * _PAGE + 1, MOST_SEEN, accept)
+        values = {
+            **_head(visit, desk),
+            "topic": desk.settings.topic,
+            "wanted": wanted,
+            "rows": rows[(number - 1) * _PAGE : number * _PAGE],
+            "page": number,
+            "newer": _query(wanted, page=number - 1) if number > 1 else None,
+            "older": _query(wanted, page=number + 1) if len(rows) > number * _PAGE and number < _MOST_PAGES else None,
+            "query": _query(wanted),
+            "most_seen": MOST_SEEN,
+            "notes": desk.notes,
+        }
+    return Page("letters.html", f"Dead letters of {desk.name}", values, tab="connectors")
+
+
+def show_letter(visit: Visit) -> Reply:
+    """What it failed with, the root cause first; where it came from; the record as its converters read it."""
+    wanted = Wanted(at=visit.path["at"])
+    with LetterDesk(visit) as desk:
+        desk.allow()
+        letter = desk.letter(wanted)
+        view = letter_view(letter, desk.documents, desk.topic.marks())
+        values = {
+            **_head(visit, desk),
+            **letter_values(letter, view, is_whole=visit.query.get("whole") == "1"),
+            "at": wanted.at,
+            "query": _query(wanted),
+            "notes": [redact(note) for note in desk.notes],
+        }
+    return Page("letter.html", f"Dead letter {wanted.at} of {desk.name}", values, tab="connectors")
+
+
+def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
+    """What the page says of the letter itself; texts of the record are cut unless `is_whole`."""
+    parts = [(part, _text(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
+    headers = [(each["key"], _text(each["value"], is_whole)) for each in view["headers"]]
+    return {
+        "letter": {**view, **{key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}},
+        "source": view.get("source"),
+        "time_ms": letter.raw.timestamp,
+        "origin": letter.context.place or letter.original_topic or "",
+        "parts": parts,
+        "headers": headers,
+        "is_cut": any(text.is_cut for text in (*(part[1] for part in parts), *(each[1] for each in headers))),
+        "problems": [redact(problem) for problem in view.get("problems", ())],
+    }
+
+
+def preview(visit: Visit) -> Reply:
+    """What a replay would send, record by record; and the question."""
+    wanted = Wanted.of(visit.query)
+    with LetterDesk(visit) as desk:
+        desk.allow()
+        plan = desk.plan(wanted)
+        count = len(plan.letters)
+        values = {
+            **_head(visit, desk),
+            "wanted": wanted,
+            "count": count,
+            "targets": plan.tally.topics.most_common(),
+            "others": _others(plan.tally),
+            "changes": [change_of(view) for view in plan.views],
+            "more": max(0, count - len(plan.views)),
+            "most": MOST_REPLAYED if plan.is_cut else None,
+            "warnings": desk.warnings(plan),
+            "fingerprint": plan.fingerprint,
+            "ends": ends_text(plan.ends),
+            "notes": [redact(note) for note in desk.notes],
+        }
+    return Page("letter_replay.html", f"Replay dead letters of {desk.name}", values, tab="connectors")
+
+
+def replay(visit: Visit) -> Reply:
+    """Send them, if they are still what was shown. Errors: ConflictError, ForbiddenError; those of the sending."""
+    wanted = Wanted.of(dict(visit.form))
+    with LetterDesk(visit) as desk:
+        desk.allow()
+        plan = desk.plan(wanted, parsed_ends(visit.field("ends")))
+        if not plan.letters or plan.fingerprint != visit.field("fingerprint"):
+            raise ConflictError(
+                f"Other letters of {desk.name} would be replayed now than were shown",
+                hint="Somebody else may have replayed them. Look again.",
+            )
+        desk.allow(replay=True)
+        done = desk.replay(plan)
+    told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} sent again."
+    # Why is in the preview only: a note is part of a URL, and reasons may quote records
+    told += "".join(f" {counted(count, 'letter')} {title}." for title, count, _ in _others(done))
+    return Redirect(f"{_own(desk.name)}/letters", told)
+
+
+def _head(visit: Visit, desk: LetterDesk) -> dict[str, Any]:
+    status = visit.cluster.connector_status(desk.name)
+    return {**header(visit, status, desk.config, "dead-letters"), "letters": _own(desk.name)}
+
+
+def _own(name: str) -> str:
+    return f"/ui/connectors/{segment(name)}/dead-letters"
+
+
+def _page_number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 4 and 1 <= int(text) <= _MOST_PAGES):
+        raise BadRequestError(
+            f"Page {text} does not exist: the last one is {_MOST_PAGES}", hint="Filters find older letters."
+        )
+    return int(text)
+
+
+def _query(wanted: Wanted, **more: int) -> str:
+    return urlencode({**wanted.given, **more})
+
+
+def row_of(letter: DeadLetter, marks: Marks) -> Row:
+    """Its line in the list."""
+    cause = " ".join(redact(letter.context.root_cause or "").split())
+    return Row(
+        f"{letter.raw.partition}@{letter.raw.offset}",
+        letter.raw.timestamp,
+        letter.stage or "",
+        cause if len(cause) <= _MOST_IN_LIST else f"{cause[:_MOST_IN_LIST]}..",
+        letter.context.place or letter.original_topic or "",
+        marks.is_replayed(letter),
+    )
+
+
+def _text(value: Any, is_whole: bool = False) -> Text:  # data of JSON
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return Text(text if is_whole else text[:_MOST_SHOWN], len(text))
+
+
+def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
+    """A dry run of one letter: each part before and after."""
+    before, after = view["before"], view["after"]
+    parts = []
+    for part, old in before.items():
+        new = None if after is None else after[part]
+        parts.append((part, _text(old), None if after is None else _text(new), after is not None and new != old))
+    return {
+        "at": view["letter"].rpartition("-")[2],
+        "outcome": view["outcome"],
+        "why": redact(view.get("why", "")),
+        "parts": parts,
+        "is_sent": view["outcome"] == Outcome.REPLAY.value,
+    }
+
+
+def _others(found: Tally) -> list[tuple[str, int, str]]:
+    """What is not sent: outcome, how many, and why the first is not."""
+    return [
+        (outcome.value, count, redact(found.first.get(outcome, "")))
+        for outcome, count in sorted(found.counts.items())
+        if count and outcome is not Outcome.REPLAY
+    ]
+
+
+ROUTES: Final = (
+    Route("/connectors/{name}/dead-letters/letters", {"GET": show_list}),
+    Route("/connectors/{name}/dead-letters/letters/{at}", {"GET": show_letter}),
+    Route("/connectors/{name}/dead-letters/replay", {"GET": preview, "POST": replay}),
+)
