@@ -9,6 +9,7 @@ import pytest
 from kconnect.labels import LABELS
 from kconnect.model import TargetState
 from kit.memory_herder import file_source
+from kit.waiting import eventually
 
 
 def write(folder, name, labels="", **more):
@@ -100,6 +101,11 @@ def test_apply_with_labels_applies_those_files_and_prunes_those_connectors(conne
     assert (code, err.splitlines()[2:]) == (0, ["created fresh", "deleted ours"])
     assert sorted(herder.known) == ["fresh", "lines", "moved", "orders", "theirs"]
     assert herder.known["moved"].config[LABELS] == "team=x"
+
+
+def test_labels_are_completed(connect):
+    found = eventually(lambda: connect("complete", "--", "connectors", "list", "-l", "t")[1], why="labels are offered")
+    assert found == "team=x\t1 connector\nteam=y\t1 connector\n"
 
 
 def test_prune_needs_a_label_that_is_there_and_files_that_have_it(connect, herder, tmp_path):

@@ -88,6 +88,39 @@ def test_names_of_any_kind_are_selected_waited_for_completed_and_moved(
     connect("connectors", "wait", "--state", "GONE", "--", *ODD_NAMES)
 
 
+def test_apply_by_labels_ends_when_it_runs_and_at_once_when_it_cannot(
+    operator: Operator, topic: str, tmp_path: Path
+) -> None:
+    """An update that breaks a connector, and the one that mends it: neither is taken for the state before it."""
+    run, name, team = operator.run, f"out-{uuid.uuid4().hex[:6]}", f"team-{uuid.uuid4().hex[:6]}"
+    files = tmp_path / "files"
+    files.mkdir()
+
+    def write(name: str, team: str, folder: Path) -> None:
+        sink = {"connector.class": "FileStreamSink", "file": str(folder / f"{name}.txt"), "topics": topic}
+        config = {**sink, "errors.restart.max": "0", "kconnect.labels": f"team={team}"}
+        (files / f"{name}.json").write_text(json.dumps({"name": name, "config": config}))
+
+    write(name, team, tmp_path)
+    write(f"{name}-old", team, tmp_path)
+    write(f"{name}-theirs", f"{team}.other", tmp_path)
+    apply = ("connectors", "apply", "-f", str(files), "--yes", "--wait", "--timeout", "60s", "--prune", "-l")
+    assert f"{name}-theirs is RUNNING\n" in run(*apply, f"team={team}.other", expect=0).stderr
+    assert f"{name}-old is RUNNING\n{name} is RUNNING\n" in run(*apply, f"team={team}", expect=0).stderr
+    (files / f"{name}-old.json").unlink()
+    (files / f"{name}-theirs.json").unlink()
+    write(name, team, tmp_path / "missing")
+    broken = run(*apply, f"team={team}", expect=1).stderr
+    assert f"deleted {name}-old\n" in broken
+    assert f"{name} task 0 FAILED: FileNotFoundError" in broken
+    write(name, team, tmp_path)
+    assert run(*apply, f"team={team}", expect=0).stderr.endswith(f"\n{name} is RUNNING\n")
+    assert operator.connect("connectors", "list", "-l", f"team,team!={team}", "-o", "name") == f"{name}-theirs\n"
+    refused = run("config", "set", name, "kconnect.labels=team", expect=1).stderr
+    assert "kconnect.labels: team is not key=value" in refused
+    operator.connect("connectors", "delete", "--yes", "--prefix", name)
+
+
 def test_only_what_failed_is_restarted_and_watch_tells_it(
     operator: Operator, worker: Standalone, home: Path, topic: str, tmp_path: Path
 ) -> None:

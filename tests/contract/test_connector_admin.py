@@ -100,6 +100,7 @@ def stop(world, name):
 def test_a_reader_tells_of_connectors(world, name):
     assert name in world.reader.connectors()
     assert world.reader.connector(name).type is ConnectorType.SOURCE
+    assert world.reader.connector_infos()[name] == world.reader.connector(name)
     assert world.reader.connector_status(name).name == name
     assert name in world.reader.connector_statuses()
     with pytest.raises(NotFoundError):

@@ -80,6 +80,16 @@ def snapshot(cluster):
         return reader.configs().snapshot
 
 
+def test_labels_select_what_is_listed_and_changed_on_the_topics(cluster, connect, name):
+    cluster.add_connector(name, {**SOURCE, "kconnect.labels": f"team={name}"}, [{"file": "/in"}])
+    cluster.add_connector(f"{name}-other", {**SOURCE, "kconnect.labels": "team=other"}, [{"file": "/in"}])
+    [row] = json.loads(connect("connectors", "list", "-l", f"team={name}", "--direct", "-o", "json")[0])
+    assert (row["name"], row["labels"]) == (name, {"team": name})
+    connect("connectors", "pause", "-l", f"team={name}", "--direct", "--yes")
+    assert snapshot(cluster).target_state(name) is TargetState.PAUSED
+    assert snapshot(cluster).target_state(f"{name}-other") is TargetState.STARTED
+
+
 def test_list_show_and_status_have_the_shapes_of_the_rest_api(cluster, connect, name):
     cluster.add_connector(name, SOURCE, [{"file": "/in"}], worker_id="w:1")
     out, err = connect("connectors", "list", name, "--direct", "-o", "json")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kconnect.errors import ConnectError
+from kconnect.labels import labels_of
 from kconnect.wording import counted
 from kconnect_cli.contexts.profiles import Profile
 from kconnect_cli.contexts.target import find_target, without_user
@@ -152,6 +154,7 @@ class LiveNames:
             "state": states,
             "topic": lambda _: self._topics(),
             "connector": lambda _: self._connectors(),
+            "labels": lambda _: self._labels(),
         }
         live |= dict.fromkeys(_FILES, files)
         return live
@@ -160,6 +163,17 @@ class LiveNames:
         if _DIRECT.intersection(self._words):
             return [Candidate(name) for name in sorted(self._in_config_topic())]
         return [Candidate(name) for name in sorted(self._ask("connectors") or ())]
+
+    def _labels(self) -> list[Candidate]:
+        """The labels that connectors have; of a worker only."""
+        if _DIRECT.intersection(self._words):
+            return []
+        found = Counter(
+            f"{key}={value}"
+            for info in (self._ask("connector_infos") or {}).values()
+            for key, value in (labels_of(info.config) or {}).items()
+        )
+        return [Candidate(label, counted(count, "connector")) for label, count in sorted(found.items())]
 
     def _in_config_topic(self) -> set[str]:
         """Connectors that have a config, as far as the topic is read in time; no value of it is looked into."""

@@ -1,4 +1,7 @@
-"""The setting with a connector's labels."""
+"""The setting with a connector's labels.
+
+Differs: Java's workers keep it as any unknown setting, and refuse nothing.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from kconnect.builtin.converters.string_converter import StringConverter
 from kconnect.errors import BadRequestError, ConfigError
 from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.herder.validation.override_policies import load_policy
+from kconnect.labels import LABELS
 from kconnect.logs import current_context
 from kconnect.plugins import PluginRegistry
 
@@ -505,3 +506,12 @@ def test_a_query_that_does_not_parse_is_refused_with_its_place(validator: Connec
     found = {problem.key: problem.message for problem in caught.value.problems}
     assert "It does not parse at line 1, column 27: expecting ) near 'FROM'" in found["transforms.sql.query"]
     assert "It does not parse at line 1, column 8: something is missing near '>'" in found["predicates.rich.condition"]
+
+
+def test_labels_are_checked_and_leave_the_answer_as_java_gives_it(validator: ConnectorValidator) -> None:
+    sink = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "file": "/out"}
+    assert validator.validate({**sink, LABELS: "team=x,env=prod"}) == validator.validate(sink)
+    with pytest.raises(
+        InvalidConnectorError, match=r"Invalid value team for configuration kconnect\.labels: team is not"
+    ):
+        validator.raise_if_invalid({**sink, LABELS: "team"})
