@@ -19,6 +19,7 @@ Labels: TypeAlias = Mapping[str, str]
 
 _KEY: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._/:@-]*[A-Za-z0-9])?)?")
+_SELECTORS: Final = "For example: team=x, team!=x, team, or team=x,env=prod"
 _RULE: Final = "letters, digits and . _ - / inside, values also : and @"
 
 
@@ -105,9 +106,10 @@ def _requirement(text: str) -> Requirement:
     if not key.strip():
         raise ConfigError(
             f"{text or 'an empty selector'} names no label",
-            hint="For example: team=x, team!=x, team, or team=x,env=prod",
+            hint=_SELECTORS,
         )
-    _require_key(key.strip())
+    if not _KEY.fullmatch(key.strip()):
+        raise ConfigError(f"{text} is not a selector", hint=_SELECTORS)
     return Requirement(key.strip(), value, is_negative)
 
 

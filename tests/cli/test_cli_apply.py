@@ -80,7 +80,10 @@ def test_prune_deletes_what_is_in_no_file_and_begins_with_the_prefix_and_asks_fi
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--prune",), "--prune without --prefix would also delete connectors that others made\nHint: --prefix PREFIX"),
+        (
+            ("--prune",),
+            "--prune without --prefix or --labels would also delete connectors that others made\nHint: --prefix",
+        ),
         (("--prune", "--prefix", ""), "--prefix is empty"),
         (("--prefix", "a"), "--prefix is only valid with --prune"),
     ],

@@ -37,6 +37,7 @@ def test_list_shows_labels_and_takes_a_selector(connect):
     assert connect("connectors", "list", "-l", "team!=x", "-o", "name")[1] == "lines\norders\ntheirs\n"
     rows = json.loads(connect("connectors", "list", "--show-labels", "-o", "json")[1])
     assert [row["labels"] for row in rows] == [{}, {}, {"team": "x", "env": "prod"}, {"team": "y"}]
+    assert "has labels team=z.\n" in connect("connectors", "list", "-l", "team=z")[2]
     assert "labels" not in json.loads(connect("connectors", "list", "-o", "json")[1])[0]
 
 
@@ -101,6 +102,17 @@ def test_apply_with_labels_applies_those_files_and_prunes_those_connectors(conne
     assert (code, err.splitlines()[2:]) == (0, ["created fresh", "deleted ours"])
     assert sorted(herder.known) == ["fresh", "lines", "moved", "orders", "theirs"]
     assert herder.known["moved"].config[LABELS] == "team=x"
+
+
+def test_a_file_with_labels_that_cannot_be_read_is_warned_of_or_refused(connect, herder, tmp_path):
+    folder = write(tmp_path / "files", "fresh", "team:x")
+    warning = f"fresh: {LABELS}: team:x is not key=value. For example: team=x,env=prod"
+    code, _, err = connect("connectors", "apply", folder, "--strict")
+    assert (code, err) == (1, f"{warning}\nHint: Nothing was written. Without --strict these are warnings.\n")
+    code, _, err = connect("connectors", "apply", folder, "-l", "team=x")
+    assert (code, f"{LABELS} of fresh: team:x is not key=value" in err) == (1, True)
+    assert "fresh" not in herder.known
+    assert connect("connectors", "apply", folder)[::2] == (0, f"Warning: {warning}\ncreated fresh\n")
 
 
 def test_labels_are_completed(connect):

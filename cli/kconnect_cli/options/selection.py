@@ -129,7 +129,8 @@ def parsed_selector(labels: Sequence[str] | None) -> LabelSelector | None:
     try:
         return LabelSelector.parse(labels)
     except ConfigError as err:
-        raise UsageProblem(f"--labels {','.join(labels)}: {err}", hint=err.hint) from err
+        given = ",".join(labels)
+        raise UsageProblem(f"--labels {given}: {err}" if given else f"--labels: {err}", hint=err.hint) from err
 
 
 def require_positive(selector: LabelSelector) -> None:
@@ -201,11 +202,12 @@ def chosen_names(session: CliSession, selection: Selection) -> list[str]:
     names = select_names(selection, session.reader.connector_statuses(), labels)
     say_unreadable(session, labels or {})
     if not names:
-        session.say(_nothing_chosen(selection, session.url))
+        session.say(nothing_chosen(selection, session.url))
     return names
 
 
-def _nothing_chosen(selection: Selection, place: str) -> str:
+def nothing_chosen(selection: Selection, place: str) -> str:
+    """A sentence for a selection that matches no connector."""
     states, begins = " or ".join(sorted(selection.states)), " or ".join(selection.prefixes)
     wished = [f"begins with {begins}"] if begins else []
     wished += [f"has labels {selection.labels.text}"] if selection.labels else []

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kconnect.errors import ConfigError, ConfigProblem, ConnectError, UnreachableError
+from kconnect.labels import LABELS, parse_labels
 from kconnect_cli.screen.output import Row
 from kconnect_cli.session import CliSession
 
@@ -23,6 +24,8 @@ def check_settings(
 ) -> None:
     """Warn of each misspelt setting of these connectors, by name; `only` those settings, where it is given.
 
+    Also of labels that cannot be read: Java's workers accept them, and no selector would match.
+
     The worker, ours or Java's, says which settings it knows, with --direct the plugin that is installed here; the write
     itself reports what it refuses.
     Errors: ConfigError with `strict`, and then whatever validation raises; UnreachableError.
@@ -32,6 +35,8 @@ def check_settings(
         for key, meant in _misspelt(session, config, strict=strict).items():
             if only is None or key in only:
                 problems.append(ConfigProblem(key, config[key], f"{name}: {misspelt_text(key, meant)}"))
+        if (wrong := _labels_problem(config)) and (only is None or LABELS in only):
+            problems.append(ConfigProblem(LABELS, config[LABELS], f"{name}: {LABELS}: {wrong}"))
     if not problems:
         return
     if strict:
@@ -58,6 +63,14 @@ def known_settings(answer: Row) -> list[str]:
         *DEAD_LETTER_KEYS,
         *(info["value"]["name"] for info in answer["configs"] if info.get("value")),
     ]
+
+
+def _labels_problem(config: Mapping[str, str]) -> str:
+    try:
+        parse_labels(config.get(LABELS, ""))
+    except ConfigError as err:
+        return f"{err}. {err.hint}"
+    return ""
 
 
 def _misspelt(session: CliSession, config: Mapping[str, str], *, strict: bool) -> Mapping[str, str]:

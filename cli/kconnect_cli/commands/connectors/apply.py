@@ -125,7 +125,7 @@ def _selector(prune: bool, prefixes: Sequence[str] | None, labels: Sequence[str]
     if prune and not prefixes:
         if selector is None:
             raise UsageProblem(
-                "--prune without --prefix would also delete connectors that others made",
+                "--prune without --prefix or --labels would also delete connectors that others made",
                 hint="--prefix PREFIX says which are yours: those whose name begins with it; -l team=x those with that "
                 "label.",
             )

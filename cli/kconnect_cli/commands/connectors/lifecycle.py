@@ -30,6 +30,7 @@ from kconnect_cli.options.selection import (
     LabelOption,
     Selection,
     SelectionOptions,
+    nothing_chosen,
     read_labels,
     require_positive,
     say_unreadable,
@@ -88,8 +89,8 @@ def list_(
     columns = _COLUMNS if known is None else (*_COLUMNS, _LABELS)
     write_rows(as_known(rows, session.outage), columns, session.output)
     say_unreadable(session, known or {})
-    if not statuses and session.output is Format.TABLE:
-        session.say(f"No connectors at {session.url}.")
+    if session.output is Format.TABLE and not chosen and (selection.labels or not statuses):
+        session.say(nothing_chosen(selection, session.url))
     report_unassigned(session, chosen)
     say_who_lives(session, [found.name for found in chosen])
 

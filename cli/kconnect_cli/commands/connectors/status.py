@@ -19,7 +19,7 @@ from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
-from kconnect_cli.options.selection import STATES, LabelOption, Selection, chosen_names, find_names
+from kconnect_cli.options.selection import STATES, LabelOption, Selection, chosen_names, find_names, nothing_chosen
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
 from kconnect_cli.screen.output import Column, Format, Row, table_text, write_object, write_rows, write_text
@@ -78,6 +78,8 @@ def status(
         write_rows(_explained_rows(session, rows, start), _COLUMNS, session.output)
         if start:
             session.say(f"{session.url} is {start}")
+        if selection.labels and not seen and session.output is Format.TABLE:
+            session.say(nothing_chosen(selection, session.url))
         say_who_lives(session, [found.name for found in seen])
         return
     screen = _Screen(session)
@@ -122,7 +124,8 @@ def wait(
                 session.known(name, statuses)
         open_ones = [name for name in names if not is_reached(statuses.get(name), wished)]
         if not open_ones:
-            session.say("\n".join(f"{name} is {wished}" for name in names))
+            if names:
+                session.say("\n".join(f"{name} is {wished}" for name in names))
             return
         raise_if_hopeless([statuses[name] for name in open_ones if name in statuses], wished)
         if time.monotonic() + pause_s > deadline:
