@@ -98,8 +98,9 @@ def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool
     """What the page says of the letter itself; texts of the record are cut unless `is_whole`."""
     parts = [(part, _text(view[part], is_whole), view["decoded"][part]) for part in ("key", "value")]
     headers = [(each["key"], _text(each["value"], is_whole)) for each in view["headers"]]
+    told = {key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}
     return {
-        "letter": {**view, **{key: redact(view[key] or "") for key in ("message", "root_cause", "trace")}},
+        "letter": {**view, **told, "message": told["message"].strip().rstrip(":")},
         "source": view.get("source"),
         "time_ms": letter.raw.timestamp,
         "origin": letter.context.place or letter.original_topic or "",
@@ -176,15 +177,20 @@ def _query(wanted: Wanted, **more: int) -> str:
 
 def row_of(letter: DeadLetter, marks: Marks) -> Row:
     """Its line in the list."""
-    cause = " ".join(redact(letter.context.root_cause or "").split())
     return Row(
         f"{letter.raw.partition}@{letter.raw.offset}",
         letter.raw.timestamp,
-        letter.stage or "",
-        cause if len(cause) <= _MOST_IN_LIST else f"{cause[:_MOST_IN_LIST]}..",
-        letter.context.place or letter.original_topic or "",
+        _line(letter.stage),
+        _line(redact(letter.context.root_cause or "")),
+        _line(letter.context.place or letter.original_topic),
         marks.is_replayed(letter),
     )
+
+
+def _line(text: str | None) -> str:
+    """In one line, and not a long one: whoever writes to the topic says what is in it."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= _MOST_IN_LIST else f"{line[:_MOST_IN_LIST]}.."
 
 
 def _text(value: Any, is_whole: bool = False) -> Text:  # data of JSON
@@ -198,7 +204,8 @@ def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
     parts = []
     for part, old in before.items():
         new = None if after is None else after[part]
-        parts.append((part, _text(old), None if after is None else _text(new), after is not None and new != old))
+        is_changed = after is not None and new != old
+        parts.append((part, _part_text(part, old), None if after is None else _part_text(part, new), is_changed))
     return {
         "at": view["letter"].rpartition("-")[2],
         "outcome": view["outcome"],
@@ -206,6 +213,13 @@ def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
         "parts": parts,
         "is_sent": view["outcome"] == Outcome.REPLAY.value,
     }
+
+
+def _part_text(part: str, value: Any) -> Text:  # data of JSON
+    """Of a document; headers one a line."""
+    if part != "headers":
+        return _text(value)
+    return _text("\n".join(f"{each['key']}: {_text(each['value'], is_whole=True).text}" for each in value))
 
 
 def _others(found: Tally) -> list[tuple[str, int, str]]:
