@@ -297,8 +297,8 @@ def test_verbose_shows_the_trace(connect):
     [
         (("conectors",), "No such command 'conectors'. Did you mean: connect connectors?"),
         (("connectors", "lst"), "No such command 'lst'. Did you mean: connect connectors list?"),
-        (("status",), "No such command 'status'. Did you mean: connect connectors status"),
-        (("describe", "connector", "orders"), "Did you mean: connect connectors show?"),
+        (("pause",), "No such command 'pause'. Did you mean: connect connectors pause?"),
+        (("get", "connector", "orders"), "Did you mean: connect connectors list, connect connectors show?"),
         (("connector", "get"), "Did you mean: connect connectors list, connect connectors show?"),
         (("doctor",), "Did you mean: connect topics doctor?"),
         (("topics", "config", "patch"), "Did you mean: connect topics config put"),
