@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import ssl
 import subprocess
@@ -169,7 +170,7 @@ def test_an_earlier_config_is_brought_back_and_dead_letters_are_counted(tmp_path
     }
     create_topic(broker.bootstrap, f"{group}-dlq")
     with (
-        workers(broker.bootstrap, group, 1) as (worker,),
+        workers(broker.bootstrap, group, 1, kconnect_audit_log_file=str(tmp_path / "audit.log")) as (worker,),
         ConnectClient(worker.rest_url, retry_conflicts_s=30) as client,
     ):
         client.create_connector("lines-out", first)
@@ -224,6 +225,10 @@ def test_an_earlier_config_is_brought_back_and_dead_letters_are_counted(tmp_path
         status, page = here.ask(replay, form)
         assert (status, "1 dead letter of lines-out sent again." in page) == (200, True)
         assert consume_values(broker.bootstrap, group, 1) == [b"second"]
+        audit = tmp_path / "audit.log"
+        eventually(lambda: "dead-letters/replays" in audit.read_text(), 10, "the audit log has the replay")
+        line = json.loads(audit.read_text().splitlines()[-1])
+        assert (line["connector"], line["after"]) == ("lines-out", {"targets": {group: 1}})
         assert here.ask(replay, form)[0] == 409
         assert "There is nothing to replay" in here.ask(f"{replay}?at=0@1")[1]
 

@@ -109,9 +109,13 @@ class ConnectClient:
         """
         return self._exchange.read("GET", _admin_letters(name), as_object)
 
-    def announce_replay(self, name: str) -> None:
-        """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not."""
-        self._exchange.do("POST", f"{_admin_letters(name)}/replays")
+    def announce_replay(self, name: str, targets: Mapping[str, int]) -> None:
+        """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not.
+
+        `targets`: how many letters go to which topics.
+        """
+        body = {"targets": dict(targets)}
+        self._exchange.read_if_any("POST", f"{_admin_letters(name)}/replays", as_object, body)
 
     def health(self) -> dict[str, Any]:
         """`GET /health`: status (healthy, starting, unhealthy) and message; never an error while the worker answers."""

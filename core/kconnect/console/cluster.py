@@ -67,9 +67,10 @@ class Cluster(Protocol):
         """
         ...
 
-    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
         """Whether this caller may read records of the connector's dead letters, or replay them, with `brokers`' login.
 
+        `replay_to`: how many are replayed to which topics; the audit log of a worker has it.
         Errors: ForbiddenError; NotFoundError for an unknown connector; BadRequestError where nobody can tell.
         """
         ...

@@ -120,9 +120,9 @@ class LetterDesk:
         if self._topic is not None:
             self._topic.close()
 
-    def allow(self, *, replay: bool = False) -> None:
-        """Errors: ForbiddenError for who may see the connector, and not its records."""
-        self._cluster.allow_letters(self.name, replay=replay)
+    def allow(self, plan: Plan | None = None) -> None:
+        """`plan`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
+        self._cluster.allow_letters(self.name, replay_to=None if plan is None else plan.tally.topics)
 
     @property
     def topic(self) -> DeadLetterTopic:

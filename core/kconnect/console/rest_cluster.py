@@ -55,14 +55,14 @@ class RestCluster:
     def brokers(self) -> ClusterAccess | None:
         return self._brokers
 
-    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
         """The worker says whether it lends its login to this caller."""
         if not self._lends_login:
             return
         self._client.connector(name)
         try:
-            if replay:
-                self._client.announce_replay(name)
+            if replay_to is not None:
+                self._client.announce_replay(name, replay_to)
             else:
                 self._client.dead_letter_place(name)
         except NotFoundError:

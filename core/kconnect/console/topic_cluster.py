@@ -39,7 +39,7 @@ class TopicCluster:
     def brokers(self) -> ClusterAccess:
         return self._client.access
 
-    def allow_letters(self, name: str, *, replay: bool = False) -> None:
+    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
         """The login is the caller's own."""
 
     def starting(self) -> str | None:

@@ -6,10 +6,18 @@ as the caller: records may be private, so that readers of the connector do not s
 
 from __future__ import annotations
 
+from typing import Final
+
 from kconnect.config.connector_config import DeadLetterSettings
+from kconnect.errors import BadRequestError
 from kconnect.rest.access.needs import EDITS
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
-from kconnect.rest.operation import Operation, object_of, text
+from kconnect.rest.operation import Operation, Schema, integer, object_of, text
+
+_REPLAY: Final = 'a JSON object {"targets": {"topic": 3, ..}}: how many letters go to which topics'
+_REPLAY_BODY: Final[Schema] = object_of(
+    {"targets": {"type": "object", "additionalProperties": integer}}, required=("targets",), closed=True
+)
 
 
 def show_place(call: Call) -> Answer:
@@ -21,6 +29,9 @@ def show_place(call: Call) -> Answer:
 
 def announce_replay(call: Call) -> Answer:
     """Changes nothing itself: the caller sends the letters next, and the audit log has said who does."""
+    targets = call.json_object(_REPLAY, known=("targets",)).get("targets")
+    if not isinstance(targets, dict) or not all(type(count) is int for count in targets.values()):
+        raise BadRequestError(f"The body must be {_REPLAY}")
     call.herder.connector_config(call.path["name"])
     return no_content()
 
@@ -44,6 +55,7 @@ ENDPOINTS = (
                 announce_replay,
                 "Say that the caller replays dead letters now: refused to who may not, and in the audit log",
                 {204: None},
+                body=_REPLAY_BODY,
                 needs=EDITS,
             )
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
+from starlette.responses import JSONResponse
 
 from kconnect.api import ConsumerRecord
 from kconnect.api.rest_extension import USER
@@ -70,6 +71,25 @@ def test_a_console_without_brokers_says_what_to_start_it_with(herder):
         found = console.ask("GET", f"{URL}/letters")
         assert found.status == 400
         assert "connect ui --worker FILE" in found.body.decode()
+    finally:
+        console.close()
+
+
+def test_where_nobody_says_who_may_read_records_none_are_shown(herder):
+    def without_admin(app):
+        async def answer(scope, receive, send):
+            if scope["path"].startswith("/admin/"):
+                refused = JSONResponse({"error_code": 404, "message": "HTTP 404 Not Found"}, 404)
+                await refused(scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return answer
+
+    console = PageCaller(herder, without_admin, {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
+    try:
+        found = console.ask("GET", f"{URL}/letters")
+        assert (found.status, "admin.listeners" in found.body.decode()) == (400, True)
     finally:
         console.close()
 

@@ -126,6 +126,10 @@ def test_states_offsets_levels_and_new_connectors_are_shown_too(ask):
     assert (reset["before"], reset["after"]) == (offsets["offsets"], None)
     _, (level,) = ask("PUT", "/admin/loggers/kconnect", {"level": "DEBUG"})
     assert level["after"] == {"level": "DEBUG", "scope": "worker"}
+    replays = "/admin/connectors/a/dead-letters/replays"
+    _, (replayed,) = ask("POST", replays, {"targets": {"orders": 3}})
+    assert (replayed["connector"], replayed["after"]) == ("a", {"targets": {"orders": 3}})
+    assert ask("POST", replays, {"targets": {"orders": "all"}})[0].status == 400
     _, (created,) = ask("POST", "/connectors", {"name": "b", "config": {**file_source(), "x.secret": "abcdef"}})
     assert (created["connector"], created["before"]) == ("b", None)
     assert created["after"]["x.secret"] == "[hidden]"

@@ -54,6 +54,7 @@ def test_what_takes_a_body_says_so(document):
                 ("validate", "put"),
                 ("{logger}", "put"),
                 ("tasks", "post"),
+                ("replays", "post"),
             }
             assert ("requestBody" in item[method]) == takes_one, (method, path)
 

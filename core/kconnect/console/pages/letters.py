@@ -146,7 +146,7 @@ def replay(visit: Visit) -> Reply:
                 f"Other letters of {desk.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
             )
-        desk.allow(replay=True)
+        desk.allow(plan)
         done = desk.replay(plan)
     told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} sent again."
     # Why is in the preview only: a note is part of a URL, and reasons may quote records

@@ -127,6 +127,9 @@ VIEWS: Final[Mapping[tuple[str, str], View]] = {
     ),
     ("PATCH", "/connectors/{name}/offsets"): View(_offsets_before, lambda call, _: _asked(call)["offsets"]),
     ("DELETE", "/connectors/{name}/offsets"): View(_offsets_before, _nothing),
+    ("POST", "/admin/connectors/{name}/dead-letters/replays"): View(
+        _nothing, lambda call, _: {"targets": _asked(call)["targets"]}
+    ),
     ("PUT", "/admin/loggers/{logger}"): View(
         lambda call: call.herder.logger(call.path["logger"]).to_json(),
         lambda call, _: {"level": _asked(call)["level"], "scope": (call.query_values("scope") or ["worker"])[0]},
