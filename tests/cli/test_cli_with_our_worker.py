@@ -125,7 +125,12 @@ def test_only_what_failed_is_restarted_and_watch_tells_it(
     operator: Operator, worker: Standalone, home: Path, topic: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "later"
-    sink = {"connector.class": "FileStreamSink", "file": str(folder / "out"), "topics": topic}
+    sink = {
+        "connector.class": "FileStreamSink",
+        "file": str(folder / "out"),
+        "topics": topic,
+        "errors.restart.max": "0",
+    }
     name = f"late-{uuid.uuid4().hex[:6]}"
     file = tmp_path / "late.json"
     file.write_text(json.dumps({"name": name, "config": sink}))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from kconnect.config.client_config import internal_clients
 from kconnect.config.worker_config import DistributedConfig
 from kconnect.errors import ConnectError, DataError
 from kconnect.herder.assignment.protocol import PROTOCOL_TYPE, decode_metadata
@@ -15,6 +16,8 @@ from kconnect.herder.group.coordinator import Coordinator
 from kconnect.herder.group.errors import COORDINATOR_ELSEWHERE, GroupRefusal, Unanswered, error_name
 from kconnect.herder.group.frames import KafkaRequest
 from kconnect.herder.group.security import Access, access
+from kconnect.kafka.admin import KafkaAdmin
+from kconnect.model import TopicPartition
 from kconnect.preflight.clients import ClientIdentity
 from kconnect.preflight.probe import Probe
 from kconnect.preflight.requests import (
@@ -151,9 +154,6 @@ def _end_of_configs(config: DistributedConfig, facts: GroupFacts, timeout_s: flo
     """The end of the config topic; None if it is of no interest, or cannot be read: the topics' check says why."""
     if not facts.members or facts.protocol_type != PROTOCOL_TYPE:
         return None
-    from kconnect.config.client_config import internal_clients
-    from kconnect.kafka.admin import KafkaAdmin
-    from kconnect.model import TopicPartition
 
     partition = TopicPartition(config.config_storage_topic, 0)
     try:

@@ -12,11 +12,14 @@ from kconnect.config.variables import Variables
 from kconnect.errors import ConnectError
 from kconnect.herder.validation.connector_checks import ConnectorValidator, InvalidConnectorError
 from kconnect.herder.validation.override_policies import load_policy
+from kconnect.kafka.topic_facts import TopicLook
+from kconnect.plugins.isolation import PluginFolders
 from kconnect.preflight.clients import ClientIdentity
 from kconnect.preflight.probe import Probe
 from kconnect.preflight.results import Result, Verdict
 from kconnect.preflight.settings import WorkerStart
 from kconnect.preflight.topics import connector_topic_results
+from kconnect.wording import counted
 
 if TYPE_CHECKING:
     from kconnect.config import ConnectorFile
@@ -32,8 +35,6 @@ def plugin_path_probe(start: WorkerStart) -> list[Probe]:
 
 
 def _plugin_path(given: str, _within_s: float) -> Iterator[Result]:
-    from kconnect.plugins.isolation import PluginFolders
-    from kconnect.wording import counted
 
     for element in (Path(part.strip()).expanduser() for part in given.split(",") if part.strip()):
 
@@ -107,7 +108,6 @@ def _config(start: WorkerStart, file: ConnectorFile, _within_s: float) -> Iterat
 
 
 def _topics(needs: Sequence[Need], identity: ClientIdentity, within_s: float) -> Iterator[Result]:
-    from kconnect.kafka.topic_facts import TopicLook
 
     client = TopicLook(internal_clients(identity.java, client_id="connect-check").admin, within_s * 0.9)
     yield from connector_topic_results(needs, client.facts({topic for _, topic, _ in needs}))

@@ -11,6 +11,9 @@ from kconnect.errors import ConnectError
 from kconnect.preflight.probe import Probe
 from kconnect.preflight.results import Result, Verdict
 from kconnect.preflight.settings import WorkerStart
+from kconnect.rest.listeners import advertised_address, bind_listeners
+from kconnect.rest.options import RestOptions
+from kconnect.rest.security import is_basic_auth
 
 _LISTENERS = "listeners"
 _OWN_ONLY = ("127.0.0.1", "::1", "localhost")
@@ -30,8 +33,6 @@ def listening_probes(start: WorkerStart) -> list[Probe]:
 
 def _rest(start: WorkerStart) -> Iterator[Result]:
     """Bind them all at once, as a start does, and let go of them."""
-    from kconnect.rest.listeners import advertised_address, bind_listeners
-
     config = start.config
     assert config is not None
     listeners = bind_listeners([*config.listeners, *(config.admin_listeners or ())])
@@ -49,9 +50,6 @@ def _rest_options(start: WorkerStart) -> Iterator[Result]:
 
     The audit log is left out, as it would make its file; extensions in Python too, as they may do anything.
     """
-    from kconnect.rest.options import RestOptions
-    from kconnect.rest.security import is_basic_auth
-
     config = start.config
     assert config is not None
     known = [name for name in config.values["rest.extension.classes"] if is_basic_auth(name)]

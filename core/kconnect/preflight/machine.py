@@ -17,6 +17,8 @@ from kconnect.errors import ConnectError
 from kconnect.java import find_java
 from kconnect.preflight.probe import Probe
 from kconnect.preflight.results import Result, Verdict
+from kconnect.spark.master import master_addresses
+from kconnect.spark.settings import SparkSettings, own_cores
 
 # Spark's JVM, worker and one slot take 362 MB at the first record; less leaves no room for records
 _LEAST_MEMORY: Final = 512 << 20
@@ -41,8 +43,6 @@ def _java(_within_s: float) -> Iterator[Result]:
 
 
 def _spark(properties: Mapping[str, str], within_s: float) -> Iterator[Result]:
-    from kconnect.spark.master import master_addresses
-    from kconnect.spark.settings import SparkSettings, own_cores
 
     settings = SparkSettings.parse(properties)
     master = settings.spark.get("spark.master", "local[*]")

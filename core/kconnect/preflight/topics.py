@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.config.client_config import internal_clients
 from kconnect.config.worker_config import DistributedConfig
+from kconnect.kafka.topic_facts import TopicLook
 from kconnect.preflight.clients import ClientIdentity
 from kconnect.preflight.probe import Probe
 from kconnect.preflight.results import Result, Verdict
+from kconnect.storage.internal_topic_specs import internal_topic_specs
+from kconnect.wording import counted
 
 if TYPE_CHECKING:
     from kconnect.kafka.internal_topics import InternalTopicSpec
@@ -22,8 +25,6 @@ def topic_probes(config: DistributedConfig, identity: ClientIdentity) -> list[Pr
     """One for all three, with the identity of the worker's own clients."""
 
     def look(within_s: float) -> Iterator[Result]:
-        from kconnect.kafka.topic_facts import TopicLook
-        from kconnect.storage.internal_topic_specs import internal_topic_specs
 
         specs = internal_topic_specs(config)
         client = TopicLook(internal_clients(config.originals, client_id="connect-check").admin, within_s * 0.9)
@@ -140,6 +141,5 @@ def _result(topic: str, verdict: Verdict, message: str, hint: str | None = None,
 
 
 def _count(number: int, word: str) -> str:
-    from kconnect.wording import counted
 
     return f"the broker's default of {word}s" if number == -1 else counted(number, word)
