@@ -88,8 +88,8 @@ class BulkProducer(RecordProducer):
             self._poll_bulk(bulk.flush, min(left_s, ROOM_WAIT_S))
         return super().flush(max(0.0, deadline - time.monotonic()), give_up)
 
-    def abandon(self) -> None:
-        super().abandon()
+    def _purge(self) -> None:
+        super()._purge()
         if self._bulk is not None:
             self._bulk.purge()
 
@@ -149,7 +149,10 @@ class BulkProducer(RecordProducer):
         values = records.values[start:end]
         keys = None if records.keys is None else records.keys[start:end]
         while True:
-            refused = bulk.produce(records.topic, keys, values, delivery)
+            with self._handing_over:
+                if self._is_abandoned:
+                    return False
+                refused = bulk.produce(records.topic, keys, values, delivery)
             self.serve()
             again = [row for row, error in refused if error.code() == KafkaError._QUEUE_FULL]
             for _, error in refused:

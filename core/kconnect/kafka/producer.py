@@ -26,6 +26,8 @@ ROOM_WAIT_S = 0.1
 _NO_PARTITION = -1
 _NO_OFFSET = -1
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+# What abandon() waits for a batch that is being handed over; 100,000 records take 0.1 s
+_HAND_OVER_S = 2.0
 # How long the reports of purged messages may take; they arrive at once unless the machine stalls.
 PURGE_WAIT_S = 1.0
 
@@ -247,6 +249,9 @@ class RecordProducer:
         self._bytes_waiting = 0  # touched by the sending thread alone
         self._ended = EndedUnits()
         self._ending = threading.Lock()  # keeps abandon() off a client that is being closed
+        # Held while records are handed over: of a batch that abandon() meets, no later part may follow what it dropped
+        self._handing_over = threading.Lock()
+        self._is_abandoned = False
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -306,7 +311,10 @@ class RecordProducer:
         produce: Produce = self._client.produce
         while self._await_room(1, size, give_up):
             try:
-                produce(topic, value, key, number, delivery, None, _when(timestamp), headers or None)
+                with self._handing_over:
+                    if self._is_abandoned:
+                        return False
+                    produce(topic, value, key, number, delivery, None, _when(timestamp), headers or None)
             except BufferError:
                 if give_up():
                     return False
@@ -356,10 +364,22 @@ class RecordProducer:
         return True
 
     def abandon(self) -> None:
-        """Drop what has not been sent, from any thread: fences off an abandoned task. Quick, never raises."""
-        with self._ending:
-            if not self._is_closed:
-                self._client.purge(in_queue=True, in_flight=True, blocking=False)
+        """Drop what has not been sent, from any thread: fences off an abandoned task. Never raises.
+
+        Nothing is taken afterwards. Quick: a batch is handed over within milliseconds.
+        """
+        self._is_abandoned = True
+        is_ours = self._handing_over.acquire(timeout=_HAND_OVER_S)
+        try:
+            with self._ending:
+                if not self._is_closed:
+                    self._purge()
+        finally:
+            if is_ours:
+                self._handing_over.release()
+
+    def _purge(self) -> None:
+        self._client.purge(in_queue=True, in_flight=True, blocking=False)
 
     def close(self) -> None:
         """Drop what is not sent yet and end the client, within about a second. Idempotent; nothing is sent after it."""
@@ -410,7 +430,10 @@ class RecordProducer:
         number = _NO_PARTITION if records.partition is None else records.partition
         while True:
             try:
-                taken = self._client.produce_batch(topic, messages, partition=number, on_delivery=delivery)
+                with self._handing_over:
+                    if self._is_abandoned:
+                        return False
+                    taken = self._client.produce_batch(topic, messages, partition=number, on_delivery=delivery)
             except KafkaException as error:
                 raise connect_error(f"Records could not be written to topic {topic!r}", error.args[0]) from error
             self.serve()
@@ -444,7 +467,10 @@ class RecordProducer:
                 repeat(None) if headers is None else [row or None for row in headers[start:end]],
             )
             try:
-                deque(calls, maxlen=0)
+                with self._handing_over:
+                    if self._is_abandoned:
+                        return False
+                    deque(calls, maxlen=0)
             except BufferError:  # only when the user's own limits are narrower than ours
                 start = end - length_hint(values) - 1
                 if give_up():
