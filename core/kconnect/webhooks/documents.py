@@ -6,15 +6,17 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kconnect.herder.decisions.mending import Notice, NoticeKind, name_of
 from kconnect.herder.decisions.notice_texts import notice_text
-from kconnect.herder.decisions.rebalances import Rebalance
 from kconnect.model import TaskId
 from kconnect.outage import Outage
 from kconnect.redaction import redact
 from kconnect.wording import counted
+
+if TYPE_CHECKING:
+    from kconnect.herder.decisions.rebalances import Rebalance
 
 _EVENTS = {NoticeKind.FAILED: "failed", NoticeKind.MENDED: "mended", NoticeKind.GIVEN_UP: "given-up"}
 

@@ -6,11 +6,14 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from kconnect.herder.decisions.rebalances import Rebalance
 from kconnect.herder.health.watch_thread import WatchThread
 from kconnect.outage import Outage
 from kconnect.webhooks.documents import Document, of_lag, of_outage, of_rebalance
+
+if TYPE_CHECKING:
+    from kconnect.herder.decisions.rebalances import Rebalance
 
 log = logging.getLogger(__name__)
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kconnect import redaction
 from kconnect.config.webhook_keys import LAG_ABOVE
 from kconnect.config.worker_config import KConnectSettings
 from kconnect.errors import NotFoundError
 from kconnect.herder.decisions.mending import Notice
-from kconnect.herder.decisions.rebalances import Rebalance
 from kconnect.herder.interface import Launcher
 from kconnect.metrics import Reading
 from kconnect.outage import Outage
 from kconnect.webhooks.documents import of_notice
 from kconnect.webhooks.sender import WebhookSender, WebhookSettings
 from kconnect.webhooks.watch import Sights, WebhookWatch
+
+if TYPE_CHECKING:
+    from kconnect.herder.decisions.rebalances import Rebalance
 
 log = logging.getLogger(__name__)
 

@@ -92,7 +92,8 @@ def test_what_is_not_taken_is_sent_again_with_the_same_id_after_longer_and_longe
         hook.stop(1)
     assert len({body["id"] for body in target.bodies}) == 1
     assert len(target.bodies) == 4
-    assert [round(pause) for pause in clock.pauses] == [1, 2, 4]
+    assert len(clock.pauses) == 3
+    assert all(0.8 * wanted <= pause <= 1.2 * wanted for pause, wanted in zip(clock.pauses, (1, 2, 4), strict=True))
     assert hook.document()["failed_attempts"] == 3
     assert hook.document()["problem"] is None
 
