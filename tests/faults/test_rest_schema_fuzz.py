@@ -35,7 +35,7 @@ from kit.memory_herder import file_source
 from kit.pace import ample_s
 from kit.rest_worker import rest_worker
 
-SECONDS = float(os.environ.get("KCONNECT_FUZZ_S", "30"))
+SECONDS = float(os.environ.get("KCONNECT_FUZZ_S", "120"))
 ONLY = os.environ.get("KCONNECT_FUZZ_ONLY")
 FIRST_SEED = int(os.environ.get("KCONNECT_FUZZ_SEED", "1"))
 # A round of all operations takes some seconds: many rounds, so that the last ones get their turn too
