@@ -113,7 +113,7 @@ docs: $(DEV)  ## make docs/cli.md, configuration.md, connectors.md and metrics.m
 	$(BIN)/python -m kconnect.metrics.document > docs/metrics.md
 
 lock: $(DEV)  ## resolve the dependencies anew into requirements.lock and requirements-dev.lock
-	$(LOCK) --upgrade --group dev -o requirements-dev.lock
+	$(LOCK) --upgrade --all-extras --group dev -o requirements-dev.lock
 	$(LOCK) --constraints requirements-dev.lock --group build -o requirements.lock
 
 clean:  ## remove what the targets made
