@@ -228,6 +228,12 @@ def _usage(session: CliSession, err: TyperException) -> int:
         return err.exit_code
     typer.secho(message, fg="red", err=True)
     ctx: typer.Context | None = getattr(err, "ctx", None)
+    if ctx is not None and "unexpected extra argument" in message:
+        from kconnect_cli.options.suggest import hint_of_extra
+
+        if (hint := hint_of_extra(ctx.command_path, ctx.params)) is not None:
+            session.say(f"Hint: {hint}")
+            return err.exit_code
     shows = "lists the commands" if ctx and hasattr(ctx.command, "commands") else "shows its options"
     session.say(f"Hint: {ctx.command_path if ctx else 'connect'} --help {shows}.")
     return err.exit_code

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from kconnect.errors import ConnectError, TimedOutError
 from kconnect_cli.admin.awaited_states import is_reached, raise_if_hopeless, state_text
-from kconnect_cli.screen.status_rows import failed_why
 
 if TYPE_CHECKING:
     from kconnect.model import ConnectorState, ConnectorStatus, TaskState
@@ -88,7 +87,7 @@ class Rollout:
 
     def open_texts(self) -> list[str]:
         """What those that have not arrived are doing, with the cause of a failure."""
-        return [_text(name, self._last.get(name)) for name in self.open]
+        return [state_text(name, self._last.get(name)) for name in self.open]
 
     def _has_arrived(self, name: str, found: ConnectorStatus, now_s: float) -> bool:
         if not (_rests(found) or is_reached(found, "RUNNING")):
@@ -99,7 +98,7 @@ class Rollout:
 
     def _has_failed(self, name: str, found: ConnectorStatus, now_s: float) -> bool:
         is_old = name in self._updated and _failures(found) == _failures(self._before.get(name))
-        return not _restarts_follow(found) and not (is_old and now_s - self._start_s < SETTLES_S)
+        return not (is_old and now_s - self._start_s < SETTLES_S)
 
 
 def _rests(found: ConnectorStatus) -> bool:
@@ -112,18 +111,6 @@ def _failures(found: ConnectorStatus | None) -> list[tuple[int | None, str | Non
     return [] if found is None else [(getattr(part, "id", None), part.trace) for part in _failed(found)]
 
 
-def _restarts_follow(found: ConnectorStatus) -> bool:
-    """Whether everything that is FAILED will be restarted by itself."""
-    return all(part.restarts is not None and str(part.restarts.mend) == "waiting" for part in _failed(found))
-
-
 def _failed(found: ConnectorStatus) -> list[ConnectorState | TaskState]:
     parts: list[ConnectorState | TaskState] = [found.connector, *found.tasks]
     return [part for part in parts if str(part.state) == "FAILED"]
-
-
-def _text(name: str, found: ConnectorStatus | None) -> str:
-    if found is None:
-        return state_text(name, found)
-    causes = [failed_why(part) for part in _failed(found)]
-    return f"{state_text(name, found)}{f' ({causes[0]})' if causes and causes[0] else ''}"

@@ -65,6 +65,12 @@ _ALONE: Mapping[str, Sequence[Path]] = {
     "worker": (("standalone",), ("distributed",)),
     "workers": (("cluster", "members"),),
 }
+# Kinds of things, as kubectl and kcctl name them before a name
+_KINDS = ("connector", "connectors", "kc", "kafkaconnector", "kafkaconnectors")
+_TAKES_NO_NAME = {
+    "connect status": "connect status is about the whole cluster; connect connectors status NAME, or connect describe "
+    "NAME, is about one connector.",
+}
 # A verb without a noun is looked for in these first
 _FIRST = ("connectors", "config", "offsets", "topics", "plugins", "cluster")
 
@@ -95,6 +101,16 @@ def likely_commands(
     elif not found:
         found = [path for path in known if path[-1] == word]
     return list(dict.fromkeys(found))[:_MOST]
+
+
+def hint_of_extra(command: str, params: Mapping[str, object]) -> str | None:
+    """What is meant by one word too many: kubectl names the kind before the name, and other tools' status takes names.
+
+    `params`: what the words before it were taken for. None where nothing is likely.
+    """
+    if any(str(value).lower() in _KINDS for value in params.values() if isinstance(value, str)):
+        return f"{command} takes no kind of thing, only the connector's name: {command} NAME."
+    return _TAKES_NO_NAME.get(command)
 
 
 def _in_group(place: Path, word: str, known: Sequence[Path]) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kconnect_cli.options.suggest import likely_commands
+from kconnect_cli.options.suggest import hint_of_extra, likely_commands
 
 COMMANDS = [
     tuple(line.split())
@@ -95,3 +95,10 @@ def test_within_a_group_its_own_commands_come_first(here: str, line: str, meant:
 def test_three_at_most_are_named_each_once() -> None:
     found = likely_commands((), "show", [], [*COMMANDS, ("tasks", "show"), ("slots", "show")], ALIASES)
     assert len(set(found)) == len(found) <= 3
+
+
+def test_a_kind_before_the_name_as_of_kubectl_is_one_word_too_many():
+    hint = hint_of_extra("connect describe", {"name": "connector", "show_secrets": False})
+    assert hint == "connect describe takes no kind of thing, only the connector's name: connect describe NAME."
+    assert "connect connectors status NAME" in str(hint_of_extra("connect status", {}))
+    assert hint_of_extra("connect describe", {"name": "orders"}) is None
