@@ -49,6 +49,11 @@ def test_any_worker_lists_all_with_the_leader_and_what_they_run(cluster: RestClu
 
             found = eventually(listed, 10, "all workers, idle ones too")
             assert {each.rstrip("/") for each in worker_urls(client)} == {one.url for one in cluster.workers}
+        other_name = worker.url.replace("127.0.0.1", "localhost")
+        with ConnectClient(other_name) as client:
+            assert sorted(worker_urls(client)) == sorted(
+                {other_name, *(each.url for each in cluster.workers if each is not worker)}
+            ), "none is asked twice"
         assert found[0]["worker"] == worker.herder.worker_id
         assert [each["worker"] for each in found if each["is_leader"]] == [cluster.workers[0].herder.worker_id]
         assert [task for each in found for task in each["tasks"]] == ["orders-0"]

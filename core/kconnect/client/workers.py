@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from kconnect.client.access import ClientAccess
@@ -13,32 +15,41 @@ _LEADER_S = 3.0
 
 
 def worker_urls(client: ConnectClient, access: ClientAccess | None = None) -> list[str]:
-    """URLs of the workers of a cluster, as far as they are known: that of the client first, which may be one twice.
+    """URLs of the workers of a cluster, as far as they are known: that of the client first.
 
     The leader's last rebalance lists them all. Without one, as in a cluster that Java leads, they are those that
-    statuses name: workers that run nothing are missing then. Errors: as ConnectClient's.
+    statuses name: workers that run nothing are missing then, and where we ask a worker of Java's by another name than
+    it gives itself, it is one of them once more. Errors: as ConnectClient's.
     """
-    found = _members(client, access) or _of_statuses(client)
-    return list(dict.fromkeys([client.url, *(url.rstrip("/") for url in found)]))
+    rebalances = _rebalances(client)
+    found = _members(rebalances, access) if rebalances else []
+    own = rebalances[-1].get("worker") if rebalances else None
+    if not found:
+        found = _of_statuses(client)
+        if len(found) == 1 and own is None:  # a worker of its own, whatever its name
+            return [client.url]
+    others = [url.rstrip("/") for url in found if urlsplit(url).netloc != own]
+    return list(dict.fromkeys([client.url, *others]))
 
 
-def _members(client: ConnectClient, access: ClientAccess | None) -> list[str]:
+def _rebalances(client: ConnectClient) -> list[dict[str, Any]]:
     try:
-        rebalances = client.rebalances()
-        if not rebalances:
-            return []
-        last = rebalances[-1]
-        if last["is_leader"]:
-            return list(last["members"])
-        with ConnectClient(last["leader_url"], access=access, timeout_s=_LEADER_S) as leader:
-            led = leader.rebalances()
-        return list(led[-1]["members"]) if led and led[-1]["is_leader"] else []
+        return client.rebalances()
     except NotFoundError:  # Java's, or an older one of ours
         return []
+
+
+def _members(rebalances: Sequence[dict[str, Any]], access: ClientAccess | None) -> list[str]:
+    """As the leader knows them; none if it is Java's, or does not answer."""
+    last = rebalances[-1]
+    if last["is_leader"]:
+        return list(last["members"])
+    try:
+        with ConnectClient(last["leader_url"], access=access, timeout_s=_LEADER_S) as leader:
+            led = leader.rebalances()
     except ConnectError:
-        if not rebalances:
-            raise
         return []
+    return list(led[-1]["members"]) if led and led[-1]["is_leader"] else []
 
 
 def _of_statuses(client: ConnectClient) -> list[str]:

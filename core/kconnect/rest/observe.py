@@ -40,6 +40,7 @@ RUNTIME = object_of(
 REBALANCE = object_of(
     {
         **dict.fromkeys(("generation", "began_ms", "ended_ms"), integer),
+        "worker": text,
         "why": text,
         "is_leader": boolean,
         "leader_url": text,
@@ -107,7 +108,13 @@ def show_spark(call: Call) -> Answer:
 
 
 def list_rebalances(call: Call) -> Answer:
-    return Answer([rebalance.to_json() for rebalance in call.herder.rebalances()])
+    return Answer(own_rebalances(call))
+
+
+def own_rebalances(call: Call) -> list[dict[str, Any]]:
+    """As this worker saw them, with its id: whoever reached it by another name finds it among the members so."""
+    worker = call.herder.worker_id
+    return [{"worker": worker, **rebalance.to_json()} for rebalance in call.herder.rebalances()]
 
 
 def show_trace(call: Call) -> Answer:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from kconnect.errors import ConnectError
 from kconnect.rest.access.needs import SEES_SOME
 from kconnect.rest.exchange import Answer, Call, Endpoint
-from kconnect.rest.observe import REBALANCE, RUNTIME, SLOT, visible_slots
+from kconnect.rest.observe import REBALANCE, RUNTIME, SLOT, own_rebalances, visible_slots
 from kconnect.rest.operation import Operation, array_of, boolean, object_of, text
 
 _WORKER: Final = object_of(
@@ -34,7 +34,7 @@ _WORKER: Final = object_of(
 
 def list_workers(call: Call) -> Answer:
     """The worker that is asked first. Those that do not answer, and Java's, have neither slots nor rebalances."""
-    rebalances = [rebalance.to_json() for rebalance in call.herder.rebalances()]
+    rebalances = own_rebalances(call)
     own, runs = call.herder.worker_id, _runs(call)
     others = _others(call, runs)
     slots = ask_workers(call, others, "/admin/slots")
