@@ -14,7 +14,7 @@ import pytest
 from kconnect.client import ConnectClient
 from kconnect.devbroker import DevBroker
 from kconnect.errors import NotFoundError
-from kconnect.model import Mend, Restarts, RunState
+from kconnect.model import Mend, Restarts, RunState, TargetState
 from kconnect.plugins import PluginRegistry
 from kconnect.testing import ThreadLauncher
 from kit.distributed_worker import workers
@@ -64,12 +64,16 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
             plugin_path=_PLUGINS,
             kconnect_webhook_url=target.url,
             kconnect_webhook_secret="correct horse",
-            kconnect_webhook_events="failed,mended,given-up",
+            kconnect_webhook_events="failed,mended,given-up,lag",
+            kconnect_webhook_lag_above="3",
+            kconnect_sink_lag_interval_ms="300",
         ) as pair,
         ConnectClient(pair[0].rest_url, retry_conflicts_s=30) as client,
     ):
         for name, file in files.items():
             client.create_connector(name, _config(file, group))
+        sink = {"connector.class": "FileStreamSink", "file": str(tmp_path / "out"), "topics": group}
+        client.create_connector("idle", sink, initial_state=TargetState.STOPPED)
 
         def state(name: str) -> RunState:
             return client.connector_status(name).tasks[0].state
@@ -103,6 +107,8 @@ def test_what_fails_is_restarted_given_up_or_left_alone(
         events = Counter(target.events())
         assert events["failed", "barred"] == events["given-up", "always"] == events["mended", "twice"] == 1
         assert events["failed", "twice"] == 2
+        eventually(lambda: ("lag", "idle") in target.events(), 20, "the records of the others lie there")
+        assert target.events().count(("lag", "idle")) == 1, "once a cluster"
         shown = json.loads(urlopen(f"{leader.rest_url}/admin/webhooks", timeout=10).read())
         assert shown[0]["problem"] is None
         assert shown[0]["delivered"] >= len(events)

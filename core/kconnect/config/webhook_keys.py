@@ -83,8 +83,8 @@ OF_WORKER: Final[Rows] = (
         None,
         ConfigDef.LambdaValidator(_check_lag, "[1,...]"),
         _MEDIUM,
-        "How many records behind the end of a partition a sink's task must be for the event lag; never if it is not "
-        "set. A connector may have its own.",
+        "How many records behind the end of a partition a sink must be for the event lag; never if it is not set. A "
+        "connector may have its own.",
     ),
 )
 LAG_ABOVE: Final = "kconnect.webhook.lag.above"

@@ -439,7 +439,8 @@ KCONNECT: Final[Rows] = (
         30_000,
         Range.at_least(0),
         LOW,
-        "How often the worker looks up the lag of its sinks for /metrics; 0: never.",
+        "How often the worker looks up the lag of its sinks for /metrics, and the leader that of all for webhooks; 0: "
+        "never.",
     ),
     (
         "kconnect.connector.start.timeout.ms",

@@ -62,7 +62,7 @@ def of_rebalance(rebalance: Rebalance) -> Document:
 
 
 def of_lag(connector: str, lag: int, above: int, *, is_over: bool) -> Document:
-    """`lag`: a connector's tasks on this worker are further behind than they may be, or no longer."""
+    """`lag`: a sink is further behind than it may be, or no longer."""
     what = "is no longer" if is_over else "is"
     message = f"Connector {connector} {what} more than {counted(above, 'record')} behind: {lag:,} now"
     return Document("lag", message, connector, details={"lag": lag, "above": above, "is_over": is_over})

@@ -1,4 +1,4 @@
-"""Looks for what nobody announces: rebalances that this worker led, lag of its tasks, outages of Kafka."""
+"""Looks for what nobody announces: rebalances that this worker led, sinks that are behind, outages of Kafka."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sights:
     rebalances: Callable[[], Sequence[Rebalance]]
     outage: Callable[[], Outage | None]
     lags: Callable[[], Mapping[str, int]]
-    """How far each connector's tasks here are behind the end of a partition, at most."""
+    """How far sinks are behind the end of a partition, at most, as far as it is known."""
     bound: Callable[[str], int | None]
     """How far a connector may be behind."""
 
@@ -70,11 +70,17 @@ class EventFinder:
         return [] if found is None else [of_outage(found, is_over=outage is None)]
 
     def _late(self) -> list[Document]:
+        """From the leader alone, whose worker looks at the sinks of all. A new leader tells of what it finds behind."""
+        if not self.sights.is_leader():
+            self._lagging.clear()
+            return []
         found, lags = [], self.sights.lags()
         for name in sorted({*lags, *self._lagging}):
-            bound, lag = self.sights.bound(name), lags.get(name, 0)
-            if bound is None or name not in lags:
+            bound, lag = self.sights.bound(name), lags.get(name)
+            if bound is None:  # it is gone, or may be behind now
                 self._lagging.discard(name)
+            elif lag is None:  # not known at the moment
+                continue
             elif lag > bound and name not in self._lagging:
                 self._lagging.add(name)
                 found.append(of_lag(name, lag, bound, is_over=False))

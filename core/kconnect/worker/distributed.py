@@ -102,7 +102,7 @@ class DistributedWorker(RunningWorker[DistributedHerder, DistributedConfig]):
         self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
         self._watch_kafka(config.values["heartbeat.interval.ms"] / 1000)
-        self._watch_lag(config, parts, herder.hosted_sinks)
+        self._watch_lag(config, parts, herder.watched_sinks)
         return config, stores, cluster_id
 
     def _await_slots(self, config: DistributedConfig) -> None:

@@ -323,20 +323,26 @@ class RunningWorker(ABC, Generic[H, C]):
             what_happens=self.herder.what_happens(),
             has_started=lambda: self._has_started,
         )
-        if self._launcher is not None:
-            self.webhooks.start(self.herder, self._launcher)
 
     def _watch_lag(
-        self, config: WorkerConfig, parts: HerderParts, sinks: Callable[[], Mapping[str, Mapping[str, str]]]
+        self,
+        config: WorkerConfig,
+        parts: HerderParts,
+        sinks: Callable[[Callable[[Mapping[str, str]], bool]], Mapping[str, Mapping[str, str]]],
     ) -> None:
+        """From now on lag is looked up, and events are posted."""
         assert parts.lags is not None  # herder_parts() gives one
 
         def is_away() -> bool:
             return self.kafka.contact.outage is not None
 
-        watch = LagWatch(sinks, parts.lags, parts.sink_lags, config.kconnect.sink_lag_interval_ms / 1000, is_away)
+        def watched() -> Mapping[str, Mapping[str, str]]:
+            return sinks(self.webhooks.has_lag_bound)
+
+        watch = LagWatch(watched, parts.lags, parts.sink_lags, config.kconnect.sink_lag_interval_ms / 1000, is_away)
         self._stack.callback(watch.stop)
         watch.start()
+        self.webhooks.start(self.herder, parts.sink_lags)
 
     def _find_cluster(self) -> str:
         """The id of the Kafka cluster. Errors: as KafkaAvailability.find_cluster."""

@@ -83,5 +83,5 @@ class StandaloneWorker(RunningWorker[StandaloneHerder, StandaloneConfig]):
         self._serve(config, herder, plugins)
         cluster_id = self._find_cluster()
         self._watch_kafka(config.kconnect.kafka_heartbeat_interval_ms / 1000)
-        self._watch_lag(config, parts, herder.hosted_sinks)
+        self._watch_lag(config, parts, herder.watched_sinks)
         return offsets, cluster_id

@@ -11,7 +11,7 @@ from kconnect.config.webhook_keys import LAG_ABOVE
 from kconnect.config.worker_config import KConnectSettings
 from kconnect.errors import NotFoundError
 from kconnect.herder.decisions.mending import Notice
-from kconnect.herder.interface import Launcher
+from kconnect.herder.offsets.sink_lags import SinkLags
 from kconnect.metrics import Reading
 from kconnect.outage import Outage
 from kconnect.webhooks.documents import of_notice
@@ -51,25 +51,18 @@ class WorkerWebhooks:
             redaction.remember("webhook", {self._settings.url, *filter(None, [self._settings.secret])})
             self._sender = WebhookSender(self._settings, self._identity)
 
-    def start(self, herder: WatchedHerder, launcher: Launcher) -> None:
+    def start(self, herder: WatchedHerder, lags: SinkLags) -> None:
         """From now on events are found and sent."""
         self._herder = herder
         if self._sender is None:
             return
-
-        def lags() -> dict[str, int]:
-            found: dict[str, int] = {}
-            for task_id, meter in launcher.task_meters().items():
-                found[task_id.connector] = max(found.get(task_id.connector, 0), meter.latest.lag_most)
-            return found
-
         self._watch = WebhookWatch(
             Sights(
                 is_leader=lambda: bool(getattr(herder, "is_leader", True)),  # a standalone worker is its own
                 rebalances=herder.rebalances,
                 outage=herder.outage,
-                lags=lags,
-                bound=self._bound,
+                lags=lags.most,
+                bound=self._bound_of,
             ),
             self._sender.send,
         )
@@ -84,6 +77,10 @@ class WorkerWebhooks:
         if self._sender is not None:
             self._sender.stop(_STOP_S)
         redaction.forget("webhook")
+
+    def has_lag_bound(self, config: Mapping[str, str]) -> bool:
+        """Whether an event is posted when a sink of this config falls far behind."""
+        return self._bound(config) is not None
 
     def announce(self, notice: Notice) -> None:
         """A herder's notice."""
@@ -101,12 +98,17 @@ class WorkerWebhooks:
     def _identity(self) -> tuple[str, str | None]:
         return ("" if self._herder is None else self._herder.worker_id), self._group_id
 
-    def _bound(self, connector: str) -> int | None:
-        """A connector's own, else the worker's; an invalid value counts as none."""
-        if self._herder is None or self._settings is None:
+    def _bound_of(self, connector: str) -> int | None:
+        if self._herder is None:
             return None
         try:
-            own = self._herder.connector_config(connector).get(LAG_ABOVE, "").strip()
+            return self._bound(self._herder.connector_config(connector))
         except NotFoundError:
             return None
+
+    def _bound(self, config: Mapping[str, str]) -> int | None:
+        """A connector's own, else the worker's; an invalid value counts as none."""
+        if self._settings is None or "lag" not in self._settings.events:
+            return None
+        own = config.get(LAG_ABOVE, "").strip()
         return int(own) if own.isdigit() and int(own) > 0 else self._settings.lag_above

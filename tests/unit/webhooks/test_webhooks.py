@@ -242,4 +242,18 @@ def test_lag_is_told_above_the_bound_and_again_below_half_of_it() -> None:
     world.lags = {"sink": 200}
     assert world.look() == [("lag", False)]
     world.lags = {}
-    assert world.look() == [], "it runs elsewhere now"
+    assert world.look() == [], "it is not known"
+    world.lags = {"sink": 200}
+    assert world.look() == [], "it was told"
+
+
+def test_lag_is_told_by_the_leader_alone_and_by_the_next_one_again() -> None:
+    world = World()
+    world.leads, world.lags = False, {"sink": 200}
+    assert world.look() == []
+    world.leads = True
+    assert world.look() == [("lag", False)]
+    world.leads = False
+    assert world.look() == []
+    world.leads = True
+    assert world.look() == [("lag", False)]

@@ -7,7 +7,7 @@ Source: DistributedHerder, AbstractHerder (Kafka 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kconnect.herder.cluster.assembly import assemble
@@ -177,10 +177,15 @@ class DistributedHerder(HerderQueries):
                 found.append(self._restarts.shown(entry, status))
         return self._restarts.readings(self.state.automatic_restarts, found)
 
-    def hosted_sinks(self) -> Mapping[str, Mapping[str, str]]:
-        """What the lag watch looks at: sinks whose connectors are assigned to this worker, stopped ones too."""
-        hosted = set(self._host.names())
-        return self._sinks(entry for entry in self._config.all() if entry.name in hosted)
+    def watched_sinks(self, is_bounded: Callable[[Mapping[str, str]], bool]) -> Mapping[str, Mapping[str, str]]:
+        """What the lag watch looks at: sinks whose connectors are assigned to this worker, stopped ones too.
+
+        The leader's looks at all sinks whose configs `is_bounded` says may fall behind so far only.
+        """
+        hosted, leads = set(self._host.names()), self.is_leader
+        return self._readable_sinks(
+            entry for entry in self._config.all() if entry.name in hosted or (leads and is_bounded(entry.config))
+        )
 
     def connector_offsets(self, name: str) -> list[ConnectorOffset]:
         return self.assembly.knowledge.offsets.read(name, self._host, self._parts.times.call_s)

@@ -1,4 +1,4 @@
-"""SinkLags: the lag of a worker's sinks as it was found last, for `/metrics`."""
+"""SinkLags: the lag of sinks as it was found last, for `/metrics` and webhooks."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ class SinkLags:
     def set(self, found: Mapping[str, SinkLag]) -> None:
         with self._lock:
             self._found = found
+
+    def most(self) -> dict[str, int]:
+        """The lag of each sink in the partition where it is the most. One whose lag could not be found is left out."""
+        with self._lock:
+            found = self._found
+        return {
+            name: max((item.lag for item in lag.partitions), default=0)
+            for name, lag in found.items()
+            if lag.problem is None
+        }
 
     def readings(self, names: Collection[str]) -> list[Reading]:
         """For `/metrics`, of the sinks that are still here. One whose lag could not be found has none."""

@@ -6,6 +6,7 @@ Source: AbstractHerder (Kafka 4.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import kconnect
@@ -166,6 +167,14 @@ class HerderQueries:
             return lags.read(sinks)[name]
         finally:
             lags.close()
+
+    def _readable_sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
+        """As `_sinks`, without those whose references cannot be resolved: they fail, and their statuses say why."""
+        found: dict[str, Mapping[str, str]] = {}
+        for entry in entries:
+            with suppress(ConnectError):
+                found |= self._sinks([entry])
+        return found
 
     def _sinks(self, entries: Iterable[ConnectorEntry]) -> dict[str, Mapping[str, str]]:
         """Of the sinks among these, the settings by which their lag is found, with references resolved."""

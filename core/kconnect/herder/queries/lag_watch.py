@@ -1,4 +1,4 @@
-"""Keeps the lag of a worker's sinks for `/metrics`: looked up on a thread of its own, all sinks at once."""
+"""Keeps the lag of sinks for `/metrics` and webhooks: looked up on a thread of its own, all sinks at once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LASTING: Final = 2
 class LagWatch:
     """States: new -> start() -> stop(). Threads: start and stop from one.
 
-    `sinks`: the configs, with references resolved, of the sinks whose connectors this worker has: running, paused or
-    stopped. `lags` is made when there is a first one, and closed at the end.
+    `sinks`: the configs, with references resolved, of the sinks to look at: running, paused or stopped. `lags` is made
+    when there is a first one, and closed at the end.
     """
 
     def __init__(

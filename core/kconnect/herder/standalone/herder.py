@@ -6,7 +6,7 @@ Source: StandaloneHerder, AbstractHerder, Worker (Kafka 4.3). Differences are no
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -145,9 +145,9 @@ class StandaloneHerder(HerderQueries):
         of_lag = parts.sink_lags.readings(kinds)
         return [*of_work, *of_lag, *of_restarts, *parts.webhooks.readings(), *parts.kafka.readings()]
 
-    def hosted_sinks(self) -> Mapping[str, Mapping[str, str]]:
-        """What the lag watch looks at."""
-        return self._sinks(self._config.all())
+    def watched_sinks(self, _is_bounded: Callable[[Mapping[str, str]], bool]) -> Mapping[str, Mapping[str, str]]:
+        """What the lag watch looks at: all sinks."""
+        return self._readable_sinks(self._config.all())
 
     def rebalances(self) -> Sequence[Rebalance]:
         return ()
