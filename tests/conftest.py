@@ -27,6 +27,7 @@ from kit.leaks import Snapshot
 from kit.pace import pace
 from kit.ports import free_port
 from kit.postgres import postgres
+from kit.s3 import S3Server, s3_server
 from kit.topics import create_topic, topic_for
 
 _GRACE_S = 3.0
@@ -89,6 +90,13 @@ def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The PostgreSQL server all tests share. Tables are named after the test's topic."""
     with postgres(tmp_path_factory.mktemp("pg")) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """The S3 server all tests share. Buckets are named after the test; who kills one starts a server of its own."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture

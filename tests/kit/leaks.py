@@ -19,7 +19,7 @@ from kit.pace import now
 __all__ = ["Snapshot"]
 
 # Kept by libraries for the life of the process, by how their names begin.
-_LIBRARY_THREADS = ("pytest_timeout", "asyncio_", "pyarrow")
+_LIBRARY_THREADS = ("pytest_timeout", "asyncio_", "pyarrow", "fsspecIO")
 # pyspark keeps the JVM of a session for the life of the process; what is below it comes and goes with the session.
 _SPARK_JVM = "org.apache.spark.deploy.SparkSubmit"
 
