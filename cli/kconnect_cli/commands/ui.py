@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from kconnect_cli.session import CliSession, session_of
 
 if TYPE_CHECKING:
     from kconnect.console import Clusters
+    from kconnect.testing.sink_chain import SinkChain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -47,11 +49,18 @@ def _clusters(session: CliSession) -> Clusters:
     from kconnect.console import TopicClusters, UrlClusters
 
     if session.direct is not None:
-        return TopicClusters(session.direct.access)
+        return TopicClusters(session.direct.access, _sink)
     urls, access = session.target.urls, session.access_to(session.url)  # asks for a password before anything is served
     cluster = cluster_of(session)
     return UrlClusters(
         session.url,
         lambda: ConnectClient(urls, retry_conflicts_s=session.retry_s, access=access),
         cluster.access() if cluster.is_given else None,
+        _sink,
     )
+
+
+def _sink(config: Mapping[str, str], worker: Mapping[str, str]) -> SinkChain:
+    from kconnect.testing.sink_chain import SinkChain
+
+    return SinkChain(config, worker)

@@ -109,12 +109,12 @@ class ConnectClient:
         """
         return self._exchange.read("GET", _admin_letters(name), as_object)
 
-    def announce_replay(self, name: str, targets: Mapping[str, int]) -> None:
+    def announce_replay(self, name: str, targets: Mapping[str, int], *, edited: bool = False) -> None:
         """Tell the worker's audit log that we replay dead letters now; ForbiddenError for who may not.
 
-        `targets`: how many letters go to which topics.
+        `targets`: how many letters go to which topics. `edited`: their records are changed on the way.
         """
-        body = {"targets": dict(targets)}
+        body: dict[str, Any] = {"targets": dict(targets), **({"edited": True} if edited else {})}
         self._exchange.read_if_any("POST", f"{_admin_letters(name)}/replays", as_object, body)
 
     def health(self) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from starlette.types import Scope
 
 if TYPE_CHECKING:
     from kconnect.client import ConnectClient
     from kconnect.console.changes import Changes
+    from kconnect.dead_letters.through import Sink
     from kconnect.direct.access import ClusterAccess
     from kconnect.direct.client import DirectClient
     from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
@@ -41,6 +42,18 @@ class Activity:
     restarts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A replay of dead letters: how many go to which topics, and whether their records are changed on the way."""
+
+    targets: Mapping[str, int]
+    edited: bool = False
+
+
+OpenSink: TypeAlias = "Callable[[Mapping[str, str], Mapping[str, str]], AbstractContextManager[Sink]]"
+"""Of a connector's and a worker's settings, with references resolved."""
+
+
 class Cluster(Protocol):
     """A cluster, for one request. Threads: one. Errors of every method: ConnectError and its kinds."""
 
@@ -67,12 +80,17 @@ class Cluster(Protocol):
         """
         ...
 
-    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
+    def allow_letters(self, name: str, replay: Announced | None = None) -> None:
         """Whether this caller may read records of the connector's dead letters, or replay them, with `brokers`' login.
 
-        `replay_to`: how many are replayed to which topics; the audit log of a worker has it.
+        `replay`: what is about to be sent; the audit log of a worker has it.
         Errors: ForbiddenError; NotFoundError for an unknown connector; BadRequestError where nobody can tell.
         """
+        ...
+
+    @property
+    def open_sink(self) -> OpenSink | None:
+        """Runs a sink's own code in this process: the reader's own, and never a worker's, which has None."""
         ...
 
     @property

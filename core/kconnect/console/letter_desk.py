@@ -1,56 +1,35 @@
-"""LetterDesk: a connector's dead letters for one visit: who may see them, which are meant, and the plan of a replay.
+"""LetterDesk: a connector's dead letters for one visit: who may see them, which are meant, and what reads them.
 
 The same parts as `connect dlq` uses; a worker's console reads them with the worker's login, so that it asks first.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, Self
+from typing import Final, Self
 
+from kconnect.console.cluster import Announced
 from kconnect.console.visit import Visit
 from kconnect.dead_letters import (
     DeadLetter,
     DeadLetterTopic,
     Documents,
     KafkaAccess,
-    Marks,
-    MarkWriter,
     OffsetRange,
-    Outcome,
-    Preparation,
-    ReplayRules,
     Selection,
-    SourceChain,
-    Tally,
     dead_letter_settings,
     is_source,
-    isolation_level,
     letter_documents,
-    prepared_view,
-    replay,
-    selected,
 )
-from kconnect.dead_letters.warnings import replay_warnings
 from kconnect.direct.access import ClusterAccess
-from kconnect.errors import BadRequestError, NotFoundError, TimedOutError
+from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.plugins import PluginRegistry
 
 MOST_SEEN: Final = 100_000
-"""Records of the topic that a page looks at: that many take two seconds."""
-MOST_REPLAYED: Final = 500
-"""Letters of one replay: one transaction, which takes well under a second."""
-# Letters of one replay are in memory, twice
-_MOST_BYTES: Final = 32 * 1024 * 1024
-_MOST_VIEWS: Final = 20
-# A page ends within 120 s, and a replay still has to send what it found
-_MOST_PLANNING_S: Final = 60.0
+"""Records of the topic that a page looks at, the last ones: that many take two seconds."""
 _PLACE: Final = re.compile(r"([0-9]{1,9})@([0-9]{1,18})")
 
 
@@ -84,31 +63,18 @@ class Wanted:
         return {name: text for name, text in found.items() if text}
 
 
-@dataclass(slots=True)
-class Plan:
-    """What a replay would send: `letters`, the oldest first; `views` of the first of them, before and after."""
-
-    ends: Mapping[int, int]
-    tally: Tally = field(default_factory=Tally)
-    letters: list[DeadLetter] = field(default_factory=list)
-    views: list[dict[str, Any]] = field(default_factory=list)
-    is_cut: bool = False
-    """There are more."""
-    fingerprint: str = ""
-    """The same while the same letters would go to the same topics."""
-
-
 class LetterDesk:
     """A context manager. Threads: one. Errors: ForbiddenError, NotFoundError, BadRequestError; those of Kafka."""
 
     def __init__(self, visit: Visit) -> None:
         self.name = visit.path["name"]
+        self.open_sink = visit.cluster.open_sink
         self._cluster = visit.cluster
         # Asked first: who may not see the connector over REST does not see its letters either
         self.info = visit.cluster.connector(self.name)
         self.config = dict(self.info.config)
         self.settings = dead_letter_settings(self.name, self.config)
-        self._access = _brokers(visit)
+        self.access = _brokers(visit)
         self.notes: list[str] = []
         """Sentences on what was not shown, or not as it should be."""
         self._topic: DeadLetterTopic | None = None
@@ -120,20 +86,20 @@ class LetterDesk:
         if self._topic is not None:
             self._topic.close()
 
-    def allow(self, plan: Plan | None = None) -> None:
-        """`plan`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
-        self._cluster.allow_letters(self.name, replay_to=None if plan is None else plan.tally.topics)
+    def allow(self, replay: Announced | None = None) -> None:
+        """`replay`: to be carried out. Errors: ForbiddenError for who may see the connector, and not its records."""
+        self._cluster.allow_letters(self.name, replay)
 
     @property
     def topic(self) -> DeadLetterTopic:
         if self._topic is None:
-            self._access.raise_if_refused()
-            clients = self._access.clients()
+            self.access.raise_if_refused()
+            clients = self.access.clients()
             access = KafkaAccess(
                 producer=clients.producer,
                 consumer=clients.consumer,
                 admin=clients.admin,
-                timeout_s=self._access.timeout_s,
+                timeout_s=self.access.timeout_s,
             )
             self._topic = DeadLetterTopic(self.settings.topic, access, self.notes.append)
         return self._topic
@@ -165,81 +131,16 @@ class LetterDesk:
     def documents(self) -> Documents:
         """What reads its letters; a note tells of converters that are not installed here."""
         return letter_documents(
-            self.config, self._access.worker, self._plugins, is_source=self._is_source, note=self.notes.append
+            self.config, self.access.worker, self.plugins, is_source=self.is_source, note=self.notes.append
         )
 
-    def plan(self, wanted: Wanted, ends: Mapping[int, int] | None = None) -> Plan:
-        """A dry run. `ends`: those of an earlier plan; what came after it is left out."""
-        plan = Plan(self.topic.ends() if ends is None else ends)
-        letters: Iterable[DeadLetter]
-        if wanted.at:
-            letters = [self.letter(wanted)]
-        else:
-            letters = selected(_in_time(self.topic.letters(plan.ends)), self.selection(wanted))
-        seen, size = hashlib.sha256(), 0
-        for prepared in self._prepare()(self.topic.marks(), ()).prepared(letters):
-            letter, out = prepared.letter, prepared.outgoing
-            plan.tally.add(prepared.outcome, prepared.why)
-            if len(plan.views) < _MOST_VIEWS and prepared.outcome is not Outcome.ALREADY:
-                plan.views.append(prepared_view(prepared, self.documents))
-            if prepared.outcome is not Outcome.REPLAY or out is None:
-                continue
-            plan.tally.add_target(out)
-            plan.letters.append(letter)
-            seen.update(repr((letter.place, letter.fingerprint, out.topic, out.partition)).encode())
-            size += len(letter.raw.key or b"") + len(letter.raw.value or b"")
-            if len(plan.letters) == MOST_REPLAYED or size > _MOST_BYTES:
-                plan.is_cut = True
-                break
-        plan.fingerprint = seen.hexdigest()[:32]
-        return plan
-
-    def replay(self, plan: Plan) -> Tally:
-        """Send the letters of the plan, with their marks: those, and no others. Errors: those of MarkWriter."""
-        with MarkWriter(self.topic, self.name) as writer:
-            level = isolation_level(self.config, self._access.worker)
-            targets = list(plan.tally.topics)
-            return replay(writer, self.name, lambda: plan.letters, self._prepare(), isolation=level, targets=targets)
-
-    def warnings(self, plan: Plan) -> list[str]:
-        found = replay_warnings(
-            self.name,
-            self.config,
-            plan.tally,
-            self.topic.topic_settings,
-            is_source=self._is_source,
-            now_ms=time.time_ns() // 1_000_000,
-        )
-        return list(found)
-
-    def _prepare(self) -> Callable[[Marks, Collection[str]], Preparation]:
-        chain = SourceChain(self.config, self._access.worker, self._plugins) if self._is_source else None
-
-        def prepare(marks: Marks, arrived: Collection[str]) -> Preparation:
-            return Preparation(ReplayRules(), marks, self.topic.partitions, None, chain, arrived)
-
-        return prepare
+    @cached_property
+    def plugins(self) -> PluginRegistry:
+        return _registry(self.access.worker.get("plugin.path"))
 
     @cached_property
-    def _plugins(self) -> PluginRegistry:
-        return _registry(self._access.worker.get("plugin.path"))
-
-    @cached_property
-    def _is_source(self) -> bool:
-        return is_source(self.info.type, self.config, self._plugins)
-
-
-def ends_text(ends: Mapping[int, int]) -> str:
-    """For a field of a form."""
-    return json.dumps({str(number): end for number, end in sorted(ends.items())})
-
-
-def parsed_ends(text: str) -> dict[int, int]:
-    """Errors: BadRequestError."""
-    try:
-        return {int(number): int(end) for number, end in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError):
-        raise BadRequestError("The form does not say up to where the letters were looked at") from None
+    def is_source(self) -> bool:
+        return is_source(self.info.type, self.config, self.plugins)
 
 
 @lru_cache(maxsize=4)
@@ -256,15 +157,3 @@ def _brokers(visit: Visit) -> ClusterAccess:
             hint="Start it with `connect ui --worker FILE`, with the worker's file: its brokers and login are used.",
         )
     return access
-
-
-def _in_time(letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-    """Errors: TimedOutError when there are too many to be looked through for a page."""
-    began = time.monotonic()
-    for letter in letters:
-        if time.monotonic() - began > _MOST_PLANNING_S:
-            raise TimedOutError(
-                f"The letters were not all read within {_MOST_PLANNING_S:g} s",
-                hint="`connect dlq replay NAME` takes its time.",
-            )
-        yield letter

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from kconnect.client import ConnectClient
 from kconnect.console.app_transport import AppTransport
 from kconnect.console.changes import RestChanges
-from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
+from kconnect.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError
 from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorState, ConnectorStatus, RunState, TaskState
@@ -31,11 +31,13 @@ class RestCluster:
         brokers: ClusterAccess | None = None,
         *,
         lends_login: bool = False,
+        open_sink: OpenSink | None = None,
     ) -> None:
         self._client = client
         self._kind = kind
         self._brokers = brokers
         self._lends_login = lends_login
+        self._open_sink = open_sink
 
     @property
     def place(self) -> str:
@@ -55,14 +57,14 @@ class RestCluster:
     def brokers(self) -> ClusterAccess | None:
         return self._brokers
 
-    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
+    def allow_letters(self, name: str, replay: Announced | None = None) -> None:
         """The worker says whether it lends its login to this caller."""
         if not self._lends_login:
             return
         self._client.connector(name)
         try:
-            if replay_to is not None:
-                self._client.announce_replay(name, replay_to)
+            if replay is not None:
+                self._client.announce_replay(name, replay.targets, edited=replay.edited)
             else:
                 self._client.dead_letter_place(name)
         except NotFoundError:
@@ -70,6 +72,10 @@ class RestCluster:
                 "This listener does not say who may read records: it does not serve /admin",
                 hint="Open the console at the worker's admin.listeners, or use `connect dlq` with your own login.",
             ) from None
+
+    @property
+    def open_sink(self) -> OpenSink | None:
+        return self._open_sink
 
     @property
     def changes(self) -> RestChanges:
@@ -195,10 +201,17 @@ class UrlClusters:
     `brokers`: those of its cluster, if they are known.
     """
 
-    def __init__(self, place: str, connect: Callable[[], ConnectClient], brokers: ClusterAccess | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        connect: Callable[[], ConnectClient],
+        brokers: ClusterAccess | None = None,
+        open_sink: OpenSink | None = None,
+    ) -> None:
         self._place = place
         self._connect = connect
         self._brokers = brokers
+        self._open_sink = open_sink
         self._kind = WorkerKind()
         self._idle: queue.SimpleQueue[ConnectClient] = queue.SimpleQueue()
         self._all: list[ConnectClient] = []
@@ -212,7 +225,7 @@ class UrlClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         client = self._client()
         try:
-            yield RestCluster(client, self._kind, self._brokers)
+            yield RestCluster(client, self._kind, self._brokers, open_sink=self._open_sink)
         finally:
             self._idle.put(client)
 

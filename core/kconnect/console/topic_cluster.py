@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kconnect.console.changes import TopicChanges
-from kconnect.console.cluster import Activity, Caller, Capabilities, Cluster
+from kconnect.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.client import DirectClient
 from kconnect.errors import NotFoundError
@@ -20,8 +20,9 @@ class TopicCluster:
     rest = None
     outage = None
 
-    def __init__(self, client: DirectClient) -> None:
+    def __init__(self, client: DirectClient, open_sink: OpenSink | None = None) -> None:
         self._client = client
+        self._open_sink = open_sink
 
     @property
     def place(self) -> str:
@@ -32,6 +33,10 @@ class TopicCluster:
         return self._client
 
     @property
+    def open_sink(self) -> OpenSink | None:
+        return self._open_sink
+
+    @property
     def changes(self) -> TopicChanges:
         return TopicChanges(self._client)
 
@@ -39,7 +44,7 @@ class TopicCluster:
     def brokers(self) -> ClusterAccess:
         return self._client.access
 
-    def allow_letters(self, name: str, *, replay_to: Mapping[str, int] | None = None) -> None:
+    def allow_letters(self, name: str, replay: Announced | None = None) -> None:
         """The login is the caller's own."""
 
     def starting(self) -> str | None:
@@ -85,8 +90,9 @@ class TopicCluster:
 class TopicClusters:
     """Reads the topics again for each page. Implements Clusters. Threads: any."""
 
-    def __init__(self, access: ClusterAccess) -> None:
+    def __init__(self, access: ClusterAccess, open_sink: OpenSink | None = None) -> None:
         self._access = access
+        self._open_sink = open_sink
 
     @property
     def place(self) -> str:
@@ -96,7 +102,7 @@ class TopicClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         client = DirectClient(self._access)
         try:
-            yield TopicCluster(client)
+            yield TopicCluster(client, self._open_sink)
         finally:
             client.close()
 

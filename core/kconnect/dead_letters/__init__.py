@@ -11,7 +11,7 @@ from kconnect.dead_letters.marks import Marks
 from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally, isolation_level
 from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared, replay, tally
 from kconnect.dead_letters.selection import OffsetRange, Selection, Summary, selected, summary
-from kconnect.dead_letters.through import replay_through
+from kconnect.dead_letters.through import replay_through, sink_settings
 from kconnect.dead_letters.topic import DeadLetterTopic, KafkaAccess, dead_letter_settings
 from kconnect.dead_letters.views import letter_view, prepared_view, summary_view, tally_view
 
@@ -41,6 +41,7 @@ __all__ = [
     "replay",
     "replay_through",
     "selected",
+    "sink_settings",
     "summary",
     "summary_view",
     "tally",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kconnect.api import ConsumerRecord
-from kconnect.dead_letters.document import Documents
+from kconnect.dead_letters.document import PARTS, Documents
 from kconnect.dead_letters.letter import DeadLetter
 from kconnect.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
+
+
+PATCH_EXAMPLE: Final = '[{"op": "replace", "path": "/value/id", "value": 7}]'
+_NEEDS: Final = {"add": "value", "replace": "value", "test": "value", "remove": None, "move": "from", "copy": "from"}
 
 
 class Edit(Protocol):
@@ -30,22 +35,28 @@ class JsonPatchEdit:
         """`patch`: its JSON. Errors: ConfigError when it is no patch."""
         import jsonpatch  # here: nobody else needs it
 
-        try:
-            self._patch = jsonpatch.JsonPatch(patch)
-        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError, KeyError) as error:
-            example = '[{"op": "replace", "path": "/value/id", "value": 7}]'
-            problem = f"{where} is not a JSON patch (RFC 6902): {error}"
-            raise ConfigError(problem, hint=f"For example: {example}") from error
-        self._documents = documents
         self._problems = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
+        try:
+            if (problem := _patch_problem(patch)) is not None:
+                raise ValueError(problem)
+            self._patch = jsonpatch.JsonPatch(patch)
+        except (*self._problems, ValueError) as error:
+            raise ConfigError(
+                f"{where} is not a JSON patch (RFC 6902): {error}", hint=f"For example: {PATCH_EXAMPLE}"
+            ) from error
+        self._documents = documents
 
     def apply(self, letter: DeadLetter, record: ConsumerRecord) -> ConsumerRecord | None:
         before = self._documents.document(record)
+        return self._documents.edited(record, before, self.body(before.body))
+
+    def body(self, before: Mapping[str, Any]) -> Any:
+        """The document of a record with the patch applied. Errors: DataError."""
         try:
-            after = self._patch.apply(json.loads(json.dumps(before.body)))
+            return self._patch.apply(json.loads(json.dumps(dict(before))))
         except self._problems as error:
-            raise DataError(f"The patch does not fit the record: {error}") from error
-        return self._documents.edited(record, before, after)
+            why = re.sub(r" \(<class '[^']*'>\)", "", str(error))
+            raise DataError(f"The patch does not fit the record: {why}") from error
 
 
 class FunctionEdit:
@@ -98,3 +109,41 @@ class Edits:
                 return None
             record = after
         return record
+
+
+def patch_between(before: Mapping[str, Any], after: Any) -> str:
+    """The JSON patch that makes one document of the other, to be read by people."""
+    import jsonpatch  # as above
+
+    return json.dumps(jsonpatch.make_patch(dict(before), after).patch, ensure_ascii=False, indent=1)
+
+
+def _patch_problem(patch: Any) -> str | None:  # any JSON value
+    """What is wrong with it, whatever records it is for; the library finds some of it record by record only."""
+    if not isinstance(patch, list):
+        return "it must be a list of operations"
+    for number, operation in enumerate(patch, 1):
+        if (why := _operation_problem(operation)) is not None:
+            return f"operation {number} {why}"
+    return None
+
+
+def _operation_problem(operation: Any) -> str | None:
+    if not isinstance(operation, dict):
+        return f"must be a JSON object, not {json.dumps(operation, ensure_ascii=False)}"
+    op = operation.get("op")
+    if op not in _NEEDS:
+        names = ", ".join(_NEEDS)
+        return f"has no op: one of {names}" if op is None else f"has the op {op}, which is none of {names}"
+    needed = _NEEDS[op]
+    if needed is not None and needed not in operation:
+        return f"({op}) has no {needed}"
+    for name in ("path", "from") if needed == "from" else ("path",):
+        place = operation.get(name)
+        if not isinstance(place, str) or (place and not place.startswith("/")):
+            told = "no path" if place is None else f"{name} {place}"
+            return f"({op}) has {told}: it must begin with a slash, such as /value/id"
+        part = place.split("/")[1] if place else None
+        if part is not None and part not in PARTS:
+            return f"({op}) is about /{part}, and a record has /{', /'.join(PARTS)} only"
+    return None

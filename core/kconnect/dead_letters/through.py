@@ -7,15 +7,20 @@ in between is in doubt, and the next replay says so instead of putting it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from kconnect import redaction
 from kconnect.api import ConsumerRecord
+from kconnect.config.variables import Variables, secret_values
 from kconnect.dead_letters.letter import DeadLetter
 from kconnect.dead_letters.marks import Entry, Marks, MarkState, mark_entry, removal_entry
 from kconnect.dead_letters.planning import Outcome, Tally
 from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared
+
+if TYPE_CHECKING:
+    from kconnect.plugins import PluginRegistry
 
 # Records between two flushes, and so in doubt after a crash at most
 _BATCH: Final = 100
@@ -38,6 +43,23 @@ class Sink(Protocol):
     def flush(self) -> None:
         """Make what was put durable. Errors: ConnectError."""
         ...
+
+
+def sink_settings(
+    name: str, config: Mapping[str, str], worker: Mapping[str, str], plugins: PluginRegistry
+) -> dict[str, str]:
+    """A sink's config with its references resolved here; secrets are kept out of everything that is shown.
+
+    Errors: ConfigError for a reference that leads nowhere.
+    """
+    variables = Variables.of_worker(worker)
+    try:
+        resolved = variables.resolve(config, f"connector {name}")
+    finally:
+        variables.close()
+    passwords = plugins.password_keys(dict(resolved.values))
+    redaction.remember(f"dead letters of {name}", {*secret_values(resolved.values, passwords), *resolved.references})
+    return dict(resolved.values)
 
 
 def replay_through(

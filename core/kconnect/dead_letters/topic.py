@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -17,7 +18,7 @@ from kconnect.kafka import KafkaAdmin, TopicInfo
 from kconnect.kafka.log_reader import READ_UNCOMMITTED
 from kconnect.kafka.record_reader import RecordReader
 from kconnect.model import TopicPartition
-from kconnect.records.bounds import Edge, Range, Span
+from kconnect.records.bounds import Edge, Range, Span, last_of
 from kconnect.records.reading import TopicRecords
 
 _BATCH: Final = 500
@@ -97,17 +98,13 @@ class DeadLetterTopic:
                 if ends is None or record.offset < ends.get(record.partition, 0):
                     yield dead_letter(record)
 
-    def newest(self, count: int, most: int, accept: Callable[[DeadLetter], Any]) -> list[Any]:
-        """What `accept` makes of the last so many letters that it takes (not None), the newest first.
-
-        Only about the last `most` records of the topic are looked at, so that the answer takes seconds.
-        """
+    @contextmanager
+    def latest(self, most: int) -> Iterator[LatestLetters]:
+        """The last `most` records of the topic at most, so that looking at them takes seconds."""
         self.info()
         with self._records(self.topic, self._note) as topic:
-            spans = topic.spans(Range(Edge.EARLIEST))
-            each = max(1, most // max(1, len(spans)))
-            spans = {number: Span(max(span.begin, span.end - each), span.end) for number, span in spans.items()}
-            return topic.last(count, spans, lambda raw: accept(dead_letter(raw)))[::-1]
+            there = topic.spans(Range(Edge.EARLIEST))
+            yield LatestLetters(topic, there, last_of(there, most))
 
     def letter(self, partition: int, offset: int) -> DeadLetter | None:
         """The letter at a place; None when there is none (deleted, or never written)."""
@@ -180,6 +177,28 @@ class DeadLetterTopic:
         places = [TopicPartition(topic, number) for number in range(partitions)]
         found = self.admin.log_offsets(places, at, self.access.timeout_s, is_stable=is_stable)
         return {place.partition: offset for place, offset in found.items()}
+
+
+class LatestLetters:
+    """The end of a dead letter topic. Threads: one."""
+
+    def __init__(self, topic: TopicRecords, there: Mapping[int, Span], spans: Mapping[int, Span]) -> None:
+        self._topic = topic
+        self._spans = spans
+        self.earlier = _size(there) - _size(spans)
+        """Offsets before it, which hold older records: about as many, as transactions and compaction take some."""
+
+    def __iter__(self) -> Iterator[DeadLetter]:
+        """All of them, by time over partitions."""
+        return self._topic.within(self._spans, dead_letter)
+
+    def newest(self, count: int, accept: Callable[[DeadLetter], Any]) -> list[Any]:
+        """What `accept` makes of the last so many letters that it takes (not None), the newest first."""
+        return self._topic.last(count, self._spans, lambda raw: accept(dead_letter(raw)))[::-1]
+
+
+def _size(spans: Mapping[int, Span]) -> int:
+    return sum(span.end - span.begin for span in spans.values())
 
 
 def _read(

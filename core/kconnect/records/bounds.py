@@ -112,6 +112,17 @@ def _begin_of(start: Start, number: int, marks: Watermarks, at_start: Mapping[in
             return first
 
 
+def last_of(spans: Mapping[int, Span], most: int) -> dict[int, Span]:
+    """The last `most` offsets of all spans together; short ones are kept whole, and long ones share what is left."""
+    found, left = dict(spans), most
+    for count, number in enumerate(sorted(spans, key=lambda number: spans[number].end - spans[number].begin)):
+        span = spans[number]
+        begin = max(span.begin, span.end - left // (len(spans) - count))
+        found[number] = Span(begin, span.end)
+        left -= span.end - begin
+    return found
+
+
 def remarks(topic: str, start: Start, marks: Watermarks) -> list[str]:
     """Sentences on what a reader may miss: records behind open transactions, and deleted ones."""
     told = []

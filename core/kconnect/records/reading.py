@@ -79,10 +79,7 @@ class TopicRecords:
         if isinstance(wanted.start, Last):
             yield from self.last(wanted.start.count, spans, accept)
         else:
-            for record in self._merged(spans):
-                made = accept(record)
-                if made is not None:
-                    yield made
+            yield from self.within(spans, accept)
         if follow is not None:
             yield from self._followed({number: span.end for number, span in spans.items()}, accept, follow)
 
@@ -98,6 +95,13 @@ class TopicRecords:
         for remark in remarks(self.topic, wanted.start, marks):
             self._note(remark)
         return spans
+
+    def within(self, spans: Mapping[int, Span], accept: Accept) -> Iterator[Any]:
+        """What `accept` makes of each record of the spans, in order."""
+        for record in self._merged(spans):
+            made = accept(record)
+            if made is not None:
+                yield made
 
     def last(self, count: int, spans: Mapping[int, Span], accept: Accept) -> list[Any]:
         """The last so many accepted ones of the spans, in order. Goes back only as far as it has to."""

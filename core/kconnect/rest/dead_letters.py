@@ -12,11 +12,16 @@ from kconnect.config.connector_config import DeadLetterSettings
 from kconnect.errors import BadRequestError
 from kconnect.rest.access.needs import EDITS
 from kconnect.rest.exchange import Answer, Call, Endpoint, no_content
-from kconnect.rest.operation import Operation, Schema, integer, object_of, text
+from kconnect.rest.operation import Operation, Schema, boolean, integer, object_of, text
 
-_REPLAY: Final = 'a JSON object {"targets": {"topic": 3, ..}}: how many letters go to which topics'
+_REPLAY: Final = (
+    'a JSON object {"targets": {"topic": 3, ..}, "edited": true}: how many letters go to which topics, and whether '
+    "their records are changed on the way"
+)
 _REPLAY_BODY: Final[Schema] = object_of(
-    {"targets": {"type": "object", "additionalProperties": integer}}, required=("targets",), closed=True
+    {"targets": {"type": "object", "additionalProperties": integer}, "edited": boolean},
+    required=("targets",),
+    closed=True,
 )
 
 
@@ -29,8 +34,10 @@ def show_place(call: Call) -> Answer:
 
 def announce_replay(call: Call) -> Answer:
     """Changes nothing itself: the caller sends the letters next, and the audit log has said who does."""
-    targets = call.json_object(_REPLAY, known=("targets",)).get("targets")
-    if not isinstance(targets, dict) or not all(type(count) is int for count in targets.values()):
+    body = call.json_object(_REPLAY, known=("targets", "edited"))
+    targets, edited = body.get("targets"), body.get("edited", False)
+    is_counted = isinstance(targets, dict) and all(type(count) is int for count in targets.values())
+    if not is_counted or not isinstance(edited, bool):
         raise BadRequestError(f"The body must be {_REPLAY}")
     call.herder.connector_config(call.path["name"])
     return no_content()

@@ -10,11 +10,12 @@ from starlette.responses import JSONResponse
 from kconnect.api import ConsumerRecord
 from kconnect.api.rest_extension import USER
 from kconnect.console.html import render
-from kconnect.console.letter_desk import Wanted, parsed_ends
+from kconnect.console.letter_desk import Wanted
+from kconnect.console.letter_replay import How, parsed_ends, parsed_json
 from kconnect.console.pages import letters
 from kconnect.console.shared_view import ClusterView
 from kconnect.dead_letters import Marks, dead_letter, letter_documents, letter_view
-from kconnect.errors import BadRequestError
+from kconnect.errors import BadRequestError, ConfigError
 from kconnect.plugins import PluginRegistry
 from kconnect.rest.access.access import Gatekeeper
 from kconnect.rest.access.roles_file import RolesFile
@@ -25,7 +26,13 @@ from kit.ports import free_port
 URL = "/ui/connectors/orders/dead-letters"
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 GRANTS = '[[grant]]\nrole = "reader"\nusers = ["rita"]\n[[grant]]\nrole = "editor"\nusers = ["eve"]\n'
-PAGES = [("GET", "/letters"), ("GET", "/letters/0@7"), ("GET", "/replay"), ("POST", "/replay")]
+PAGES = [
+    ("GET", "/letters"),
+    ("GET", "/letters/0@7"),
+    ("GET", "/replay"),
+    ("POST", "/replay"),
+    ("POST", "/replay/preview"),
+]
 
 
 @pytest.fixture
@@ -155,6 +162,7 @@ def test_nothing_in_a_letter_is_html():
         older=None,
         query="",
         most_seen=100,
+        earlier=3,
     )
     change = letters.change_of(
         {
@@ -167,6 +175,13 @@ def test_nothing_in_a_letter_is_html():
     html += shown(
         "letter_replay.html",
         wanted=Wanted(topic=EVIL),
+        how=How(patch=EVIL),
+        record=EVIL,
+        example="[]",
+        problem_text=EVIL,
+        why_not_through=EVIL,
+        plan=True,
+        in_doubt=1,
         count=1,
         targets=[(EVIL, 1)],
         others=[(EVIL, 1, EVIL)],
@@ -203,3 +218,17 @@ def test_a_place_is_a_partition_and_an_offset(at):
 def test_ends_that_no_page_wrote_are_refused(text):
     with pytest.raises(BadRequestError):
         parsed_ends(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[", r"The patch is not JSON: line 1, column 2: Expecting value"),
+        ("[{}\n, oops]", r"line 2, column 3"),
+        ("[" * 100_000, "The patch is not JSON"),
+        ("1" * 4_000_001, "The patch is longer than 4,000,000 characters"),
+    ],
+)
+def test_a_patch_that_is_no_json_is_told_with_its_place(text, problem):
+    with pytest.raises(ConfigError, match=problem):
+        parsed_json(text, "The patch")

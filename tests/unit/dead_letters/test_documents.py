@@ -107,8 +107,9 @@ def test_a_value_with_a_schema_keeps_it_and_must_fit_it() -> None:
     [
         ([put("/value/none", 1)], "The patch does not fit the record"),
         ([{"op": "test", "path": "/topic", "value": "x"}], "The patch does not fit the record"),
+        ([{"op": "test", "path": "/partition", "value": 5}], "1 is not equal to tested value 5$"),
         ([put("", [])], "is not a JSON object"),
-        ([{"op": "add", "path": "/extra", "value": 1}], "unknown parts: extra"),
+        ([put("", {"extra": 1})], "unknown parts: extra"),
         ([put("/partition", -3)], "not a number from 0 up"),
         ([put("/partition", True)], "not a number from 0 up"),
         ([put("/topic", "")], "not the name of a topic"),
@@ -122,9 +123,24 @@ def test_an_edit_that_fits_no_record_is_refused(operations: Any, problem: str) -
         patched(record(b'{"id":1}'), *operations)
 
 
-@pytest.mark.parametrize("patch", [{}, 7, [{"op": "eat", "path": "/value"}], [{"path": "/value"}], "text"])
-def test_what_is_no_patch_is_refused_before_anything_is_read(patch: Any) -> None:
-    with pytest.raises(ConfigError, match=r"fix\.json is not a JSON patch"):
+@pytest.mark.parametrize(
+    ("patch", "problem"),
+    [
+        ({}, "it must be a list of operations"),
+        ("text", "it must be a list of operations"),
+        ([7], "operation 1 must be a JSON object, not 7"),
+        ([put("/value", 1), {"path": "/value"}], "operation 2 has no op: one of add, replace"),
+        ([{"op": "eat", "path": "/value"}], "operation 1 has the op eat, which is none of add"),
+        ([{"op": "add", "path": "/value/id"}], r"operation 1 \(add\) has no value"),
+        ([{"op": "move", "path": "/value/id"}], r"operation 1 \(move\) has no from"),
+        ([{"op": "remove"}], r"operation 1 \(remove\) has no path: it must begin with a slash"),
+        ([put("value.id", 1)], r"operation 1 \(replace\) has path value\.id: it must begin with a slash"),
+        ([put("/id", 1)], r"operation 1 \(replace\) is about /id, and a record has /topic, /partition, .* only"),
+        ([put("/value/~2", 1)], "invalid escape"),
+    ],
+)
+def test_what_is_no_patch_is_refused_before_anything_is_read(patch: Any, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"fix\.json is not a JSON patch \(RFC 6902\): .*{problem}"):
         JsonPatchEdit(patch, documents(), "fix.json")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kconnect.api import ConsumerRecord
 from kconnect.errors import BadRequestError, NotFoundError
 from kconnect.records import AtOffset, AtTime, Edge, Last
-from kconnect.records.bounds import Span, Watermarks, chosen_partitions, remarks, spans_of
+from kconnect.records.bounds import Span, Watermarks, chosen_partitions, last_of, remarks, spans_of
 from kconnect.records.reading import _by_time
 
 MARKS = Watermarks({0: 5, 1: 0}, {0: 20, 1: 4}, {0: 18, 1: 4})
@@ -68,3 +70,15 @@ def test_merging_waits_for_partitions_of_which_more_will_come() -> None:
     merged = [record.timestamp for record in _by_time(waiting, lambda record: record, until_empty=[1])]
     assert merged == [1, 3]
     assert [record.timestamp for record in waiting[0]] == [5]
+
+
+@given(st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 50), st.integers(0, 50))), st.integers(0, 200))
+def test_the_last_of_all_partitions_are_as_many_as_allowed_and_ends_stay(
+    sizes: dict[int, tuple[int, int]], most: int
+) -> None:
+    spans = {number: Span(begin, begin + size) for number, (begin, size) in sizes.items()}
+    found = last_of(spans, most)
+    size = sum(span.end - span.begin for span in spans.values())
+    assert sum(span.end - span.begin for span in found.values()) == min(size, most)
+    assert {number: span.end for number, span in found.items()} == {n: span.end for n, span in spans.items()}
+    assert all(found[number].begin >= span.begin for number, span in spans.items())

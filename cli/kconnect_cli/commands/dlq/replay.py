@@ -211,18 +211,11 @@ def _edit(desk: LetterDesk, text: str) -> Edit:
 
 def _sink(desk: LetterDesk) -> Any:  # SinkChain
     """The sink's own chain, with references resolved, whose values are kept out of everything that is shown."""
-    from kconnect import redaction
-    from kconnect.config.variables import Variables, secret_values
+    from kconnect.dead_letters import sink_settings
     from kconnect.testing.sink_chain import SinkChain
 
-    variables = Variables.of_worker(desk.access.worker)
-    try:
-        resolved = variables.resolve(desk.config, f"connector {desk.name}")
-    finally:
-        variables.close()
-    passwords = desk.plugins.password_keys(dict(resolved.values))
-    redaction.remember("dlq", {*secret_values(resolved.values, passwords), *resolved.references})
-    return SinkChain(resolved.values, desk.access.worker)
+    worker = desk.access.worker
+    return SinkChain(sink_settings(desk.name, desk.config, worker, desk.plugins), worker)
 
 
 # --- talk ---

@@ -6,17 +6,30 @@ Records may be private: who may read the connector over REST need not be allowed
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from kconnect.console.cluster import Announced
 from kconnect.console.html import segment
-from kconnect.console.letter_desk import MOST_REPLAYED, MOST_SEEN, LetterDesk, Wanted, ends_text, parsed_ends
+from kconnect.console.letter_desk import MOST_SEEN, LetterDesk, Wanted
+from kconnect.console.letter_replay import (
+    MOST_REPLAYED,
+    How,
+    LetterReplay,
+    Plan,
+    ends_text,
+    parsed_ends,
+    parsed_json,
+    typed,
+    why_not_through,
+)
 from kconnect.console.pages.connector import header
-from kconnect.console.visit import Page, Redirect, Reply, Route, Visit
+from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
 from kconnect.dead_letters import DeadLetter, Marks, Outcome, Tally, letter_view
-from kconnect.errors import BadRequestError, ConflictError
+from kconnect.dead_letters.edits import PATCH_EXAMPLE, patch_between
+from kconnect.errors import BadRequestError, ConfigError, ConflictError
 from kconnect.redaction import redact
 from kconnect.wording import counted
 
@@ -61,7 +74,8 @@ def show_list(visit: Visit) -> Reply:
         def accept(letter: DeadLetter) -> Row | None:
             return row_of(letter, marks) if letter in selection else None
 
-        rows = desk.topic.newest(number * _PAGE + 1, MOST_SEEN, accept)
+        with desk.topic.latest(MOST_SEEN) as latest:
+            rows = latest.newest(number * _PAGE + 1, accept)
         values = {
             **_head(visit, desk),
             "topic": desk.settings.topic,
@@ -72,6 +86,7 @@ def show_list(visit: Visit) -> Reply:
             "older": _query(wanted, page=number + 1) if len(rows) > number * _PAGE and number < _MOST_PAGES else None,
             "query": _query(wanted),
             "most_seen": MOST_SEEN,
+            "earlier": latest.earlier,
             "notes": desk.notes,
         }
     return Page("letters.html", f"Dead letters of {desk.name}", values, tab="connectors")
@@ -113,44 +128,94 @@ def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool
 
 def preview(visit: Visit) -> Reply:
     """What a replay would send, record by record; and the question."""
-    wanted = Wanted.of(visit.query)
+    return _preview(visit, Wanted.of(visit.query), How())
+
+
+def preview_again(visit: Visit) -> Reply:
+    """The same with a patch, or straight into the sink. A form: a patch quotes records, which belong in no URL."""
+    given = dict(visit.form)
+    return _preview(visit, Wanted.of(given), How.of(given))
+
+
+def _preview(visit: Visit, wanted: Wanted, how: How) -> Reply:
     with LetterDesk(visit) as desk:
         desk.allow()
-        plan = desk.plan(wanted)
-        count = len(plan.letters)
         values = {
             **_head(visit, desk),
             "wanted": wanted,
-            "count": count,
-            "targets": plan.tally.topics.most_common(),
-            "others": _others(plan.tally),
-            "changes": [change_of(view) for view in plan.views],
-            "more": max(0, count - len(plan.views)),
-            "most": MOST_REPLAYED if plan.is_cut else None,
-            "warnings": desk.warnings(plan),
-            "fingerprint": plan.fingerprint,
-            "ends": ends_text(plan.ends),
-            "notes": [redact(note) for note in desk.notes],
+            "how": how,
+            "example": PATCH_EXAMPLE,
+            "why_not_through": why_not_through(desk),
+            "record": visit.field("record"),
+            "problem_text": "",
+            "plan": None,
         }
-    return Page("letter_replay.html", f"Replay dead letters of {desk.name}", values, tab="connectors")
+        try:
+            how = _with_record(desk, wanted, how, visit)
+            asked = LetterReplay(desk, wanted, how)
+        except ConfigError as err:
+            values["problem_text"] = redact(f"{err}.{f' {err.hint}' if err.hint else ''}")
+        else:
+            plan = asked.plan()
+            values |= {"how": how, "plan": plan, "record": asked.record(), **_plan_values(plan, asked.warnings(plan))}
+        values["notes"] = [redact(note) for note in desk.notes]
+    if visit.is_fragment:
+        return Fragment("letter_plan.html", values)
+    status = 400 if values["problem_text"] else 200
+    title = f"Replay dead letters of {desk.name}"
+    return Page("letter_replay.html", title, values, tab="connectors", status=status)
+
+
+def _plan_values(plan: Plan, warnings: Sequence[str]) -> dict[str, Any]:
+    count = len(plan.letters)
+    return {
+        "count": count,
+        "targets": plan.tally.topics.most_common(),
+        "others": _others(plan.tally),
+        "in_doubt": plan.tally.counts[Outcome.IN_DOUBT],
+        "changes": [change_of(view) for view in plan.views],
+        "more": max(0, count - len(plan.views)),
+        "most": MOST_REPLAYED if plan.is_cut else None,
+        "warnings": warnings,
+        "fingerprint": plan.fingerprint,
+        "ends": ends_text(plan.ends),
+    }
+
+
+def _with_record(desk: LetterDesk, wanted: Wanted, how: How, visit: Visit) -> How:
+    """With the patch that an edit of the one record comes to, unless the patch itself was edited.
+
+    Errors: ConfigError for what is no JSON.
+    """
+    edited = visit.field("record")
+    if not wanted.at or not edited.strip() or how.patch != typed(visit.field("was")):
+        return how
+    before, after = desk.documents.document(desk.letter(wanted).as_read()).body, parsed_json(edited, "The record")
+    return replace(how, patch="" if after == before else patch_between(before, after))
 
 
 def replay(visit: Visit) -> Reply:
     """Send them, if they are still what was shown. Errors: ConflictError, ForbiddenError; those of the sending."""
-    wanted = Wanted.of(dict(visit.form))
+    given = dict(visit.form)
+    wanted, how = Wanted.of(given), How.of(given)
     with LetterDesk(visit) as desk:
         desk.allow()
-        plan = desk.plan(wanted, parsed_ends(visit.field("ends")))
+        asked = LetterReplay(desk, wanted, how)
+        plan = asked.plan(parsed_ends(visit.field("ends")))
         if not plan.letters or plan.fingerprint != visit.field("fingerprint"):
             raise ConflictError(
                 f"Other letters of {desk.name} would be replayed now than were shown",
                 hint="Somebody else may have replayed them. Look again.",
             )
-        desk.allow(plan)
-        done = desk.replay(plan)
-    told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} sent again."
-    # Why is in the preview only: a note is part of a URL, and reasons may quote records
-    told += "".join(f" {counted(count, 'letter')} {title}." for title, count, _ in _others(done))
+        desk.allow(Announced(plan.tally.topics, edited=bool(how.patch)))
+        done = asked.run(plan)
+        others = _others(done)
+        if any(why for _, _, why in others):
+            values = {**_head(visit, desk), "sent": done.counts[Outcome.REPLAY], "how": how, "others": others}
+            return Page("letter_done.html", f"Replay of dead letters of {desk.name}", values, tab="connectors")
+    told = f"{counted(done.counts[Outcome.REPLAY], 'dead letter')} of {desk.name} "
+    told += "put into the sink." if how.through else "sent again."
+    told += "".join(f" {counted(count, 'letter')} {title}." for title, count, _ in others)
     return Redirect(f"{_own(desk.name)}/letters", told)
 
 
@@ -235,4 +300,5 @@ ROUTES: Final = (
     Route("/connectors/{name}/dead-letters/letters", {"GET": show_list}),
     Route("/connectors/{name}/dead-letters/letters/{at}", {"GET": show_letter}),
     Route("/connectors/{name}/dead-letters/replay", {"GET": preview, "POST": replay}),
+    Route("/connectors/{name}/dead-letters/replay/preview", {"POST": preview_again}),
 )

@@ -128,7 +128,7 @@ VIEWS: Final[Mapping[tuple[str, str], View]] = {
     ("PATCH", "/connectors/{name}/offsets"): View(_offsets_before, lambda call, _: _asked(call)["offsets"]),
     ("DELETE", "/connectors/{name}/offsets"): View(_offsets_before, _nothing),
     ("POST", "/admin/connectors/{name}/dead-letters/replays"): View(
-        _nothing, lambda call, _: {"targets": _asked(call)["targets"]}
+        _nothing, lambda call, _: {name: _asked(call)[name] for name in ("targets", "edited") if name in _asked(call)}
     ),
     ("PUT", "/admin/loggers/{logger}"): View(
         lambda call: call.herder.logger(call.path["logger"]).to_json(),
