@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,11 @@ def cases(file: Path, lines: int) -> list[tuple[str, Callable[[], int]]]:
         ("lists: structs + Json with schema", lambda: lists(lines, struct_of, converters(JsonConverter, JSON))),
         ("String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}))),
         ("ByteArray + sink file", lambda: sink(sunk, texts, converters(ByteArrayConverter, {}))),
+        *[
+            (f"{way}plain Json of {width} B", partial(plain, texts_of_plain(width, lines), by_records=bool(way)))
+            for width in (80, 315)
+            for way in ("", "records: ")
+        ],
         ("records: String + sink file", lambda: sink(sunk, texts, converters(StringConverter, {}), by_records=True)),
     ]
 
@@ -188,6 +194,29 @@ ROW = (
     .field("price", Schema.FLOAT64_SCHEMA)
     .build()
 )
+
+
+def texts_of_plain(width: int, lines: int) -> list[bytes]:
+    """Objects of five members, about so many bytes each."""
+    return [
+        b'{"id":%d,"name":"customer %d","amount":%d.%02d,"ok":true,"note":"%b"}'
+        % (number, number % 1000, number % 977, number % 100, b"x" * (width - 73))
+        for number in range(lines)
+    ]
+
+
+def plain(texts: list[bytes], by_records: bool) -> int:
+    """Schemaless JSON as a sink gets it: columns, or records."""
+    to_connect = converters(JsonConverter, PLAIN_JSON)
+    for start in range(0, len(texts), 10_000):
+        part = texts[start : start + 10_000]
+        numbers = list(range(len(part)))
+        fetched = FetchedBatch("t", 0, numbers, None, part, numbers, TimestampType.CREATE_TIME, None)
+        if by_records:
+            to_connect.to_connect_records(fetched)
+        else:
+            assert isinstance(to_connect.to_connect_batch(fetched), RecordBatch)
+    return len(texts)
 
 
 def sink(file: Path, texts: list[bytes], to_connect: Converters, by_records: bool = False) -> int:

@@ -90,6 +90,8 @@ class PythonTransform(Transformation):
         return records[0] if records else None  # type: ignore[return-value]  # of the kind that was put in
 
     def apply_batch(self, batch: RecordBatch) -> RecordBatch | Any | None:  # Any: mypy takes NotImplemented for it
+        if not _has_schemas(batch):
+            return NotImplemented
         made = self._call(batch)
         if made is not None and made is not NotImplemented and not isinstance(made, RecordBatch):
             raise _wrong(self._name, made, "a RecordBatch or None")
@@ -121,7 +123,7 @@ class PythonPredicate(Predicate):
         return found
 
     def test_batch(self, batch: RecordBatch) -> bool | pa.BooleanArray | Any:  # Any: mypy takes NotImplemented for it
-        if not self._takes_batches:
+        if not self._takes_batches or not _has_schemas(batch):
             return NotImplemented
         import pyarrow as pa
 
@@ -137,6 +139,12 @@ class PythonPredicate(Predicate):
 
     def version(self) -> str:
         return KAFKA_VERSION
+
+
+def _has_schemas(batch: RecordBatch) -> bool:
+    """Whether its records may be in a batch one by one too; schemaless ones are only where many are alike."""
+    parts = ((batch.key_schema, batch.key), (batch.value_schema, batch.value))
+    return all(schema is not None or column is None for schema, column in parts)
 
 
 def _batch_of(record: ConnectRecord, name: str) -> RecordBatch:

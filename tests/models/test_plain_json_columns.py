@@ -1,0 +1,155 @@
+"""JSON without schema that a sink reads: where the columnar form answers, it gives what each text gives alone."""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from kconnect.api import DataError
+from kconnect.api.columns import values_of
+from kconnect.builtin.converters.columns_from_json import ByRecordsError
+from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.json_converter import JsonConverter
+
+TOPICS = 1_500
+_NAMES = ("a", "b", "id", "größe", "with space", "", "a.b", "$", "\u2028", "😀", 'quo"te', "back\\slash", "null", "0")
+_STRINGS = (
+    *("", "x", "é😀", "\u2028\x7f", 'a"b\\c/d', "\b\f\n\r\t", "\x00\x1f", "1", "null", "2024-01-02T03:04:05Z", "[1]"),
+    *("2024-01-02", "true", "},{", "\ud800", "x" * 2000, "7" * 400),
+)
+_WHOLE = (0, 1, -1, 42, 10**15, 2**53 + 1, 2**63 - 1, -(2**63), 1 - 2**63, 2**63, 10**19, -(10**25), 10**400)
+_FRACTIONS = (0.0, -0.0, 0.5, -1.25, 1e-7, 1e22, 5e-324, 1.7976931348623157e308, 0.1, 1e16, 123456.789e3)
+_SIGNS = (
+    *('"', "{", "}", "[", "]", ",", ":", "null", "1", "\\", " ", "x", "e5", "-", ".", '"\\ud83d"', "\ud800", "true"),
+    *('"a":1,', "}{", "\n", "}\n{", "0", '"x":', "1.25", "007", "NaN", "\x7f", "é", "\t", "1e999", "-0", "-0.0"),
+    *(
+        "\ufeff",
+        "\\u0041",
+        "/*x*/",
+        "{}",
+        "[]",
+        "null,",
+        "1E5",
+        "Infinity",
+        "\u0000",
+        "\x1f",
+        "9" * 500 + ".5",
+        "0." + "3" * 1100,
+    ),
+)
+
+Maker = Callable[[], Any]
+
+
+def maker(random: Random, depth: int) -> Maker:
+    """Makes values of one kind, most of the time."""
+    kinds = [strings, wholes, fractions, flags, nothing] if depth == 0 else [strings, wholes, flags, objects, lists]
+    make = random.choice(kinds)(random, depth)
+    nulls = random.choice((0, 0, 0.2))
+    other = None if random.random() < 0.9 else random.choice((strings, wholes, fractions, flags))(random, 0)
+
+    def value() -> Any:
+        if random.random() < nulls:
+            return None
+        return make() if other is None or random.random() < 0.9 else other()
+
+    return value
+
+
+def strings(random: Random, depth: int) -> Maker:
+    few = _STRINGS[: random.choice((3, 8, len(_STRINGS)))]
+    return lambda: random.choice(few)
+
+
+def wholes(random: Random, depth: int) -> Maker:
+    few = _WHOLE[: random.choice((4, 7, len(_WHOLE)))]
+    return lambda: random.choice((random.choice(few), random.randint(-(10**6), 10**6)))
+
+
+def fractions(random: Random, depth: int) -> Maker:
+    few = _FRACTIONS[: random.choice((5, len(_FRACTIONS)))]
+    return lambda: random.choice((random.choice(few), random.uniform(-1e6, 1e6), random.uniform(-1, 1) * 1e-9))
+
+
+def flags(random: Random, depth: int) -> Maker:
+    return lambda: random.random() < 0.5
+
+
+def nothing(random: Random, depth: int) -> Maker:
+    return lambda: None
+
+
+def lists(random: Random, depth: int) -> Maker:
+    item = maker(random, depth - 1)
+    return lambda: [item() for _ in range(random.randint(0, 3))]
+
+
+def objects(random: Random, depth: int) -> Maker:
+    members = {name: maker(random, depth - 1) for name in random.sample(_NAMES, random.randint(0, 4))}
+    missing, turned = random.choice((0, 0, 0, 0.05)), random.choice((0, 0, 0, 0.05))
+
+    def value() -> dict[str, Any]:
+        made = {name: make() for name, make in members.items() if random.random() >= missing}
+        return dict(reversed(made.items())) if random.random() < turned else made
+
+    return value
+
+
+def written(random: Random, value: Any) -> bytes:
+    text = json.dumps(
+        value,
+        ensure_ascii=random.random() < 0.3,
+        separators=random.choice(((",", ":"), (",", ":"), (", ", ": "), (" ,\t", " :  "))),
+        indent=1 if random.random() < 0.01 else None,
+    )
+    if random.random() < 0.02:
+        text = random.choice((f" {text}", f"{text} ", f"{text}\n", f"{text} rest", text * 2))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def damaged(random: Random, text: bytes) -> bytes:
+    read = text.decode("utf-8", "surrogatepass")
+    for _ in range(random.choice((1, 1, 2))):
+        at = random.randint(0, len(read))
+        read = read[:at] + random.choice(("", *_SIGNS)) + read[at + random.randint(0, 2) :]
+    raw = read.encode("utf-8", "surrogatepass")
+    if random.random() < 0.1:
+        at = random.randint(0, len(raw))
+        raw = raw[:at] + bytes([random.randint(0x80, 0xFF)]) + raw[at:]
+    return raw
+
+
+def test_random_texts_give_by_columns_what_they_give_by_records() -> None:
+    random = Random(1)
+    counted = collections.Counter[str]()
+    for _ in range(TOPICS):
+        converter = JsonConverter()
+        converter.configure({"schemas.enable": "false"}, False)
+        columns = PlainJsonColumns(lambda text, converter=converter: converter.to_connect_data("t", text).value, 10)
+        make = maker(random, random.choice((0, 1, 1, 2, 2, 3)))
+        for _ in range(4):
+            texts: list[bytes | None] = [written(random, make()) for _ in range(random.randint(1, 6))]
+            if random.random() < 0.3:
+                at = random.randrange(len(texts))
+                texts[at] = None if random.random() < 0.3 else damaged(random, texts[at] or b"")
+            counted[compared(columns, converter, texts)] += 1
+
+    assert counted["columns"] > 4 * TOPICS * 0.3, counted
+
+
+def compared(columns: PlainJsonColumns, converter: JsonConverter, texts: list[bytes | None]) -> str:
+    """By what the texts were converted. Errors: AssertionError where the two differ."""
+    try:
+        column = columns.column("t", pa.array(texts, pa.binary()))
+    except (ByRecordsError, DataError):
+        return "records"
+    alone = [converter.to_connect_data("t", text).value for text in texts]
+    # repr tells 1 from 1.0 and True, 0.0 from -0.0, and one order of members from another
+    for text, ours, one in zip(texts, values_of(None, column, len(texts)), alone, strict=True):
+        assert repr(ours) == repr(one), text
+    return "columns"

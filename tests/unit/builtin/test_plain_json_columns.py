@@ -1,0 +1,182 @@
+"""Schemaless JSON that a sink takes in columns; tests/models compares these with records at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from kconnect.api import ConnectRecord, RecordBatch, Schema, SourceRecord, TimestampType
+from kconnect.builtin.converters.columns_from_json import ByRecordsError
+from kconnect.builtin.converters.columns_from_plain_json import PlainJsonColumns
+from kconnect.builtin.converters.json_converter import FEWEST_PLAIN_ROWS, JsonConverter
+from kconnect.builtin.converters.string_converter import StringConverter
+from kconnect.builtin.python_function import PythonTransform
+from kconnect.pipeline.conversion import Converters, FetchedBatch
+from kconnect.pipeline.stages import StageError, TransformChain, TransformStep
+
+MANY = FEWEST_PLAIN_ROWS
+
+
+def plain_converter() -> JsonConverter:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "false"}, is_key=False)
+    return made
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "name": f"n{number}", "price": number + 0.5, "in": {"tags": ["x"] * (number % 3)}}
+
+
+def texts_of(values: Sequence[Any]) -> list[bytes | None]:
+    return [orjson.dumps(value) for value in values]
+
+
+def batch_of(texts: list[bytes | None], made: Converters | None = None, topic: str = "t") -> RecordBatch | list[Any]:
+    made = made or Converters(StringConverter(), plain_converter(), StringConverter())
+    numbers = list(range(len(texts)))
+    fetched = FetchedBatch(topic, 0, numbers, None, texts, None, TimestampType.NO_TIMESTAMP_TYPE, None)
+    return made.to_connect_batch(fetched)
+
+
+def column_of(texts: list[bytes | None], columns: PlainJsonColumns, topic: str = "t") -> Any:
+    """The column's type; records where it cannot be columns."""
+    try:
+        return str(columns.column(topic, pa.array(texts, pa.binary())).type)
+    except ByRecordsError:
+        return "records"
+
+
+@pytest.fixture
+def columns() -> PlainJsonColumns:
+    made = plain_converter()
+    return PlainJsonColumns(lambda text: made.to_connect_data("t", text).value, 2)
+
+
+def test_texts_that_are_alike_are_a_batch_of_the_same_records() -> None:
+    values = [row(number) for number in range(MANY)]
+    batch = batch_of(texts_of(values))
+    assert isinstance(batch, RecordBatch)
+    assert batch.value_schema is None
+    assert (
+        str(batch.value.type) == "struct<id: int64, name: string, price: double, in: struct<tags: list<item: string>>>"
+    )  # type: ignore[union-attr]  # there is a value
+    records = batch.to_records()
+    assert [(record.value_schema, record.value) for record in records] == [(None, value) for value in values]
+    assert [list(record.value) for record in records] == [list(values[0])] * MANY
+
+
+def test_tombstones_and_nulls_are_null_rows() -> None:
+    texts = texts_of([row(number) for number in range(MANY)])
+    texts[3], texts[5] = None, b"null"
+    batch = batch_of(texts)
+    assert isinstance(batch, RecordBatch)
+    assert batch.value.is_null().to_pylist() == [number in (3, 5) for number in range(MANY)]  # type: ignore[union-attr]  # there is a value
+    assert [record.value for record in batch.to_records()][2:7] == [row(2), None, row(4), None, row(6)]
+
+
+def test_few_texts_go_by_records_as_columns_take_longer() -> None:
+    assert isinstance(batch_of(texts_of([row(number) for number in range(MANY - 1)])), list)
+
+
+def test_keys_may_be_numbers_and_texts_in_json() -> None:
+    made = Converters(plain_converter(), plain_converter(), StringConverter())
+    keys = [b"%d" % number for number in range(MANY)]
+    numbers = list(range(MANY))
+    fetched = FetchedBatch("t", 0, numbers, keys, [b'"x"'] * MANY, None, TimestampType.NO_TIMESTAMP_TYPE, None)
+    batch = made.to_connect_batch(fetched)
+    assert isinstance(batch, RecordBatch)
+    assert [(record.key, record.value) for record in batch.to_records()] == [(number, "x") for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({**row(1), "price": 2}, "Java has a Long beside Doubles"),
+        ({"id": 1, "name": "x", "price": 1.5}, "a missing member is not a null"),
+        ({**row(1), "more": 1}, "a member more"),
+        (dict(reversed(row(1).items())), "another order"),
+        ({**row(1), "name": 5}, "another type"),
+        ({**row(1), "id": 2**63}, "beyond 64 bits"),
+        ({**row(1), "in": {"tags": ["x", 1]}}, "a list of two types"),
+        ([row(1)], "a list beside objects"),
+    ],
+)
+def test_what_no_column_can_say_goes_by_records(odd: Any, why: str) -> None:
+    values = [row(number) for number in range(MANY)]
+    texts = texts_of(values)
+    texts[-2] = orjson.dumps(odd)
+    made = batch_of(texts)
+    assert isinstance(made, list), why
+    assert repr([record.value for record in made[:-2]]) == repr(values[:-2])
+    assert repr(made[-2].value) == repr(plain_converter().to_connect_data("t", texts[-2]).value)
+
+
+def test_twice_the_same_member_goes_by_records() -> None:
+    assert isinstance(batch_of([b'{"a":1}'] * MANY + [b'{"a":1,"a":2}']), list)
+
+
+def test_texts_that_look_like_times_stay_texts() -> None:
+    batch = batch_of([b'{"at":"2024-01-02T03:04:05Z"}'] * MANY)
+    assert isinstance(batch, RecordBatch)
+    assert str(batch.value.type) == "struct<at: string>"  # type: ignore[union-attr]  # there is a value
+
+
+def test_a_damaged_text_fails_alone_and_is_named() -> None:
+    texts = texts_of([row(number) for number in range(MANY)])
+    texts[70] = b'{"id":'
+    with pytest.raises(StageError, match="topic 't', partition 0, offset 70 failed in VALUE_CONVERTER") as failure:
+        batch_of(texts)
+    assert len(failure.value.done) == 70
+
+
+def test_what_was_learnt_of_a_topic_is_kept_for_its_next_batch(columns: PlainJsonColumns) -> None:
+    assert column_of([b'{"a":null}', b'{"a":null}'], columns) == "struct<a: null>"
+    assert column_of([b'{"a":null}', b'{"a":"x"}'], columns) == "struct<a: string>"
+    assert column_of([b'{"a":null}'], columns) == "struct<a: string>"
+    assert column_of([b'{"a":[]}'], columns, "other") == "struct<a: list<item: null>>"
+    assert column_of([b'{"a":[]}', b'{"a":[{"b":1.5}]}'], columns, "other") == (
+        "struct<a: list<item: struct<b: double>>>"
+    )
+    assert column_of([b'{"a":null}'], columns) == "struct<a: string>"
+
+
+def test_texts_that_change_for_good_are_columns_again(columns: PlainJsonColumns) -> None:
+    assert column_of([b'{"a":1,"b":"x"}'], columns) == "struct<a: int64, b: string>"
+    assert column_of([b'{"a":1,"b":"x"}', b'{"a":1,"b":null,"c":true}'], columns) == "records"
+    assert column_of([b'{"a":1,"b":null,"c":true}'], columns) == "struct<a: int64, b: string, c: bool>"
+    assert column_of([b'{"a":1.5,"b":null,"c":true}'], columns) == "struct<a: double, b: string, c: bool>"
+
+
+def test_a_batch_without_any_value_goes_by_records(columns: PlainJsonColumns) -> None:
+    assert column_of([None, None], columns) == "records"
+
+
+def test_objects_with_very_many_members_go_by_records(columns: PlainJsonColumns) -> None:
+    wide = orjson.dumps({f"member {number}": number for number in range(501)})
+    assert column_of([wide], columns) == "records"
+
+
+def keep(batch: RecordBatch) -> RecordBatch:
+    return batch
+
+
+def test_a_function_for_batches_refuses_schemaless_records_also_where_they_are_columns() -> None:
+    step = PythonTransform()
+    step.configure({"function": f"{__name__}:keep", "takes": "batch"})
+    batch = batch_of(texts_of([row(number) for number in range(MANY)]))
+    assert isinstance(batch, RecordBatch)
+    with pytest.raises(StageError, match="a schemaless record cannot be in one: set takes=record"):
+        TransformChain([TransformStep(step)]).apply_batch(batch)
+
+
+def test_a_batch_with_schemas_still_reaches_a_function_for_batches() -> None:
+    step = PythonTransform()
+    step.configure({"function": f"{__name__}:keep", "takes": "batch"})
+    records: list[ConnectRecord] = [SourceRecord({}, {}, "t", "x", value_schema=Schema.STRING_SCHEMA)]
+    batch = RecordBatch.from_records(records)
+    assert batch is not None
+    assert step.apply_batch(batch) is batch
