@@ -121,6 +121,13 @@ def test_a_copy_is_stopped_at_the_same_offsets_and_the_old_one_is_not_touched(co
     assert herder.connector_offsets("twin") == herder.connector_offsets("old") == AT_14
     assert connect("copy", "old", "third", "--yes", "--start")[0] == 0
     assert state(herder, "third") is RunState.RUNNING
+    herder.put_connector("fourth", file_source(name="fourth"), replace=False)
+    herder.set_target_state("fourth", TargetState.STOPPED)
+    herder.alter_connector_offsets("fourth", [ConnectorOffset({"filename": "/former"}, {"position": 1})])
+    herder.delete_connector("fourth")
+    assert connect("copy", "old", "fourth", "--yes")[0] == 0
+    assert herder.connector_offsets("fourth") == AT_14, "what a former one left is gone"
+    herder.delete_connector("fourth")
     herder.refused = {"alter fourth"}
     assert connect("copy", "old", "fourth", "--yes")[0] == 1
     assert "fourth" not in herder.connectors()

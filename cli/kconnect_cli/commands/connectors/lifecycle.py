@@ -264,13 +264,8 @@ def delete(
         _change(session, names, "Delete", lambda admin: admin.delete, options)
         return
     refuse_without_direct(session, dry_run=dry_run, force=force)
-    if session.direct is not None:
-        raise UsageProblem(
-            "--with-offsets is not possible with --direct",
-            hint="Do it in three: connectors stop, offsets reset, connectors delete, each with --direct.",
-        )
-    admin = connector_admin(session)
-    make_changes(session, "Delete", names, options, lambda name: DeletionWithOffsets(session, admin, name))
+    admin = connector_admin(session, force=force)
+    make_changes(session, "Delete", names, options, lambda name: _deletion(session, admin, name, force=force))
 
 
 @app.command(cls=takes())
@@ -296,9 +291,18 @@ def reset_topics(ctx: typer.Context) -> None:
 app.command("apply", cls=takes())(apply)
 app.command("status", cls=takes(*DIRECT))(status)
 app.command("wait", cls=takes())(wait)
-app.command("rename", cls=takes())(rename)
-app.command("copy", cls=takes())(copy)
+app.command("rename", cls=takes(*DIRECT))(rename)
+app.command("copy", cls=takes(*DIRECT))(copy)
 app.command("watch", cls=takes(*DIRECT))(watch)
+
+
+def _deletion(session: CliSession, admin: ConnectorAdmin, name: str, *, force: bool) -> PreparedChange:
+    """One with its offsets."""
+    if session.direct is None:
+        return DeletionWithOffsets(session, admin, name)
+    from kconnect_cli.admin.topic_moves import TopicDeletion
+
+    return TopicDeletion.of(session, session.direct, admin, name, force=force)
 
 
 def _change(

@@ -105,6 +105,14 @@ def delete_plan(view: ConfigView, connector: str, statuses: StatusView | None = 
     return EditPlan(f"Delete {connector}", tuple(steps), (NoLiveOwner(connector),))
 
 
+def rename_plan(creation: EditPlan, deletion: EditPlan, old: str, new: str) -> EditPlan:
+    """The config of the new name and the end of the old one in one step: there is always exactly one of them."""
+    created, *more = creation.steps
+    deleted, *left = deletion.steps
+    needs = (*creation.requirements, *deletion.requirements, NoRunningTask(old))
+    return EditPlan(f"Rename {old} to {new}", ((*created, *deleted), *more, *left), needs)
+
+
 def with_task_statuses_removed(plan: EditPlan, connector: str, statuses: StatusView) -> EditPlan:
     """A stop, followed by tombstones for the statuses of the tasks it removes.
 

@@ -57,14 +57,17 @@ class PlanSequence:
         return done
 
     def _prepare(self, access: ClusterAccess) -> None:
-        """Ask the plugin, and fence out producers of the tasks that may still be running.
+        if self.hook is not None:
+            self.hook()
+        self.fence(access)
+
+    def fence(self, access: ClusterAccess) -> None:
+        """Fence out producers of the tasks that may still be running. Errors: ConnectError.
 
         Source: KIP-618.
         """
         from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
 
-        if self.hook is not None:
-            self.hook()
         for task in range(self.zombies):
             config, topic = access.clients(InternalTopic.OFFSET).producer, access.topic(InternalTopic.OFFSET)
             transactional_id = f"{access.group_id}-{self.connector}-{task}"

@@ -127,7 +127,8 @@ def fencing_plan(
     return EditPlan(f"Fence tasks of {connector}", ((edit,),), needs), zombies
 
 
-def _group_plans(now: GroupNow, connector: str, edit: GroupEdit, verb: str) -> list[EditPlan]:
+def refuse_members(now: GroupNow, connector: str) -> None:
+    """Errors: ConflictError while the group has members: tasks still run."""
     if now.members:
         raise ConflictError(
             f"Consumer group {now.group} of {connector} has {counted(now.members, 'member')}: "
@@ -135,6 +136,10 @@ def _group_plans(now: GroupNow, connector: str, edit: GroupEdit, verb: str) -> l
             hint=f"Stop the connector (connect connectors stop {connector}) and wait until its tasks have ended. "
             "Killed ones count until their session.timeout.ms is over: 45 s, where none is set.",
         )
+
+
+def _group_plans(now: GroupNow, connector: str, edit: GroupEdit, verb: str) -> list[EditPlan]:
+    refuse_members(now, connector)
     if not edit.new:
         return []
     needs = (NoLiveOwner(connector), Stopped(connector), NoRunningTask(connector))
