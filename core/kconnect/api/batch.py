@@ -63,7 +63,8 @@ class RecordBatch:
         string, BYTES binary, INT8..64, FLOAT32/64, BOOLEAN, STRUCT struct, ARRAY list, MAP map; Date date32, Time
         time32(ms), Timestamp timestamp(ms, UTC), Decimal decimal128(38, scale). A Struct field without value is a
         null; defaults are not filled in. None means all rows are null. With schema None (schemaless) a column is read
-        as plain Python values: struct as dict.
+        as plain Python values: struct as dict. There, metadata of a field may say that a null is a member that is not
+        there, or that floats without fraction are ints (`kconnect.api.plain_columns`).
         `timestamp` is an int64 column in ms, or one int for all rows, or a PresentTime, or None. `headers` is one
         Headers a row, or None when no row has any.
     A column may be given as a function without arguments: it is called when the column is first read, and once.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api.logical import Date, Decimal, Time, Timestamp
+from kconnect.api.plain_columns import plain_values
 from kconnect.api.schema import Schema, Struct
 from kconnect.api.schema_types import Type
 from kconnect.errors import DataError
@@ -52,7 +53,7 @@ def values_of(schema: Schema | None, column: pa.Array | None, length: int) -> li
     if column is None:
         return [None] * length
     if schema is None:
-        return _plain_values(column)
+        return plain_values(column)
     if schema.name in _LOGICAL:
         return _logical_values(schema, column)
     if schema.type is Type.STRUCT:
@@ -213,19 +214,6 @@ def _spans(column: pa.Array, children: tuple[pa.Array, ...]) -> tuple[list[tuple
     bounds = zip(offsets, offsets[1:], present, strict=False)
     spans = [(start - base, stop - base) if here else None for start, stop, here in bounds]
     return spans, [child.slice(base, end - base) for child in children]
-
-
-def _plain_values(column: pa.Array) -> list[Any]:
-    """Schemaless: Arrow's own Python values, with maps as dicts all the way down."""
-    import pyarrow as pa
-
-    def has_map(kind: pa.DataType) -> bool:
-        if pa.types.is_map(kind):
-            return True
-        return any(has_map(kind.field(index).type) for index in range(kind.num_fields))
-
-    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if has_map(column.type) else column.to_pylist()
-    return values
 
 
 def _logical_arrow_type(schema: Schema) -> pa.DataType:

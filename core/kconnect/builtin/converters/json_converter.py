@@ -145,7 +145,7 @@ class JsonConverter(BuiltinConverter):
     ) -> tuple[Schema | None, pa.Array] | Any:  # Any: mypy takes NotImplemented for it
         """Columnar for structs without maps and decimals, where all envelopes begin with the same bytes.
 
-        Without schema: where all texts have the same members in the same order, and those the same types.
+        Without schema: where each member is of one type in all texts, and their order is the same; some may be missing.
         """
         if not self._has_envelope:
             return self._to_plain_batch(topic, column)

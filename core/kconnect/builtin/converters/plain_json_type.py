@@ -1,27 +1,66 @@
-r"""The Arrow type that JSON texts without schema share, and the regular expression of just the texts that fit it.
-
-What fits is narrower than JSON: Arrow and Jackson certainly read it alike, and a row of the column says all of it.
-So numbers are whole in all texts or in none, and an object has the same members in the same order in each.
-"""
+"""The type that schemaless values share: what is learned of it, and how it widens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Beyond these an expression needs more memory than RE2 gives it, and then it is slow
-_MOST_MEMBERS: Final = 500
+# With more, an expression of the type needs more memory than RE2 gives it, and then it is slow
+_MOST_MEMBERS: Final = 300
 _DEEPEST: Final = 20
+# Floats from here on may be whole only because they lack digits
+_FEWER_DIGITS: Final = 1e10
+
+
+class Kind(Enum):
+    """What a value may be; each may be null too."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    WHOLE = "whole numbers"
+    FRACTION = "fractions, of which none was whole yet"
+    DOUBLE = "fractions, also whole ones such as 1.0"
+    NUMBER = "whole numbers without point and fractions that are not whole, as JavaScript writes numbers"
+    LIST = "list"
+    OBJECT = "object"
+
+
+class Gap(Enum):
+    """How a member may lack a value: both ways in one batch cannot be told apart in a column."""
+
+    NONE = "none yet"
+    NULL = "null"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of objects, and its type."""
+
+    name: str
+    type: PlainType
+    gap: Gap
+
+
+@dataclass(frozen=True, slots=True)
+class PlainType:
+    """The type of schemaless values. A list has a type of items, an object members in the order of the texts."""
+
+    kind: Kind
+    item: PlainType | None = None
+    members: tuple[Member, ...] = ()
 
 
 class NoTypeError(Exception):
-    """A value that no column can hold beside others."""
+    """Values that no column can hold beside each other, or that are too large for one."""
 
 
-def common_type(values: Sequence[Any]) -> pa.DataType:
+def common_type(values: Sequence[Any]) -> PlainType:
     """The type of a column with these schemaless values. Errors: NoTypeError if no type says what each of them is."""
     made = _common_type(values, 0)
     if _size(made) > _MOST_MEMBERS:
@@ -29,107 +68,109 @@ def common_type(values: Sequence[Any]) -> pa.DataType:
     return made
 
 
-def widened(known: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """A type that `found` fits, and as much of `known` as it can be; equal to `known` if there is nothing to learn."""
-    import pyarrow as pa
-
-    if found == known or pa.types.is_null(found):
+def widened(known: PlainType, found: PlainType) -> PlainType:
+    """The type that `found` fits, and of `known` as much as goes with it. Equal to `known`: nothing to learn."""
+    if found.kind is Kind.NULL:
         return known
-    if pa.types.is_list(known) and pa.types.is_list(found):
-        return pa.list_(widened(known.value_type, found.value_type))
-    if pa.types.is_struct(known) and pa.types.is_struct(found):
-        types = {field.name: field.type for field in known}
-        return pa.struct([(field.name, widened(types.get(field.name, field.type), field.type)) for field in found])
-    return found
+    if found.kind is not known.kind:
+        return PlainType(_NUMBERS.get((known.kind, found.kind), found.kind), found.item, found.members)
+    if found.item is not None and known.item is not None:
+        return PlainType(Kind.LIST, widened(known.item, found.item))
+    if found.kind is Kind.OBJECT:
+        return PlainType(Kind.OBJECT, members=_widened_members(known.members, found.members))
+    return known
 
 
-def is_in(found: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether all that has the one type fits the other too."""
-    return bool(widened(kind, found) == kind)
+# By what is known and what is found; else what is found counts
+_NUMBERS: Final = {
+    (Kind.WHOLE, Kind.FRACTION): Kind.NUMBER,
+    (Kind.FRACTION, Kind.WHOLE): Kind.NUMBER,
+    (Kind.NUMBER, Kind.WHOLE): Kind.NUMBER,
+    (Kind.NUMBER, Kind.FRACTION): Kind.NUMBER,
+    (Kind.DOUBLE, Kind.FRACTION): Kind.DOUBLE,
+}
 
 
-def pattern_of(kind: pa.DataType) -> str:
-    r"""What a text of this type matches, in RE2's syntax over Latin-1: each character is a byte.
+def _widened_members(known: Sequence[Member], found: Sequence[Member]) -> tuple[Member, ...]:
+    """The members found, in their order, with those that only were known behind the ones they followed."""
+    before = {member.name: member for member in known}
+    made = []
+    for member in found:
+        old = before.pop(member.name, None)
+        if old is None:
+            made.append(Member(member.name, member.type, Gap.MISSING if member.gap is Gap.NONE else member.gap))
+        else:
+            gap = old.gap if member.gap is Gap.NONE else member.gap
+            made.append(Member(member.name, widened(old.type, member.type), gap))
+    for index, member in enumerate(known):
+        if member.name in before:
+            places = {one.name: place for place, one in enumerate(made)}
+            at = max((places[one.name] + 1 for one in known[:index] if one.name in places), default=0)
+            made.insert(at, Member(member.name, member.type, Gap.MISSING))
+    return tuple(made)
 
-    Left to Arrow's reader: whole numbers beyond 64 bits, which it refuses. Left to the caller: UTF-8, longest numbers.
-    """
-    return rf"\A{_SPACE}{_pattern(kind)}{_SPACE}\z"
 
-
-def _common_type(values: Sequence[Any], depth: int) -> pa.DataType:
-    import pyarrow as pa
-
-    found = [_type_of(value, depth) for value in values]
-    made = pa.null()
-    for kind in found:
-        made = widened(made, kind)
-    if not all(is_in(kind, made) for kind in found):
-        raise NoTypeError
-    return made
-
-
-def _type_of(value: Any, depth: int) -> pa.DataType:
-    import pyarrow as pa
-
+def _common_type(values: Sequence[Any], depth: int) -> PlainType:
     if depth > _DEEPEST:
         raise NoTypeError
-    if isinstance(value, dict):
-        return pa.struct([(name, _type_of(item, depth + 1)) for name, item in value.items()])
-    if isinstance(value, list):
-        return pa.list_(_common_type(value, depth + 1))
-    return {
-        type(None): pa.null(),
-        bool: pa.bool_(),
-        int: pa.int64(),
-        float: pa.float64(),
-        str: pa.string(),
-    }[type(value)]
-
-
-def _size(kind: pa.DataType) -> int:
-    return 1 + sum(_size(kind.field(index).type) for index in range(kind.num_fields))
-
-
-def _pattern(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_null(kind):
-        return "null"
-    return f"(?:{_pattern_of_value(kind)}|null)"
-
-
-def _pattern_of_value(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        members = [f'"{_name(field.name)}"{_SPACE}:{_SPACE}{_pattern(field.type)}{_SPACE}' for field in kind]
-        return rf"\{{{_SPACE}" + f",{_SPACE}".join(members) + r"\}"
-    if pa.types.is_list(kind):
-        item = f"{_pattern(kind.value_type)}{_SPACE}"
-        # Arrow's reader loses count in lists of nulls
-        items = "" if pa.types.is_null(kind.value_type) else f"(?:{item}(?:,{_SPACE}{item})*)?"
-        return rf"\[{_SPACE}{items}\]"
-    return {pa.bool_(): "true|false", pa.int64(): _WHOLE, pa.float64(): _FRACTION, pa.string(): _STRING}[kind]
-
-
-def _name(name: str) -> str:
-    r"""A member's name as a text has it. Errors: NoTypeError if it has what JSON may spell in several ways."""
-    try:
-        raw = name.encode()
-    except UnicodeEncodeError as error:
-        raise NoTypeError from error
-    if any(byte < 0x20 or byte in b'"\\' for byte in raw):
+    present = [value for value in values if value is not None]
+    kinds = {_KINDS[type(value)] for value in present}
+    if not kinds:
+        return PlainType(Kind.NULL)
+    if kinds == {Kind.LIST}:
+        return PlainType(Kind.LIST, _common_type([item for items in present for item in items], depth + 1))
+    if kinds == {Kind.OBJECT}:
+        return PlainType(Kind.OBJECT, members=_members(present, depth + 1))
+    if Kind.FRACTION in kinds and any(type(value) is float and _may_be_whole(value) for value in present):
+        kinds = (kinds - {Kind.FRACTION}) | {Kind.DOUBLE}
+    if kinds == {Kind.WHOLE, Kind.FRACTION}:
+        return PlainType(Kind.NUMBER)
+    if len(kinds) > 1:
         raise NoTypeError
-    return "".join(chr(byte) if chr(byte).isalnum() and byte < 0x80 else rf"\x{byte:02x}" for byte in raw)
+    return PlainType(kinds.pop())
 
 
-# Line feeds stand between texts
-_SPACE: Final = r"[ \t]*"
-_WHOLE: Final = "(?:0|-?[1-9][0-9]*)"
-# No exponents that could leave the range of a double
-_FRACTION: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?|[eE][+-]?[0-9]{1,2})"
-# Escaped surrogates in pairs only
-_STRING: Final = (
-    r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u(?:[0-9abcefABCEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
-    r'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*"'
-)
+_KINDS: Final[Mapping[type, Kind]] = {
+    bool: Kind.BOOLEAN,
+    int: Kind.WHOLE,
+    float: Kind.FRACTION,
+    str: Kind.STRING,
+    list: Kind.LIST,
+    dict: Kind.OBJECT,
+}
+
+
+def _may_be_whole(value: float) -> bool:
+    return value.is_integer() or abs(value) >= _FEWER_DIGITS
+
+
+def _members(values: Sequence[Mapping[str, Any]], depth: int) -> tuple[Member, ...]:
+    made = []
+    for name in _in_order(values):
+        found = [value[name] for value in values if name in value]
+        gap = Gap.NULL if any(item is None for item in found) else Gap.NONE
+        if len(found) < len(values):
+            if gap is Gap.NULL:
+                raise NoTypeError
+            gap = Gap.MISSING
+        made.append(Member(name, _common_type(found, depth), gap))
+    return tuple(made)
+
+
+def _in_order(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All names, each behind those that it follows in any object. Errors: NoTypeError if they contradict."""
+    names = TopologicalSorter[str]()
+    for value in values:
+        for name in value:
+            names.add(name)
+        for before, after in pairwise(value):
+            names.add(after, before)
+    try:
+        return list(names.static_order())
+    except CycleError as error:
+        raise NoTypeError from error
+
+
+def _size(kind: PlainType) -> int:
+    inner = 0 if kind.item is None else _size(kind.item)
+    return 1 + inner + sum(_size(member.type) for member in kind.members)
