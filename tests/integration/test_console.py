@@ -183,9 +183,13 @@ def test_an_earlier_config_is_brought_back_and_dead_letters_are_counted(tmp_path
         at = re.findall(r'name="at" value="(\d+)"', page)[-1]
         asked = here.ask(f"{own}/history/review", {"at": at})[1]
         assert "geheim" not in asked
-        based = re.search(r'name="based" value="(\w+)"', asked)[1]
-        assert here.ask(f"{own}/history", {"at": at, "based": "0"})[0] == 409
-        assert here.ask(f"{own}/history", {"at": at, "based": based})[0] == 200
+        form = agreed(asked)
+        client.patch_config("lines-out", {"db.password": "geheimster", "file": "/third"})
+        assert here.ask(f"{own}/history", form)[0] == 412
+        status, again = here.ask(f"{own}/history", form, **{"HX-Request": "true"})
+        assert (status, "Somebody else has changed the config since" in again, "geheim" in again) == (200, True, False)
+        assert client.connector_config("lines-out")["file"] == "/third"
+        assert here.ask(f"{own}/history", agreed(again))[0] == 200
         assert client.connector_config("lines-out")["file"] == first["file"]
         assert client.connector_config("lines-out")["db.password"] == "geheim"
 

@@ -137,6 +137,10 @@ class ConnectClient:
         """Config and task ids of one connector."""
         return self._exchange.read("GET", _path(name), as_info)
 
+    def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str | None]:
+        """As `connector`, with the ETag of its config, as of `tagged_config`."""
+        return self._exchange.read_tagged(_path(name), as_info)
+
     def connector_config(self, name: str) -> dict[str, str]:
         """Config of one connector."""
         return self._exchange.read("GET", _path(name, "config"), as_object)

@@ -22,6 +22,7 @@ from kconnect.errors import (
     ConnectError,
     ForbiddenError,
     NotFoundError,
+    PreconditionFailedError,
     TimedOutError,
     UnreachableError,
 )
@@ -35,6 +36,7 @@ _STATUS_OF: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (NotFoundError, 404, "Not found"),
     (AlreadyExistsError, 409, "It exists already"),
     (ConflictError, 409, "Not now"),
+    (PreconditionFailedError, 412, "It was changed meanwhile"),
     (BadRequestError, 400, "That cannot be done"),
     (ForbiddenError, 403, "You may not do that"),
     (ConfigError, 400, "Settings are wrong"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from kconnect.console.seen import if_match
 from kconnect.errors import BadRequestError
 from kconnect.model import ConnectorOffset, TargetState, TaskId
 
@@ -30,18 +31,22 @@ class Change:
 
 
 class Changes(Protocol):
-    """Errors of every method: NotFoundError, BadRequestError, ConflictError, ForbiddenError, ConnectError."""
+    """Errors of every method: NotFoundError, BadRequestError, ConflictError, ForbiddenError, ConnectError.
 
-    def state(self, verb: str, name: str) -> Change:
-        """pause, resume, stop or delete."""
+    `tag`: that of the version which the reader saw, as the cluster gave it. A worker refuses the change of another one,
+    PreconditionFailedError; one that gives no tags of its own looks at none.
+    """
+
+    def state(self, verb: str, name: str, tag: str | None = None) -> Change:
+        """pause, resume, stop or delete. `tag`: of the config, for delete."""
         ...
 
     def restart(self, name: str, *, only_failed: bool) -> Change: ...
     def restart_task(self, task: TaskId) -> Change: ...
     def create(self, name: str, config: Mapping[str, str], state: str | None) -> Change: ...
-    def put_config(self, name: str, config: Mapping[str, str]) -> Change: ...
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> Change: ...
-    def reset_offsets(self, name: str) -> Change: ...
+    def put_config(self, name: str, config: Mapping[str, str], tag: str | None) -> Change: ...
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> Change: ...
+    def reset_offsets(self, name: str, tag: str | None = None) -> Change: ...
 
 
 class RestChanges:
@@ -50,17 +55,18 @@ class RestChanges:
     def __init__(self, client: ConnectClient) -> None:
         self._client = client
 
-    def state(self, verb: str, name: str) -> Change:
-        client = self._client
-        request = {
-            "pause": client.pause_connector,
-            "resume": client.resume_connector,
-            "stop": client.stop_connector,
-            "delete": client.delete_connector,
-        }[verb]
-
+    def state(self, verb: str, name: str, tag: str | None = None) -> Change:
         def make() -> str:
-            request(name)
+            client = self._client
+            match verb:
+                case "pause":
+                    client.pause_connector(name)
+                case "resume":
+                    client.resume_connector(name)
+                case "stop":
+                    client.stop_connector(name)
+                case _:
+                    client.delete_connector(name, if_match=if_match(tag))
             return f"{name} is being {_DONE[verb]}." if verb != "delete" else f"{name} is deleted."
 
         return Change(make)
@@ -86,18 +92,19 @@ class RestChanges:
 
         return Change(make)
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> Change:
+    def put_config(self, name: str, config: Mapping[str, str], tag: str | None) -> Change:
         def make() -> str:
-            self._client.put_connector_config(name, config)
+            self._client.put_connector_config(name, config, if_match=if_match(tag))
             return f"{name} has its new config."
 
         return Change(make)
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> Change:
-        return Change(lambda: f"{name}: {self._client.alter_connector_offsets(name, offsets)}.")
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> Change:
+        expected = if_match(tag)
+        return Change(lambda: f"{name}: {self._client.alter_connector_offsets(name, offsets, if_match=expected)}.")
 
-    def reset_offsets(self, name: str) -> Change:
-        return Change(lambda: f"{name}: {self._client.reset_connector_offsets(name)}.")
+    def reset_offsets(self, name: str, tag: str | None = None) -> Change:
+        return Change(lambda: f"{name}: {self._client.reset_connector_offsets(name, if_match=if_match(tag))}.")
 
 
 class TopicChanges:
@@ -106,7 +113,7 @@ class TopicChanges:
     def __init__(self, client: DirectClient) -> None:
         self._client = client
 
-    def state(self, verb: str, name: str) -> Change:
+    def state(self, verb: str, name: str, tag: str | None = None) -> Change:
         return self._of_plan(self._client.plan(verb, name), f"{name}: written. A worker carries it out when it starts.")
 
     def restart(self, name: str, *, only_failed: bool) -> Change:
@@ -121,17 +128,17 @@ class TopicChanges:
         target = None if state in (None, "RUNNING") else TargetState(state)
         return self._of_sequence(plan_creation(self._client, name, config, target).change, f"{name} is created.")
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> Change:
+    def put_config(self, name: str, config: Mapping[str, str], tag: str | None) -> Change:
         raise BadRequestError(
             f"{_NO_WORKER}.", hint="`connect topics config put` and `edit` write the config topic itself."
         )
 
-    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> Change:
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset], tag: str | None = None) -> Change:
         from kconnect.direct.offsets.changes import plan_offsets
 
         return self._of_sequence(plan_offsets(self._client, name, offsets), f"{name}: offsets were altered.")
 
-    def reset_offsets(self, name: str) -> Change:
+    def reset_offsets(self, name: str, tag: str | None = None) -> Change:
         from kconnect.direct.offsets.changes import plan_offsets
 
         return self._of_sequence(plan_offsets(self._client, name, None), f"{name}: offsets were reset.")

@@ -126,11 +126,6 @@ def properties_text(config: Mapping[str, str], live: Mapping[str, str]) -> str:
     return "".join(f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in kept.items())
 
 
-def fingerprint(config: Mapping[str, str]) -> str:
-    """Whether a config is still the one that a form was made from; it does not give away what is in it."""
-    return hashlib.sha256(json.dumps(sorted(config.items())).encode()).hexdigest()
-
-
 def setting_changes(
     old: Mapping[str, str], new: Mapping[str, str], passwords: Iterable[str]
 ) -> list[tuple[str, str | None, str | None]]:

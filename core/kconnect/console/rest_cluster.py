@@ -15,10 +15,22 @@ from kconnect.client import ConnectClient
 from kconnect.console.app_transport import AppTransport
 from kconnect.console.changes import RestChanges
 from kconnect.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
+from kconnect.console.seen import content_tag
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import BadRequestError, ConnectError, NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorState, ConnectorStatus, RunState, TaskState
+from kconnect.model import (
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorState,
+    ConnectorStatus,
+    RunState,
+    TaskState,
+    offsets_to_json,
+)
 from kconnect.outage import Outage
+
+# A rebalance of a quiet cluster takes 3 to 5 s; until it ends workers refuse changes
+_REBALANCE_S = 15.0
 
 
 class RestCluster:
@@ -117,6 +129,10 @@ class RestCluster:
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)
 
+    def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str]:
+        info, tag = self._client.tagged_connector(name)
+        return info, tag or content_tag(dict(info.config))
+
     def connector_status(self, name: str) -> ConnectorStatus:
         """A connector that was only just created has none yet: it is UNASSIGNED."""
         try:
@@ -128,6 +144,10 @@ class RestCluster:
 
     def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
         return self._client.connector_offsets(name)
+
+    def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
+        offsets, tag = self._client.tagged_offsets(name)
+        return offsets, tag or content_tag(offsets_to_json(offsets))
 
     def topics(self, name: str) -> Sequence[str] | None:
         try:
@@ -188,7 +208,8 @@ class WorkerClusters:
     def open(self, caller: Caller) -> Iterator[Cluster]:
         assert self._loop is not None
         url = _own_url(caller)
-        with ConnectClient(url, transport=AppTransport(self._app, self._loop, caller, url)) as client:
+        transport = AppTransport(self._app, self._loop, caller, url)
+        with ConnectClient(url, retry_conflicts_s=_REBALANCE_S, transport=transport) as client:
             yield RestCluster(client, self._kind, self._brokers, lends_login=True)
 
     def close(self) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from kconnect.console.changes import TopicChanges
 from kconnect.console.cluster import Activity, Announced, Caller, Capabilities, Cluster, OpenSink
+from kconnect.console.seen import content_tag
 from kconnect.direct.access import ClusterAccess
 from kconnect.direct.client import DirectClient
 from kconnect.errors import NotFoundError
-from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus
+from kconnect.model import ConnectorInfo, ConnectorOffset, ConnectorStatus, offsets_to_json
 
 
 class TopicCluster:
@@ -65,11 +66,19 @@ class TopicCluster:
     def connector(self, name: str) -> ConnectorInfo:
         return self._client.connector(name)
 
+    def tagged_connector(self, name: str) -> tuple[ConnectorInfo, str]:
+        info = self._client.connector(name)
+        return info, content_tag(dict(info.config))
+
     def connector_status(self, name: str) -> ConnectorStatus:
         return self._client.connector_status(name)
 
     def connector_offsets(self, name: str) -> Sequence[ConnectorOffset]:
         return self._client.connector_offsets(name)
+
+    def tagged_offsets(self, name: str) -> tuple[Sequence[ConnectorOffset], str]:
+        offsets = self._client.connector_offsets(name)
+        return offsets, content_tag(offsets_to_json(offsets))
 
     def topics(self, name: str) -> Sequence[str] | None:
         return None

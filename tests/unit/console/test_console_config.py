@@ -26,13 +26,6 @@ def herder():
     return herder
 
 
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
-
-
 def fields(html) -> dict[str, str]:
     """The form as a browser would send it."""
     found = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', html))
@@ -123,7 +116,7 @@ def test_the_review_shows_each_change_and_no_secret(console):
     assert "another secret" in review
     assert "9999" not in review
     assert "&lt;b&gt;" in review
-    assert 'form="config-form"' in review
+    assert 'value="save"' in review
 
 
 def test_a_review_with_errors_cannot_be_saved(console):
@@ -132,13 +125,94 @@ def test_a_review_with_errors_cannot_be_saved(console):
     assert 'value="save"' not in review.body.decode()
 
 
+HTMX = {"hx-request": "true"}
+
+
 def test_a_config_that_somebody_else_changed_meanwhile_is_not_overwritten(console, herder):
     form = fields(console.page(URL))
     herder.patch_connector("orders", {"topic": "theirs"})
     found = console.post(URL, {**form, "step": "save"})
-    assert found.status == 409
+    assert found.status == 412
     assert "somebody else" in found.body.decode()
     assert herder.known["orders"].config["topic"] == "theirs"
+
+
+def test_what_somebody_else_changed_is_shown_and_stays_below_the_readers_own_changes(console, herder):
+    form = {**fields(console.page(URL)), "s:topic": "mine", "s:pin": "9999"}
+    herder.patch_connector("orders", {"file": "/theirs", "batch_size": None})
+    told = console.post(URL, {**form, "step": "save"}, **HTMX).body.decode()
+    assert "Somebody else has changed the config since" in told
+    assert re.search(r'batch_size</th><td class="old">5</td><td class="new"><span class="muted">not set', told)
+    assert re.search(r'file</th><td class="old">[^<]*</td><td class="new">/theirs</td>', told)
+    assert re.search(r'topic</th><td class="old">t</td><td class="new">mine</td>', told)
+    assert "9999" not in told
+    assert herder.known["orders"].config["topic"] == "t"
+    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', told)[1])
+    assert console.post(URL, {**form, "step": "save", "agreed": agreed}, **HTMX).status == 204
+    config = herder.known["orders"].config
+    assert (config["topic"], config["file"], config["pin"]) == ("mine", "/theirs", "9999")
+    assert "batch_size" not in config
+
+
+def test_a_setting_that_both_have_changed_is_named_and_the_readers_is_saved(console, herder):
+    form = {**fields(console.page(URL)), "s:topic": "mine"}
+    herder.patch_connector("orders", {"topic": "theirs"})
+    told = console.post(f"{URL}/review", form, **HTMX).body.decode()
+    assert "You have changed <code>topic</code> too" in told
+    assert re.search(r'topic</th><td class="old">theirs</td><td class="new">mine</td>', told)
+
+
+def test_another_secret_of_somebody_else_stays_and_is_told_without_its_value(console, herder):
+    form = {**fields(console.page(URL)), "s:topic": "mine"}
+    herder.patch_connector("orders", {"pin": "5678"})
+    told = console.post(f"{URL}/review", form, **HTMX).body.decode()
+    assert "Only a secret has become another one" in told
+    agreed = html_text.unescape(re.search(r'name="agreed" value="([^"]+)"', told)[1])
+    assert console.post(URL, {**form, "step": "save", "agreed": agreed}, **HTMX).status == 204
+    assert herder.known["orders"].config["pin"] == "5678"
+
+
+def test_a_change_between_our_look_and_the_put_is_refused_by_the_worker_and_shown(console, herder):
+    form = {**fields(console.page(URL)), "s:topic": "mine"}
+    put, first = herder.put_connector, []
+
+    def late(name, config, **more):
+        if not first:
+            first.append(True)
+            put(name, {**herder.known[name].config, "file": "/theirs"}, replace=True)
+        return put(name, config, **more)
+
+    herder.put_connector = late
+    told = console.post(URL, {**form, "step": "save"}, **HTMX)
+    assert (told.status, "/theirs" in told.body.decode()) == (200, True)
+    assert herder.known["orders"].config["topic"] == "t"
+
+
+def test_a_worker_that_gives_no_etag_as_javas_is_asked_whether_it_is_still_the_same(herder):
+    def without_tags(app):
+        async def answer(scope, receive, send):
+            async def send_on(message):
+                if "headers" in message:
+                    message["headers"] = [pair for pair in message["headers"] if pair[0] != b"etag"]
+                await send(message)
+
+            await app(scope, receive, send_on)
+
+        return answer
+
+    console = PageCaller(herder, without_tags)
+    try:
+        form = {**fields(console.page(URL)), "s:topic": "mine", "step": "save"}
+        herder.patch_connector("orders", {"file": "/theirs"})
+        assert console.post(URL, form).status == 412
+        assert console.post(URL, {**fields(console.page(URL)), **form, **seen(console)}).status == 303
+        assert herder.known["orders"].config["topic"] == "mine"
+    finally:
+        console.close()
+
+
+def seen(console):
+    return {key: value for key, value in fields(console.page(URL)).items() if key in ("based", "base")}
 
 
 def test_a_form_that_was_not_reviewed_changes_nothing(console, herder):

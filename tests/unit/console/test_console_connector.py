@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
 from kconnect.errors import ConnectError, NotFoundError
 from kconnect.model import Condition, ConnectorOffset, TargetState, TaskCondition, TaskId
-from kit.console_pages import SAME_SITE, PageCaller
+from kit.console_pages import SAME_SITE
 from kit.memory_herder import MemoryHerder, file_source
 
 TRACE = "org.X: wrapped\n\tat a.b(C.java:1)\nCaused by: java.sql.SQLException: the table <orders> is gone\n"
@@ -19,13 +20,6 @@ def herder():
     herder = MemoryHerder()
     herder.put_connector("orders", file_source(pin="1234", password="hunter2", token="${env:TOKEN}"), replace=True)
     return herder
-
-
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
 
 
 def test_the_root_cause_comes_before_the_trace(console, herder):
@@ -112,7 +106,25 @@ def test_what_was_asked_about_another_state_is_not_done(console, herder):
     herder.set_target_state("orders", TargetState.PAUSED)
     found = console.post("/ui/connectors/orders/do/delete", {"seen": "RUNNING"})
     assert found.status == 409
+    assert "orders is PAUSED now, and was RUNNING when you were asked" in found.body.decode()
     assert "orders" in herder.known
+
+
+def test_a_connector_whose_config_was_changed_since_is_not_deleted_until_that_is_seen(console, herder):
+    asked = form_of(console.page("/ui/connectors/orders/do/delete"))
+    herder.patch_connector("orders", {"topic": "<theirs>", "pin": "5678"})
+    again = console.post("/ui/connectors/orders/do/delete", asked)
+    told = again.body.decode()
+    assert (again.status, "orders" in herder.known) == (412, True)
+    assert re.search(r'topic</th><td class="old">t</td><td class="new">&lt;theirs&gt;</td>', told)
+    assert "5678" not in told
+    assert console.post("/ui/connectors/orders/do/delete", form_of(told)).status == 303
+    assert "orders" not in herder.known
+
+
+def form_of(html):
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html)
+    return {key: unescape(value) for key, value in found}
 
 
 @pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}])

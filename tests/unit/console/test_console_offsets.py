@@ -9,12 +9,12 @@ import re
 import pytest
 
 from kconnect.model import ConnectorOffset, TargetState
-from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
 
 URL = "/ui/connectors/orders/offsets"
 AT = {"filename": "/in.txt"}
 FIELD = 'o:{"filename":"/in.txt"}'
+HTMX = {"hx-request": "true"}
 
 
 @pytest.fixture
@@ -27,13 +27,6 @@ def herder(monkeypatch, tmp_path):
     return herder
 
 
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
-
-
 def put(herder, position):
     herder.known["orders"].offsets = {tuple(sorted(AT.items())): ConnectorOffset(AT, {"position": position})}
 
@@ -42,28 +35,95 @@ def position(herder):
     return [item.offset["position"] for item in herder.known["orders"].offsets.values()]
 
 
-def review(console, **form):
-    found = console.post(f"{URL}/review", form, **{"hx-request": "true"})
+def hidden(html):
+    return {
+        key: html_text.unescape(value)
+        for key, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html)
+    }
+
+
+def seen(console):
+    """What a page's forms carry along."""
+    return {key: value for key, value in hidden(console.page(URL)).items() if key in ("based", "base")}
+
+
+def review(console, page=None, **form):
+    found = console.post(f"{URL}/review", {**(page or seen(console)), **form}, **HTMX)
     assert found.status == 200, found.body.decode()
     return found.body.decode()
 
 
-def agree(console, reviewed):
+def agree(console, reviewed, **headers):
     """Send the form of a review."""
-    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', reviewed))
-    return console.post(URL, {key: html_text.unescape(value) for key, value in hidden.items()})
+    return console.post(URL, hidden(reviewed), **headers)
 
 
 def alter(console, value):
     return review(console, **{"action": "alter", FIELD: value})
 
 
-def test_offsets_of_a_running_connector_are_shown_and_not_changed(console, herder):
+def test_offsets_of_a_connector_that_runs_are_changed_in_one_step(console, herder):
     herder.set_target_state("orders", TargetState.STARTED)
-    html = console.page(URL)
-    assert "{&#34;position&#34;:5}" in html
-    assert "stop it</a> first" in html
-    assert "Review" not in html
+    assert "stops it, changes its offsets, reads them back, and has it RUNNING again" in console.page(URL)
+    herder.calls.clear()
+    shown = alter(console, '{"position": 9}')
+    assert "orders is stopped: it is RUNNING now." in shown
+    assert ("set_target_state", "orders", TargetState.STOPPED) not in herder.calls
+    done = agree(console, shown, **HTMX)
+    assert (done.status, position(herder)) == (204, [9])
+    assert "was%20stopped%2C%20its%20offsets%20were%20changed%20and%20read%20back" in done.headers["hx-redirect"]
+    assert states(herder) == [TargetState.STOPPED, TargetState.STARTED]
+    assert "console alter" in console.page(URL)
+
+
+def test_a_paused_connector_is_paused_again_after_its_move(console, herder):
+    herder.set_target_state("orders", TargetState.PAUSED)
+    herder.calls.clear()
+    assert agree(console, review(console, action="reset")).status == 303
+    assert (position(herder), states(herder)) == ([], [TargetState.STOPPED, TargetState.PAUSED])
+
+
+def test_offsets_that_are_not_there_after_the_change_are_put_back_and_the_connector_runs_on(console, herder):
+    herder.set_target_state("orders", TargetState.STARTED)
+    shown = alter(console, '{"position": 9}')
+    herder.calls.clear()
+    change = herder.alter_connector_offsets
+    given = []
+
+    def wrong(name, offsets, **more):
+        given.append(offsets)
+        return change(name, [ConnectorOffset(AT, {"position": 77})] if len(given) == 1 else offsets, **more)
+
+    herder.alter_connector_offsets = wrong
+    failed = agree(console, shown, **HTMX)
+    told = html_text.unescape(failed.body.decode())
+    assert failed.status == 409
+    assert 'is at {"position":77} and not at {"position":9}' in told
+    assert "the offsets are as before. resumed orders." in told
+    assert (position(herder), states(herder)) == ([5], [TargetState.STOPPED, TargetState.STARTED])
+
+
+def test_what_was_asked_about_a_running_connector_is_asked_again_once_it_is_another_state(console, herder):
+    herder.set_target_state("orders", TargetState.STARTED)
+    shown = alter(console, '{"position": 9}')
+    herder.set_target_state("orders", TargetState.PAUSED)
+    again = agree(console, shown, **HTMX).body.decode()
+    assert "orders is PAUSED now, and was RUNNING when you were asked." in again
+    assert position(herder) == [5]
+    assert agree(console, again, **HTMX).status == 204
+    assert position(herder) == [9]
+
+
+def test_a_field_that_nobody_touched_changes_nothing_though_the_offset_went_on(console, herder):
+    herder.set_target_state("orders", TargetState.STARTED)
+    page = seen(console)
+    put(herder, 6)
+    shown = review(console, page, **{"action": "alter", FIELD: '{"position":5}'})
+    assert "Nothing would change" in shown
+
+
+def states(herder):
+    return [arguments[-1] for method, *arguments in herder.calls if method == "set_target_state"]
 
 
 def test_a_change_is_shown_first_and_made_when_agreed(console, herder):
@@ -81,7 +141,7 @@ def test_an_empty_field_forgets_the_offset_of_its_partition(console, herder):
 
 
 def test_what_is_not_json_is_refused_with_its_partition(console):
-    found = console.post(f"{URL}/review", {"action": "alter", FIELD: "{oops"}, **{"hx-request": "true"})
+    found = console.post(f"{URL}/review", {**seen(console), "action": "alter", FIELD: "{oops"}, **HTMX)
     assert found.status == 400
     assert "/in.txt" in found.body.decode()
 
@@ -97,17 +157,37 @@ def test_a_change_and_the_undo_of_it_are_written_down(console, herder):
 def test_an_undo_after_somebody_elses_change_is_refused_with_the_difference(console, herder):
     agree(console, alter(console, '{"position": 9}'))
     put(herder, 12)
-    found = console.post(f"{URL}/review", {"action": "undo"}, **{"hx-request": "true"})
+    found = console.post(f"{URL}/review", {**seen(console), "action": "undo"}, **HTMX)
     assert found.status == 409
     assert "{&#34;position&#34;:12}" in found.body.decode()
     assert position(herder) == [12]
 
 
-def test_offsets_that_moved_since_the_review_are_not_overwritten(console, herder):
+def test_offsets_that_moved_since_the_review_are_shown_and_not_overwritten_until_that_is_agreed(console, herder):
     shown = alter(console, '{"position": 9}')
     put(herder, 7)
-    assert agree(console, shown).status == 409
+    assert agree(console, shown).status == 412
+    again = agree(console, shown, **HTMX).body.decode()
     assert position(herder) == [7]
+    assert re.search(r'class="old">{&#34;position&#34;:5}</td><td class="new">{&#34;position&#34;:7}</td>', again)
+    assert re.search(r'class="old">{&#34;position&#34;:7}</td><td class="new">{&#34;position&#34;:9}</td>', again)
+    assert agree(console, again, **HTMX).status == 204
+    assert position(herder) == [9]
+
+
+def test_a_change_between_our_look_and_the_write_is_refused_by_the_worker(console, herder):
+    shown = alter(console, '{"position": 9}')
+    change = herder.alter_connector_offsets
+
+    def late(name, offsets, **more):
+        put(herder, 8)
+        herder.alter_connector_offsets = change
+        return change(name, offsets, **more)
+
+    herder.alter_connector_offsets = late
+    again = agree(console, shown, **HTMX)
+    assert (again.status, position(herder)) == (200, [8])
+    assert "{&#34;position&#34;:8}" in again.body.decode()
 
 
 def test_a_reset_forgets_all_and_can_be_taken_back(console, herder):

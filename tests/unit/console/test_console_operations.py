@@ -11,7 +11,6 @@ from kconnect.console.worker_rows import HOUR_MS, LINE_WIDTH, rounds, spreads, w
 from kconnect.herder.interface import RuntimeInfo, SlotInfo
 from kconnect.metrics import TaskMeter
 from kconnect.model import ConnectorState, ConnectorStatus, ConnectorType, RunState, TaskId, TaskState
-from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
 
 NASTY = "<script>alert(1)</script>\"'&"
@@ -39,13 +38,6 @@ def herder():
     herder = MemoryHerder()
     herder.put_connector(NASTY, file_source(), replace=True)
     return herder
-
-
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
 
 
 def test_each_worker_has_its_share_of_the_busiest_ones_tasks():

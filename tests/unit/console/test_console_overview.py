@@ -21,7 +21,6 @@ from kconnect.model import (
     TaskState,
 )
 from kconnect.outage import Outage
-from kit.console_pages import PageCaller
 from kit.memory_herder import MemoryHerder, file_source
 
 
@@ -38,13 +37,6 @@ def herder():
     for name in ("a", "b", "c"):
         herder.put_connector(name, file_source(), replace=True)
     return herder
-
-
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
 
 
 def names(html):

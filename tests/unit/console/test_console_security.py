@@ -23,13 +23,6 @@ def herder():
     return MemoryHerder()
 
 
-@pytest.fixture
-def console(herder):
-    caller = PageCaller(herder)
-    yield caller
-    caller.close()
-
-
 @pytest.mark.parametrize(
     "target", ["/ui", "/ui/", "/ui/rows", "/ui/no-such-page", "/ui/connectors/nobody", "/ui/static/x/../../secret"]
 )

@@ -67,9 +67,9 @@ def move(
         return changes.offsets_at(cluster_of(session).access(), name, *target)
 
     def prepare(name: str) -> PreparedChange:
-        from kconnect_cli.admin.offset_move import OffsetMove
+        from kconnect_cli.admin.offset_move import MoveChange
 
-        return OffsetMove(session.client, changes, name, wanted, session.say)
+        return MoveChange(session.client, changes, name, wanted, session.say)
 
     make_changes(session, "Move", [name], WriteOptions(dry_run, yes), prepare)
 

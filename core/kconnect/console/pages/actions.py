@@ -8,8 +8,10 @@ from typing import Final
 
 from kconnect.console.changes import Change
 from kconnect.console.html import segment
+from kconnect.console.masking import Masks
+from kconnect.console.seen import SeenConfig
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 from kconnect.model import ConnectorStatus, RunState, TaskId
 from kconnect.wording import counted
 
@@ -42,36 +44,56 @@ _ACTIONS: Final = {
 
 def ask(visit: Visit) -> Reply:
     """The question, with the state before and after."""
-    verb, name = visit.path["verb"], visit.path["name"]
-    action = _action(verb)
-    status = visit.cluster.connector_status(name)
-    values = {
-        "heading": f"{action.title} {name}?",
-        "told": action.told,
-        "rows": _before_and_after(status, action, verb),
-        "records": _change(visit, verb, name).records,
-        "url": f"/ui/connectors/{segment(name)}/do/{verb}",
-        "back": f"/ui/connectors/{segment(name)}",
-        "seen": str(status.connector.state),
-        "button": f"{action.title.removesuffix(' of')}",
-        "is_dangerous": action.is_dangerous,
-    }
-    if visit.is_fragment:
-        return Fragment("confirm_body.html", values)
-    return Page("confirm.html", f"{action.title} {name}", values, tab="connectors")
+    return _question(visit, "", None)
 
 
 def carry_out(visit: Visit) -> Reply:
-    """The change, unless the connector is no longer as the question said."""
+    """The change; or the question again, if the connector is no longer as that said."""
     verb, name = visit.path["verb"], visit.path["name"]
     _action(verb)
     now = str(visit.cluster.connector_status(name).connector.state)
     if visit.field("seen") and visit.field("seen") != now:
-        raise ConflictError(
-            f"{name} is {now} now, and was {visit.field('seen')} when you were asked", hint="Look again."
-        )
-    done = _change(visit, verb, name).make()
+        return _question(visit, f"{name} is {now} now, and was {visit.field('seen')} when you were asked", None)
+    seen = SeenConfig.of_form(visit.field) if verb == "delete" else None
+    try:
+        if seen is not None and visit.cluster.tagged_connector(name)[1] != seen.tag:
+            raise PreconditionFailedError(f"The config of {name} was changed")
+        done = _change(visit, verb, name, seen).make()
+    except PreconditionFailedError:
+        return _question(visit, "", seen)
     return Redirect("/ui" if verb == "delete" else f"/ui/connectors/{segment(name)}", done)
+
+
+def _question(visit: Visit, problem: str, then: SeenConfig | None) -> Reply:
+    """`then`: the config that an earlier question was about, and that is another one now."""
+    verb, name = visit.path["verb"], visit.path["name"]
+    action = _action(verb)
+    status = visit.cluster.connector_status(name)
+    seen = _seen(visit, name) if verb == "delete" else None
+    values = {
+        "heading": f"{action.title} {name}?",
+        "told": action.told,
+        "rows": _before_and_after(status, action, verb),
+        "records": _change(visit, verb, name, None).records,
+        "url": f"/ui/connectors/{segment(name)}/do/{verb}",
+        "back": f"/ui/connectors/{segment(name)}",
+        "fields": {"seen": str(status.connector.state), **({} if seen is None else seen.fields)},
+        "button": f"{action.title.removesuffix(' of')}",
+        "is_dangerous": action.is_dangerous,
+        "problem_text": problem,
+        "is_stale": then is not None,
+        "meanwhile": then.changed_to(seen) if then is not None and seen is not None else [],
+        "both": (),
+    }
+    if visit.is_fragment:
+        return Fragment("confirm_body.html", values)
+    status_code = 412 if then is not None else 409 if problem else 200
+    return Page("confirm.html", f"{action.title} {name}", values, tab="connectors", status=status_code)
+
+
+def _seen(visit: Visit, name: str) -> SeenConfig:
+    info, tag = visit.cluster.tagged_connector(name)
+    return SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
 
 
 def restart_task(visit: Visit) -> Reply:
@@ -89,11 +111,11 @@ def _action(verb: str) -> Action:
     return _ACTIONS[verb]
 
 
-def _change(visit: Visit, verb: str, name: str) -> Change:
+def _change(visit: Visit, verb: str, name: str, seen: SeenConfig | None) -> Change:
     changes = visit.cluster.changes
     if verb in ("restart", "restart-failed"):
         return changes.restart(name, only_failed=verb == "restart-failed")
-    return changes.state(verb, name)
+    return changes.state(verb, name, None if seen is None else seen.tag)
 
 
 def _before_and_after(status: ConnectorStatus, action: Action, verb: str) -> Sequence[tuple[str, str, str]]:

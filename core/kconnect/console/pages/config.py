@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,17 +13,18 @@ from kconnect.console.config_form import (
     bare_form,
     config_form,
     config_of,
-    fingerprint,
     setting_changes,
 )
 from kconnect.console.html import segment
 from kconnect.console.masking import Masks, unmasked
 from kconnect.console.pages.connector import header
+from kconnect.console.seen import SeenConfig, merged
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 
 # A rebalance of a quiet cluster takes 3 to 5 s
 _FIRST_STATUS_S: Final = 5.0
+_NONE: Final = SeenConfig("new", {})
 _STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -35,13 +36,19 @@ class _Draft:
     config: Mapping[str, str] = field(repr=False)
     live: Mapping[str, str] = field(repr=False)
     form: ConfigForm
+    base: SeenConfig
+    """What the form began as."""
+    now: SeenConfig
+    both: Sequence[str] = ()
+    """Settings that the reader and somebody else have changed, each in another way."""
 
 
 def edit(visit: Visit) -> Reply:
     """The form of a connector's config."""
     name = visit.path["name"]
-    info, status = visit.cluster.connector(name), visit.cluster.connector_status(name)
-    draft = _drafted(visit, name, info.config, info.config)
+    (info, tag), status = visit.cluster.tagged_connector(name), visit.cluster.connector_status(name)
+    now = SeenConfig.of(info.config, tag, Masks(visit.cluster).password_keys(info.config))
+    draft = _drafted(visit, name, info.config, info.config, now, now)
     values = {
         **header(visit, status, info.config, "config"),
         **_values(draft, f"/ui/connectors/{segment(name)}/config"),
@@ -57,7 +64,7 @@ def create(visit: Visit) -> Reply:
         plugins = sorted(found, key=lambda row: (str(row["type"]), str(row["class"])))
         return Page("create.html", "New connector", {"plugins": plugins}, tab="connectors")
     config = {"connector.class": plugin, "tasks.max": "1"}
-    draft = _drafted(visit, "", config, {})
+    draft = _drafted(visit, "", config, {}, _NONE, _NONE)
     values = {**_values(draft, "/ui/create"), "plugin": plugin, "states": _STATES}
     return Page("create_form.html", "New connector", values, tab="connectors")
 
@@ -72,31 +79,48 @@ def check(visit: Visit) -> Reply:
 
 
 def review(visit: Visit) -> Reply:
-    """What will change, and the question."""
+    """What will change, and the question; above it what somebody else has changed since the form was opened."""
+    return _review(visit, _sent(visit))
+
+
+def save(visit: Visit) -> Reply:
+    """Put the config. Once it is another one than was reviewed, the review is shown again, with what has changed.
+
+    Errors: PreconditionFailedError, where no dialog is open to show that.
+    """
     draft = _sent(visit)
-    passwords = Masks(visit.cluster).password_keys(draft.config) | Masks(visit.cluster).password_keys(draft.live)
+    if visit.field("step") != "save":
+        raise BadRequestError("Look at the changes first: the button Review shows them")
+    agreed = visit.field("agreed") or draft.base.tag
+    try:
+        if agreed != draft.now.tag:
+            raise PreconditionFailedError(
+                f"The config of {draft.name} was changed by somebody else while you edited it",
+                hint="Open the page again: it shows the config of now.",
+            )
+        done = visit.cluster.changes.put_config(draft.name, draft.config, agreed).make()
+    except PreconditionFailedError:
+        if not visit.is_fragment:
+            raise
+        return _review(visit, _sent(visit))
+    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
+
+
+def _review(visit: Visit, draft: _Draft) -> Fragment:
+    masks = Masks(visit.cluster)
+    passwords = masks.password_keys(draft.config) | masks.password_keys(draft.live)
     own = f"/ui/connectors/{segment(draft.name)}/config" if draft.live else "/ui/create"
     values = {
         **_values(draft, own),
         "changes": setting_changes(draft.live, draft.config, passwords),
         "problems": [(found.key, error) for found in draft.form.fields for error in found.errors],
         "is_new": not draft.live,
+        "is_stale": draft.base.tag != draft.now.tag,
+        "meanwhile": draft.base.changed_to(draft.now),
+        "both": draft.both,
+        "agreed": draft.now.tag,
     }
     return Fragment("config_review.html", values)
-
-
-def save(visit: Visit) -> Reply:
-    """Put the config. Errors: ConflictError if somebody else changed it meanwhile."""
-    draft = _sent(visit)
-    if visit.field("step") != "save":
-        raise BadRequestError("Look at the changes first: the button Review shows them")
-    if visit.field("based") != fingerprint(draft.live):
-        raise ConflictError(
-            f"The config of {draft.name} was changed by somebody else while you edited it",
-            hint="Open the page again: it shows the config of now.",
-        )
-    done = visit.cluster.changes.put_config(draft.name, draft.config).make()
-    return Redirect(f"/ui/connectors/{segment(draft.name)}", done)
 
 
 def save_new(visit: Visit) -> Reply:
@@ -123,19 +147,29 @@ def _await_status(visit: Visit, name: str) -> None:
 
 
 def _sent(visit: Visit) -> _Draft:
-    """The config in the form that was sent, with the secrets that masks stand for."""
-    if "name" in visit.path:
-        name = visit.path["name"]
-        live = visit.cluster.connector(name).config
-    else:
-        name, live = visit.field("name").strip(), {}
+    """The config in the form that was sent, with the secrets that masks stand for, on top of the config of now."""
+    if "name" not in visit.path:
+        name = visit.field("name").strip()
         if not name:
             raise BadRequestError("The connector needs a name")
-    config = {**unmasked(config_of(visit.form, live), live), "name": name}
-    return _drafted(visit, name, config, live)
+        return _drafted(visit, name, {**unmasked(config_of(visit.form, {}), {}), "name": name}, {}, _NONE, _NONE)
+    name = visit.path["name"]
+    info, tag = visit.cluster.tagged_connector(name)
+    live, base = info.config, SeenConfig.of_form(visit.field)
+    now = SeenConfig.of(live, tag, Masks(visit.cluster).password_keys(live))
+    found = merged(base, {**config_of(visit.form, base.shown), "name": name}, live, now)
+    return _drafted(visit, name, found.config, live, base, now, found.both)
 
 
-def _drafted(visit: Visit, name: str, config: Mapping[str, str], live: Mapping[str, str]) -> _Draft:
+def _drafted(
+    visit: Visit,
+    name: str,
+    config: Mapping[str, str],
+    live: Mapping[str, str],
+    base: SeenConfig,
+    now: SeenConfig,
+    both: Sequence[str] = (),
+) -> _Draft:
     plugin = config.get("connector.class", "")
     try:
         if not plugin:
@@ -145,7 +179,7 @@ def _drafted(visit: Visit, name: str, config: Mapping[str, str], live: Mapping[s
         form = config_form(_without_name(validation), _without(config, "name"), live)
     except NotFoundError:
         form = bare_form(_without(config, "name"), live)
-    return _Draft(name, config, live, form)
+    return _Draft(name, config, live, form, base, now, both)
 
 
 def _without_name(validation: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,7 +192,7 @@ def _without(config: Mapping[str, str], key: str) -> dict[str, str]:
 
 
 def _values(draft: _Draft, own: str) -> dict[str, Any]:
-    return {"form": draft.form, "form_url": own, "based": fingerprint(draft.live), "name": draft.name}
+    return {"form": draft.form, "form_url": own, "seen": draft.base.fields, "name": draft.name}
 
 
 ROUTES: Final = (

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kconnect.console.config_form import fingerprint, setting_changes
+from kconnect.console.config_form import setting_changes
 from kconnect.console.html import segment
 from kconnect.console.masking import Masks
 from kconnect.console.pages.connector import header
+from kconnect.console.seen import SeenConfig
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
 from kconnect.direct.access import ClusterAccess, InternalTopic
 from kconnect.direct.history.config_history import History, config_history, history_to_json
 from kconnect.direct.read.installed_plugins import secret_masks
 from kconnect.direct.read.reader import ClusterReader
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError
+from kconnect.errors import BadRequestError, NotFoundError, PreconditionFailedError
 
 _EARLIER: Final = {
     "maybe": "There may have been earlier versions: compaction takes what a newer record replaces.",
@@ -45,27 +46,46 @@ def show(visit: Visit) -> Reply:
 
 def review(visit: Visit) -> Reply:
     """What the way back changes, and the question."""
+    return _review(visit, None)
+
+
+def roll_back(visit: Visit) -> Reply:
+    """Put the config of an earlier version; or ask again, with what somebody else has changed since the question.
+
+    Errors: PreconditionFailedError, where no dialog is open to show that.
+    """
+    name, seen = visit.path["name"], SeenConfig.of_form(visit.field)
+    try:
+        if visit.cluster.tagged_connector(name)[1] != seen.tag:
+            raise PreconditionFailedError(f"The config of {name} has changed since you were asked", hint="Look again.")
+        wanted = _config_at(_topics_of(visit), name, visit.field("at"))
+        done = visit.cluster.changes.put_config(name, wanted, seen.tag).make()
+    except PreconditionFailedError:
+        if not visit.is_fragment:
+            raise
+        return _review(visit, seen)
+    return Redirect(f"/ui/connectors/{segment(name)}", done)
+
+
+def _review(visit: Visit, seen: SeenConfig | None) -> Fragment:
+    """`seen`: what an earlier question was about."""
     name, at = visit.path["name"], visit.field("at")
-    live = visit.cluster.connector(name).config
+    info, tag = visit.cluster.tagged_connector(name)
     wanted = _config_at(_topics_of(visit), name, at)
     masks = Masks(visit.cluster)
+    passwords = masks.password_keys(info.config) | masks.password_keys(wanted)
+    now = SeenConfig.of(info.config, tag, passwords)
     values = {
         "name": name,
         "url": f"/ui/connectors/{segment(name)}/history",
         "at": at,
-        "based": fingerprint(live),
-        "changes": setting_changes(live, wanted, masks.password_keys(live) | masks.password_keys(wanted)),
+        "seen": now.fields,
+        "is_stale": seen is not None,
+        "meanwhile": [] if seen is None else seen.changed_to(now),
+        "both": (),
+        "changes": setting_changes(info.config, wanted, passwords),
     }
     return Fragment("history_review.html", values)
-
-
-def roll_back(visit: Visit) -> Reply:
-    """Put the config of an earlier version. Errors: ConflictError if it was changed since the question."""
-    name = visit.path["name"]
-    if visit.field("based") != fingerprint(visit.cluster.connector(name).config):
-        raise ConflictError(f"The config of {name} has changed since you were asked", hint="Look again.")
-    wanted = _config_at(_topics_of(visit), name, visit.field("at"))
-    return Redirect(f"/ui/connectors/{segment(name)}", visit.cluster.changes.put_config(name, wanted).make())
 
 
 def _topics_of(visit: Visit) -> ClusterAccess:

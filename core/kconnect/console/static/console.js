@@ -51,12 +51,37 @@
     const dialog = event.detail.target.closest("dialog");
     if (dialog && !dialog.open) dialog.showModal();
   });
+  // What goes wrong while a dialog is open is told in it: the page behind cannot be seen
+  function inDialog() {
+    const dialog = document.querySelector("dialog[open]");
+    if (!dialog) return null;
+    let place = dialog.querySelector(".dialog-message");
+    if (!place) {
+      place = document.createElement("div");
+      place.className = "dialog-message";
+      place.setAttribute("role", "alert");
+      dialog.prepend(place);
+    }
+    return place;
+  }
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target.id === "message") event.detail.target = inDialog() || event.detail.target;
+  });
+  function unanswered() {
+    gone(true);
+    const place = inDialog();
+    if (!place) return;
+    const said = document.createElement("p");
+    said.className = "banner bad";
+    said.textContent = "The console's worker does not answer. Nothing is lost: try again once it is back.";
+    place.replaceChildren(said);
+  }
   document.addEventListener("click", (event) => {
     const dialog = event.target.closest("[data-close]")?.closest("dialog");
     if (dialog) { event.preventDefault(); dialog.close(); }
   });
-  document.addEventListener("htmx:sendError", () => gone(true));
-  document.addEventListener("htmx:timeout", () => gone(true));
+  document.addEventListener("htmx:sendError", unanswered);
+  document.addEventListener("htmx:timeout", unanswered);
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.xhr.status) gone(false); });
 
   // Keys: / to the search, j and k through rows, Escape out of a field, ? for nothing hidden: they are in docs/console.md
