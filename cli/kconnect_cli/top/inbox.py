@@ -20,6 +20,10 @@ class Inbox:
         self._queue.put(event)
         self.wake()
 
+    @property
+    def is_empty(self) -> bool:
+        return self._queue.empty()
+
     def taken(self) -> list[Event]:
         found = []
         while True:

@@ -201,7 +201,7 @@ def banners(state: TopState) -> list[str]:
             found.append(facts.hint)
     if facts.outage is not None:
         found.append(facts.outage.banner())
-    for worker in facts.workers.values():
+    for _, worker in sorted(facts.workers.items()):
         if worker.problem and not facts.problem:
             last = worker.answered_s
             since = "it never answered" if last is None else f"last answer {length_text(state.now_s - last)} ago"

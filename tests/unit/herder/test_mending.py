@@ -13,9 +13,9 @@ from kconnect.herder.assignment.protocol import MemberState, decode_metadata, en
 from kconnect.herder.decisions.events import Claimed, Placed, StatusesRead
 from kconnect.herder.decisions.failures import Failure, NoHelp
 from kconnect.herder.decisions.instructions import Announce, Instruction, RestartByPlan, Write
-from kconnect.herder.decisions.mending import AT_ONCE, Notice, NoticeKind
+from kconnect.herder.decisions.mending import AT_ONCE, Notice, NoticeKind, restarts_of
 from kconnect.herder.decisions.writes import ForMending, PutRestart
-from kconnect.model import LogRecord, RunState, TargetState, TaskId
+from kconnect.model import LogRecord, Mend, Restarts, RunState, TargetState, TaskId, TaskState
 from kconnect.storage.config_topic import AutomaticRestart, PartRestarts, RestartRequested, decode, encode_restart
 from kit.herder_state import Member
 from kit.trace_replay import replay
@@ -288,6 +288,22 @@ def test_the_record_of_an_automatic_restart_is_javas_with_a_field_that_java_does
     for broken in ({}, {"parts": [True], "restarts": []}, {"parts": [1], "restarts": [{"part": 1}]}, "x", None):
         body = json.dumps({"include-tasks": True, "only-failed": True, "kconnect.automatic": broken}).encode()
         assert decode(LogRecord("configs", 0, 0, key, body)) == RestartRequested("c", True, True)
+
+
+def test_a_status_from_before_the_last_restart_is_not_taken_for_a_failure_after_it() -> None:
+    failed = TaskState(0, RunState.FAILED, "w:1", "Traceback: boom")
+    budget = RestartSettings(max_restarts=2, backoff_ms=1_000, backoff_max_ms=1_000, window_ms=600_000)
+
+    def seen(count: int, after_ms: int, trace: str = "Traceback: boom") -> Restarts | None:
+        known = PartRestarts(0, count, 1_000_000)
+        return restarts_of(T0, replace(failed, trace=trace), known, budget, 2, 1_000_000 + after_ms)
+
+    assert seen(2, 100) == Restarts(Mend.WAITING, 1, 2), "restart 2 of 2 is under way"
+    assert seen(2, 5_000) == Restarts(Mend.GIVEN_UP, 2, 2)
+    assert seen(1, 5_000) == Restarts(Mend.WAITING, 1, 2)
+    assert restarts_of(T0, failed, PartRestarts(0, 2, 1_000_000), budget, 0, 1_000_100) == Restarts(
+        Mend.NOT_RESTARTED, 2, 0
+    ), "restarts are switched off"
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

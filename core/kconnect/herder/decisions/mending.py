@@ -31,6 +31,9 @@ from kconnect.storage.status_topic import Subject
 
 # A start of a connector may take kconnect.connector.start.timeout.ms, one minute; after that nobody carried it out
 _ASKED_FOR_MS: Final = 60_000
+# What a worker takes to read that it shall restart a task and to write that it does; until then the status is that of
+# the failure before, and whoever believed it would call that one the last
+_UNDER_WAY_MS: Final = 2_000
 # Spread so that a hundred tasks that failed at once do not come back at once
 _SPREAD: Final = 0.2
 # Starting a task costs its slot some 50 ms and a broker a few requests: eight at once leave room for the others
@@ -342,7 +345,10 @@ def restarts_of(
     count = 0 if known is None else known.count
     if status.state is not RunState.FAILED:
         return Restarts(Mend.RESTARTED, count, most) if count else None
-    found = verdict_on(subject, failure_of(status.worker_id, status.trace), known, now_ms, settings, most)
+    failure = failure_of(status.worker_id, status.trace)
+    if known is not None and now_ms < known.last_ms + _UNDER_WAY_MS and failure.no_help is None and most > 0:
+        return Restarts(Mend.WAITING, max(0, count - 1), most)
+    found = verdict_on(subject, failure, known, now_ms, settings, most)
     if found.is_given_up:
         return Restarts(Mend.GIVEN_UP, count, most)
     if found.due_ms is None:
