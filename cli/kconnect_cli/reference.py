@@ -51,6 +51,9 @@ the settings that every connector has (`name`, `tasks.max`, converters, transfor
 _CONNECTORS = {
     "HttpJsonSource": "Polls a URL for JSON; each item of the answer becomes a record. "
     "`header.NAME=VALUE` sends a header. The last cursor is the offset: after a restart it asks for newer items.",
+    "SqlSource": "Reads tables of a database, or a query; also `io.confluent.connect.jdbc.JdbcSourceConnector`, whose "
+    "settings and offsets it has. Needs `pip install 'kconnect[sql]'` and the database's driver: "
+    "[databases.md](databases.md).",
     "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
     "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
     "FileStreamSource": "Reads the lines of a file, as Java's; also `org.apache.kafka.connect.file."

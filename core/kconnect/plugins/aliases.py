@@ -55,6 +55,11 @@ _OURS = (
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.connectors.sql_source.SqlSourceConnector",
+        "kconnect.builtin.connectors.sql_source:SqlSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),
@@ -76,7 +81,7 @@ _OURS = (
     ),
 )
 
-# Confluent's converters, of which Apache Kafka has none, and Apicurio's where it writes what they do.
+# Confluent's converters and JDBC connectors, of which Apache Kafka has none, and Apicurio's where it writes the same.
 _CONFLUENT = (
     BuiltinPlugin(
         "io.confluent.connect.avro.AvroConverter",
@@ -92,6 +97,16 @@ _CONFLUENT = (
         "io.confluent.connect.json.JsonSchemaConverter",
         "kconnect.schema_registry.json_schema.json_schema_converter:JsonSchemaConverter",
         (PluginType.CONVERTER,),
+    ),
+    BuiltinPlugin(
+        "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "kconnect.builtin.connectors.jdbc:JdbcSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
+        "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "kconnect.builtin.connectors.jdbc:JdbcSinkConnector",
+        (PluginType.SINK,),
     ),
     BuiltinPlugin(
         "io.apicurio.registry.utils.converter.AvroConverter",

@@ -158,7 +158,7 @@ def placeholders(paramstyle: str, count: int) -> list[str]:
         return ["?"] * count
     if paramstyle in ("format", "pyformat"):
         return ["%s"] * count
-    if paramstyle == "numeric":
+    if paramstyle in ("numeric", "numeric_dollar"):
         return [f":{number}" for number in range(1, count + 1)]
     raise ConfigError(f"Drivers with paramstyle {paramstyle!r} are not supported")
 

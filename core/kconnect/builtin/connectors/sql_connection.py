@@ -1,0 +1,140 @@
+"""Connections of SqlSource: how they are opened, ended from outside, and which of their errors may pass."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.api import ConfigError
+from kconnect.builtin.connectors.sql_describe import TEXT_TYPES
+from kconnect.builtin.connectors.sql_dialect import DIALECTS
+from kconnect.builtin.connectors.sql_source_config import ISOLATION
+from kconnect.builtin.connectors.sql_url import database_url
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 10
+# A server that does not acknowledge for so long is gone: what it was asked ends with an error
+_SILENCE_MS: Final = 30_000
+_CANCEL_S: Final = 2.0
+# What PostgreSQL says when it refuses to connect; its driver gives no code for these. 28: not authorised, 3D: no
+# such database, 42: no right to it.
+_REFUSALS: Final = re.compile(
+    r"password authentication failed|no password supplied|no pg_hba.conf entry|"
+    r"(role|database|user) \"[^\"]*\" (does not exist|is not permitted)|Access denied|Unknown database|"
+    r"authentication method|permission denied|unable to open database file",
+    re.IGNORECASE,
+)
+
+
+def require_sqlalchemy() -> None:
+    """Errors: ConfigError that says how to install it."""
+    try:
+        import sqlalchemy  # noqa: F401 - to see whether it is there
+    except ImportError as err:
+        raise ConfigError(
+            "SQLAlchemy is not installed", hint="pip install 'kconnect[sql]', and the driver of the database."
+        ) from err
+
+
+def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S) -> sa.Engine:
+    """What opens connections; it holds none. Errors: ConfigError."""
+    require_sqlalchemy()
+    import sqlalchemy as sa
+
+    url = database_url(config)
+    isolation = ISOLATION[str(config.get("transaction.isolation.mode", "DEFAULT")).upper()]
+    options: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
+    try:
+        engine = sa.create_engine(
+            url, poolclass=sa.pool.NullPool, connect_args=_deadlines(url, connect_s), hide_parameters=True, **options
+        )
+    except sa.exc.NoSuchModuleError as err:
+        raise ConfigError.invalid("connection.url", "[hidden]", f"SQLAlchemy has no dialect for it: {err}") from err
+    except ImportError as err:
+        raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
+    if url.drivername.endswith("psycopg"):
+        sa.event.listen(engine, "connect", _read_as_text)
+    return engine
+
+
+def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
+    """Arguments of the driver by which no call waits for ever for a server that is gone; the URL's own count more."""
+    wanted: dict[str, Any] = {}
+    if url.drivername.endswith(("psycopg", "psycopg2")):
+        wanted = {
+            "connect_timeout": connect_s,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": _SILENCE_MS,
+        }
+    elif url.drivername.endswith("pymysql"):
+        wanted = {"connect_timeout": connect_s}
+    elif url.drivername.startswith("sqlite"):
+        wanted = {"timeout": connect_s}
+    return {name: value for name, value in wanted.items() if name not in url.query}
+
+
+def _read_as_text(connection: Any, _record: Any) -> None:  # psycopg's, SQLAlchemy's
+    from psycopg.types.string import TextLoader
+
+    for number in TEXT_TYPES:
+        connection.adapters.register_loader(number, TextLoader)
+
+
+def driver_connection(connection: sa.Connection) -> Any:
+    """The driver's own connection."""
+    return connection.connection.driver_connection
+
+
+def cancel(connection: Any, kind: str) -> None:
+    """End what runs on the driver's connection. From any thread; errors are of no interest: it is given up."""
+    by_driver: dict[str, Callable[[], object]] = {}
+    if hasattr(connection, "cancel_safe"):
+        by_driver["postgresql"] = lambda: connection.cancel_safe(timeout=_CANCEL_S)
+    elif hasattr(connection, "cancel"):
+        by_driver["postgresql"] = connection.cancel
+    if hasattr(connection, "interrupt"):
+        by_driver["sqlite"] = connection.interrupt
+    if hasattr(connection, "_force_close"):
+        by_driver["mysql"] = connection._force_close
+    end = by_driver.get(kind)
+    if end is not None:
+        with contextlib.suppress(Exception):  # the connection may be closed already
+            end()
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The driver's error inside one of SQLAlchemy's."""
+    return getattr(error, "orig", None) or error
+
+
+def may_pass(error: BaseException, kind: str) -> bool:
+    """Whether the same call may succeed later: the database is away, busy or ended the transaction."""
+    import sqlalchemy as sa
+
+    if not isinstance(error, sa.exc.DBAPIError):
+        return isinstance(error, sa.exc.TimeoutError)
+    if _REFUSALS.search(str(error.orig)):
+        return False
+    if error.connection_invalidated:
+        return True
+    dialect = DIALECTS.get(kind)
+    if not isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
+        return False
+    cause = cause_of(error)
+    return dialect is None or (isinstance(cause, Exception) and dialect.passes(cause))
+
+
+def told(error: BaseException) -> str:
+    """An error in one line: what the driver says, without SQLAlchemy's additions."""
+    cause = cause_of(error)
+    text = " ".join(str(cause).split())
+    return f"{type(cause).__name__}: {text}"

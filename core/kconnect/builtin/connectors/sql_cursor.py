@@ -1,0 +1,180 @@
+"""How far a table was read: offsets in the form of Confluent's connector, and the statements that go on from there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INCREMENTING, TIMESTAMP, NANOS = "incrementing", "timestamp", "timestamp_nanos"
+MARK = "\0"
+"""Stands for a parameter; no name and no query can have it."""
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The position in a table: the last id, the last time in microseconds since 1970; None for the beginning.
+
+    Source: TimestampIncrementingOffset of Confluent's connector. Differs: the beginning is before all rows; there it is
+        id -1 and the year 1970.
+    """
+
+    incrementing: int | None = None
+    time_us: int | None = None
+
+    def to_offset(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        if self.incrementing is not None:
+            found[INCREMENTING] = self.incrementing
+        if self.time_us is not None:
+            found[TIMESTAMP] = self.time_us // 1000
+            found[NANOS] = self.time_us % 1_000_000 * 1000
+        return found
+
+    @classmethod
+    def of_offset(cls, offset: Mapping[str, Any] | None) -> Place:
+        """Errors: DataError if it is no offset of this connector."""
+        given = offset or {}
+        for name, value in given.items():
+            if name not in (INCREMENTING, TIMESTAMP, NANOS):
+                raise DataError(f"An offset has {INCREMENTING}, {TIMESTAMP} and {NANOS}, but not {name}")
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise DataError(f"{name} of an offset must be a whole number, not {value!r}")
+        time_ms, nanos = given.get(TIMESTAMP), given.get(NANOS)
+        if nanos is not None and not 0 <= nanos < 1_000_000_000:
+            raise DataError(f"{NANOS} must be in a second (0 to 999999999), not {nanos}")
+        time_us = None
+        if time_ms is not None:
+            time_us = time_ms * 1000 if nanos is None else time_ms // 1000 * 1_000_000 + nanos // 1000
+        return cls(given.get(INCREMENTING), time_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The columns that the mode goes by."""
+
+    incrementing: str | None = None
+    timestamps: tuple[str, ...] = ()
+    has_zone: bool = False
+    """Whether the database's times have a zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """How a database is spoken to."""
+
+    kind: str
+    quote: Callable[[str], str]
+    zone: datetime.tzinfo
+
+
+def statement(
+    select: str, cursor: Cursor | None, place: Place, end_us: int | None, speech: Speech, suffix: str = ""
+) -> tuple[str, list[Any]]:
+    """The statement for the rows after a place and before a time, in order, with MARK for each of its parameters.
+
+    `cursor` None reads all. Source: TimestampIncrementingCriteria.
+    """
+    params: list[Any] = []
+
+    def mark(value: Any) -> str:
+        params.append(value)
+        return MARK
+
+    if cursor is None:
+        return f"{select} {suffix}".strip(), params
+    conditions = []
+    order = []
+    identity = speech.quote(cursor.incrementing) if cursor.incrementing is not None else ""
+    if cursor.timestamps:
+        time = _time_expression(cursor, speech)
+        order.append(time)
+        if end_us is not None:
+            conditions.append(f"{time} < {mark(_moment(end_us, cursor, speech))}")
+        if place.time_us is not None:
+            moment = _moment(place.time_us, cursor, speech)
+            if identity and place.incrementing is not None:
+                equal = f"{time} = {mark(moment)} AND {identity} > {mark(place.incrementing)}"
+                conditions.append(f"(({equal}) OR {time} > {mark(moment)})")
+            else:
+                conditions.append(f"{time} > {mark(moment)}")
+        if not conditions:
+            conditions.append(f"{time} IS NOT NULL")
+    elif place.incrementing is not None:
+        conditions.append(f"{identity} > {mark(place.incrementing)}")
+    else:
+        conditions.append(f"{identity} IS NOT NULL")
+    if identity:
+        order.append(identity)
+    text = f"{select} WHERE {' AND '.join(conditions)} ORDER BY {', '.join(f'{column} ASC' for column in order)}"
+    return f"{text} {suffix}".strip(), params
+
+
+def offset_columns(
+    mode: str, times: pa.Array | None, ids: pa.Array | None, before: Place, is_last: bool
+) -> dict[str, pa.Array]:
+    """The offset of each row, by field.
+
+    In mode timestamp a row's time is its offset only if the next row is later: another row of the same time may follow.
+    Rows before have the time before (Source: TimestampTableQuerier). `is_last`: no row follows.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: dict[str, pa.Array] = {}
+    if ids is not None:
+        found[INCREMENTING] = ids
+    if times is None:
+        return found
+    if mode == "timestamp":
+        later = pc.less(times.slice(0, len(times) - 1), times.slice(1))
+        ends = pa.concat_arrays([later, pa.array([is_last], pa.bool_())])
+        kept = pc.fill_null_forward(pc.if_else(ends, times, pa.scalar(None, times.type)))
+        times = kept if before.time_us is None else pc.fill_null(kept, pa.scalar(before.time_us, times.type))
+    ms = pc.floor_temporal(times, unit="millisecond")
+    whole = pc.floor_temporal(times, unit="second")
+    micros = pc.subtract(times.cast(pa.int64()), whole.cast(pa.int64()))
+    found[TIMESTAMP] = ms.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    found[NANOS] = pc.multiply(micros, pa.scalar(1000, pa.int64()))
+    return found
+
+
+def moment_of(value: Any, zone: datetime.tzinfo) -> int:
+    """Microseconds since 1970 of a time from the database: datetime, ISO text. Without a zone it is in `zone`."""
+    found = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=zone)
+    micros: int = (found - _EPOCH) // _MICROSECOND
+    return micros
+
+
+def _time_expression(cursor: Cursor, speech: Speech) -> str:
+    names = [speech.quote(name) for name in cursor.timestamps]
+    if speech.kind == "sqlite":
+        # Its times are texts of several forms, or numbers of milliseconds: compared as they stand they are in no order
+        names = [
+            f"CASE typeof({name}) WHEN 'text' THEN strftime('%Y-%m-%d %H:%M:%f', {name}) "
+            f"ELSE strftime('%Y-%m-%d %H:%M:%f', {name} / 1000.0, 'unixepoch') END"
+            for name in names
+        ]
+    return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"
+
+
+def _moment(time_us: int, cursor: Cursor, speech: Speech) -> Any:
+    """A time as parameter: with a zone if the column has one, else in the database's zone."""
+    if speech.kind == "sqlite":
+        time_us = (time_us + 500) // 1000 * 1000  # SQLite rounds to milliseconds
+    found = _EPOCH + time_us * _MICROSECOND
+    if cursor.has_zone:
+        return found
+    local = found.astimezone(speech.zone).replace(tzinfo=None)
+    return local.isoformat(" ", "milliseconds") if speech.kind == "sqlite" else local

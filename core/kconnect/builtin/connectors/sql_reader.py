@@ -1,0 +1,354 @@
+"""Reads rounds of tables on a thread of its own, a few batches ahead of the task, which can so be stopped at any time.
+
+One reader has one connection and reads one round at a time: describe the columns, then one statement whose rows are
+fetched as they are taken. Measured with a million rows of 8 columns of PostgreSQL, to Arrow columns: SQLAlchemy with a
+server's cursor 1.8 us a row, psycopg's cursor in binary 1.7, COPY as CSV parsed by Arrow 1.3; so the simplest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.api import ConnectError, DataError
+from kconnect.builtin.connectors.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
+from kconnect.builtin.connectors.sql_connection import cancel, driver_connection
+from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, Speech, moment_of, statement
+from kconnect.builtin.connectors.sql_describe import Description, describe, unknown_columns
+from kconnect.builtin.connectors.sql_dialect import placeholders
+from kconnect.builtin.connectors.sql_tables import TableId
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import sqlalchemy as sa
+
+log = logging.getLogger(__name__)
+
+# Batches that wait for the task; with the one being read, the one being sent and a remainder there are four at most.
+_AHEAD: Final = 1
+_STEP_S: Final = 0.1
+
+_NOW: Final = {
+    "postgresql": "SELECT CURRENT_TIMESTAMP",
+    "mysql": "SELECT UTC_TIMESTAMP(6)",
+    "mariadb": "SELECT UTC_TIMESTAMP(6)",
+    "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    "mssql": "SELECT SYSUTCDATETIME()",
+    "oracle": "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP) FROM DUAL",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table or a query, and the columns that its mode goes by."""
+
+    table: TableId | None
+    query: str
+    mode: str
+    incrementing: str
+    """Empty: the column that the database counts up."""
+    timestamps: tuple[str, ...]
+    requires_values: bool
+    """Whether columns of the mode may not be nullable."""
+    initial_ms: int | None = None
+    """Where to begin without an offset; -1: at the present."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self.table.full_name if self.table is not None else "the query"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows as columns, in order; `ids` and `times` are those the mode goes by."""
+
+    shape: RowShape
+    raw: dict[str, pa.Array]
+    ids: pa.Array | None
+    times: pa.Array | None
+    length: int
+
+    def slice(self, start: int, length: int) -> Chunk:
+        def cut(column: pa.Array | None) -> pa.Array | None:
+            return None if column is None else column.slice(start, length)
+
+        raw = {name: column.slice(start, length) for name, column in self.raw.items()}
+        return Chunk(self.shape, raw, cut(self.ids), cut(self.times), min(length, self.length - start))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBegin:
+    """The first item of a round that could be begun, with where it begins."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnd:
+    """No row is left; `error` if that is because of one."""
+
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """The settings of all rounds."""
+
+    types: TypeSettings
+    zone: Any  # a ZoneInfo
+    batch_rows: int
+    delay_ms: int
+    suffix: str
+    quotes: bool
+
+
+class RoundReader:
+    """Threads: `begin`, `take`, `stop` are the task's; the rest is the reader's own, named after the task.
+
+    States: constructed -> start -> begin, take until RoundEnd, begin .. -> stop.
+    """
+
+    def __init__(self, name: str, engine: sa.Engine, settings: ReadSettings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._kind = engine.dialect.name
+        self._orders: queue.Queue[tuple[Target, Place] | None] = queue.Queue()
+        self._found: queue.Queue[Chunk | RoundBegin | RoundEnd] = queue.Queue(_AHEAD)
+        self._stopping = threading.Event()
+        self._connection: sa.Connection | None = None  # the reader's, but that stop() may cancel what runs on it
+        self._shapes: dict[str, RowShape] = {}
+        self._thread = threading.Thread(target=self._run, name=f"sql-reader-{name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin(self, target: Target, place: Place) -> None:
+        """Read a round. NOT before the one before has ended."""
+        self._orders.put((target, place))
+
+    def take(self, timeout_s: float) -> Chunk | RoundBegin | RoundEnd | None:
+        """What comes next; None if it takes longer."""
+        with contextlib.suppress(queue.Empty):
+            return self._found.get(timeout=timeout_s)
+        return None
+
+    def stop(self, timeout_s: float) -> None:
+        """Cancel what runs and end the thread; it is left to itself if the driver does not return."""
+        self._stopping.set()
+        self._orders.put(None)
+        deadline = time.monotonic() + timeout_s
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            self._cancel()  # again and again: a statement may begin just after it
+            self._thread.join(_STEP_S)
+        if self._thread.is_alive():
+            log.warning("The driver of the database does not return; its thread is left to itself")
+
+    def _cancel(self) -> None:
+        connection = self._connection
+        if connection is not None:
+            with contextlib.suppress(Exception):  # closed by the reader meanwhile
+                cancel(driver_connection(connection), self._kind)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                order = self._orders.get()
+                if order is not None:
+                    self._give(RoundEnd(self._round(*order)))
+        finally:
+            self._close()
+
+    def _round(self, target: Target, place: Place) -> Exception | None:
+        """Read a round to its end; the error that ended it, if any."""
+        try:
+            connection, description, select = self._described(target)
+            self._read(connection, target, place, description, select)
+        except Exception as error:  # the driver's and the database's: the task decides what becomes of them
+            self._close()
+            return error
+        with contextlib.suppress(Exception):  # the next round finds out
+            connection.rollback()
+        return None
+
+    def _described(self, target: Target) -> tuple[sa.Connection, Description, str]:
+        """A connection that works, with the columns of the target; an old connection that is lost is replaced."""
+        was_open = self._connection is not None
+        try:
+            return self._describe(target)
+        except Exception as error:
+            if not was_open or not getattr(error, "connection_invalidated", False):
+                raise
+            self._close()
+        return self._describe(target)
+
+    def _describe(self, target: Target) -> tuple[sa.Connection, Description, str]:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        select = target.query
+        if target.table is not None:
+            select = f"SELECT * FROM {target.table.sql(self._quote, self._kind)}"
+        return self._connection, describe(self._connection, target.table, select), select
+
+    def _read(
+        self, connection: sa.Connection, target: Target, place: Place, description: Description, select: str
+    ) -> None:
+        cursor = cursor_of(target, description)
+        has_times = cursor is not None and bool(cursor.timestamps)
+        end_us = self._now_us(connection) - self._settings.delay_ms * 1000 if has_times else None
+        speech = Speech(self._kind, self._quote, self._settings.zone)
+        if has_times and place == Place() and target.initial_ms is not None:
+            present_us = self._now_us(connection) if target.initial_ms == -1 else target.initial_ms * 1000
+            place = Place(None, present_us)
+        self._give(RoundBegin(place))
+        text, params = statement(select, cursor, place, end_us, speech, self._settings.suffix)
+        size = self._settings.batch_rows
+        text = self._marked(text, len(params))
+        options = connection.execution_options(stream_results=True, max_row_buffer=size, no_parameters=not params)
+        result = options.exec_driver_sql(text, tuple(params) if params else None)
+        try:
+            rows_of: Any = result.cursor  # the driver's: SQLAlchemy's rows would cost 0.3 us each
+            names = [column[0] for column in rows_of.description]
+            shape: RowShape | None = None
+            while not self._stopping.is_set():
+                rows = rows_of.fetchmany(size)
+                if not rows:
+                    return
+                if shape is None:
+                    shape = self._shape(target, description, names, rows)
+                self._give(_chunk(shape, cursor, rows, target))
+        finally:
+            result.close()
+
+    def _shape(
+        self, target: Target, description: Description, names: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> RowShape:
+        """The shape of these rows: the same object while the columns stay the same. Errors: DataError."""
+        columns: Sequence[Column] = description.columns or unknown_columns(names)
+        if [column.name for column in columns] != list(names):
+            raise TableChangedError(f"The columns of {target.name} changed while it was read")
+        columns = inferred(columns, rows)
+        doubles = {name for name in names if names.count(name) > 1}
+        if doubles:
+            raise DataError(
+                f"{target.name} gives several columns named {', '.join(sorted(doubles))}: name them with AS"
+            )
+        known = self._shapes.get(target.name)
+        if known is None or list(known.columns) != list(columns):
+            known = RowShape(target.table.name if target.table else None, columns, self._settings.types)
+            self._shapes[target.name] = known
+            left_out = [f"{column.name} ({column.type_name})" for column in columns if column.kind == "other"]
+            if left_out:
+                log.warning("%s: left out, as Connect has no type for them: %s", target.name, ", ".join(left_out))
+        return known
+
+    def _now_us(self, connection: sa.Connection) -> int:
+        """The database's present."""
+        value = connection.exec_driver_sql(_NOW.get(self._kind, "SELECT CURRENT_TIMESTAMP")).scalar_one()
+        return moment_of(value, datetime.UTC)
+
+    def _quote(self, name: str) -> str:
+        """Not SQLAlchemy's own: it doubles percent signs, which are marks only in statements with parameters."""
+        if not self._settings.quotes:
+            return name
+        preparer = self._engine.dialect.identifier_preparer
+        end = preparer.final_quote
+        return f"{preparer.initial_quote}{name.replace(end, end * 2)}{end}"
+
+    def _marked(self, text: str, count: int) -> str:
+        """The statement with the driver's placeholders."""
+        module = self._engine.dialect.dbapi
+        style = module.paramstyle if module is not None else "qmark"
+        if count and style in ("format", "pyformat"):
+            text = text.replace("%", "%%")
+        for mark in placeholders(style, count):
+            text = text.replace(MARK, mark, 1)
+        return text
+
+    def _give(self, item: Chunk | RoundBegin | RoundEnd) -> None:
+        while not self._stopping.is_set():
+            with contextlib.suppress(queue.Full):
+                self._found.put(item, timeout=_STEP_S)
+                return
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):  # it may be lost, and is given up in any case
+                connection.close()
+
+
+class TableChangedError(ConnectError):
+    """The columns are others than a moment before: the round is read again."""
+
+
+def cursor_of(target: Target, description: Description) -> Cursor | None:
+    """The columns that the mode goes by; None for bulk. Errors: ConnectError if one is missing or may be null."""
+    if target.mode == "bulk":
+        return None
+
+    def find(name: str) -> Column | None:
+        return find_column(description.columns, name, target.name) if description.columns else None
+
+    incrementing: str | None = None
+    timestamps: tuple[str, ...] = ()
+    has_zone = False
+    if "incrementing" in target.mode:
+        name = target.incrementing or description.autoincrement
+        if name is None:
+            raise ConnectError(
+                f"{target.name} has no column that the database counts up",
+                hint="Name one in incrementing.column.name.",
+            )
+        column = find(name)
+        incrementing = column.name if column is not None else name
+        if column is not None and column.is_optional and target.requires_values:
+            raise _nullable(target, f"its column {name} for mode={target.mode} may be null")
+    if "timestamp" in target.mode:
+        columns = [find(name) for name in target.timestamps]
+        timestamps = tuple(c.name if c else n for c, n in zip(columns, target.timestamps, strict=True))
+        present = [column for column in columns if column is not None]
+        has_zone = any(column.kind == "timestamptz" for column in present)
+        if present and all(column.is_optional for column in present) and target.requires_values:
+            raise _nullable(target, f"its columns {', '.join(timestamps)} for mode={target.mode} may all be null")
+    return Cursor(incrementing, timestamps, has_zone)
+
+
+def _nullable(target: Target, what: str) -> ConnectError:
+    return ConnectError(
+        f"{target.name} cannot be read: {what}, and rows without a value would never be found",
+        hint="Declare the column NOT NULL, or set validate.non.null=false to leave such rows out.",
+    )
+
+
+def _chunk(shape: RowShape, cursor: Cursor | None, rows: Sequence[Sequence[Any]], target: Target) -> Chunk:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    raw = shape.raw(rows)
+    ids = times = None
+    if cursor is not None and cursor.incrementing is not None:
+        name = find_column(shape.columns, cursor.incrementing, target.name).name
+        try:
+            ids = raw[name].cast(pa.int64())
+        except (pa.ArrowException, KeyError) as err:
+            raise DataError(f"Column {name} of {target.name} holds no whole numbers, so it is no id") from err
+        if ids.null_count:
+            raise DataError(
+                f"Column {name} of {target.name} is null in {ids.null_count} rows, which have no offset then",
+                hint="Fill the column, or use mode=timestamp.",
+            )
+    if cursor is not None and cursor.timestamps:
+        names = [find_column(shape.columns, name, target.name).name for name in cursor.timestamps]
+        try:
+            times = pc.coalesce(*(raw[name] for name in names)).cast(pa.timestamp("us", "UTC"))
+        except (pa.ArrowException, KeyError) as err:
+            raise DataError(f"{', '.join(cursor.timestamps)} of {target.name} are no timestamps") from err
+    return Chunk(shape, raw, ids, times, len(rows))

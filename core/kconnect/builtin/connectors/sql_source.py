@@ -1,0 +1,342 @@
+"""SqlSource: rows of a database's tables, or of a query, as records; with the settings and offsets of Confluent's."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import zoneinfo
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kconnect.api import (
+    Config,
+    ConfigDef,
+    ConnectError,
+    ConnectorUtils,
+    DataError,
+    ExactlyOnceSupport,
+    RecordBatch,
+    RetriableError,
+    SourceConnector,
+    SourceTask,
+)
+from kconnect.builtin.connectors.sql_columns import TypeSettings
+from kconnect.builtin.connectors.sql_connection import cause_of, engine_of, may_pass, told
+from kconnect.builtin.connectors.sql_cursor import Place, offset_columns
+from kconnect.builtin.connectors.sql_reader import (
+    Chunk,
+    ReadSettings,
+    RoundBegin,
+    RoundEnd,
+    RoundReader,
+    TableChangedError,
+    Target,
+)
+from kconnect.builtin.connectors.sql_source_check import database_problems, problems, query_of
+from kconnect.builtin.connectors.sql_source_config import CONFIG
+from kconnect.builtin.connectors.sql_table_monitor import TableMonitor
+from kconnect.builtin.connectors.sql_tables import TABLES, TableId, joined, mapped, parted
+from kconnect.builtin.connectors.sql_url import kind_of_url
+from kconnect.builtin.version import KAFKA_VERSION
+
+log = logging.getLogger(__name__)
+
+QUERY_PARTITION: Final = {"query": "query"}
+# A poll that waits for the database returns after this, so that a stop is seen
+_POLL_S: Final = 0.1
+_IDLE_S: Final = 1.0
+_FIRST_BACKOFF_S: Final = 0.1
+_STOP_S: Final = 5.0
+
+
+class SqlSourceConnector(SourceConnector):
+    """Deals the tables to the tasks, and looks for tables that are new or gone.
+
+    Source: io.confluent.connect.jdbc.JdbcSourceConnector 10.x: settings, records, offsets.
+    Differs: docs/differences.md.
+    """
+
+    _props: Mapping[str, str]
+    _monitor: TableMonitor | None = None
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = CONFIG.parse(props)
+        for name, message in problems(config, props):
+            raise ConnectError(f"{name}: {message}")
+        self._props = props
+        if not query_of(config):
+            self._monitor = TableMonitor(props.get("name", ""), engine_of(config), config, self.context)
+            self._monitor.start()
+
+    def task_class(self) -> type[SourceTask]:
+        return SqlSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Errors: RetriableError while the database is away; ConnectError if it refuses us."""
+        if self._monitor is None:
+            return [{**self._props, TABLES: ""}]
+        tables = self._monitor.tables()
+        if not tables:
+            log.warning("No table fits the settings: nothing is read until one does")
+            return []
+        groups = ConnectorUtils.group_partitions(tables, min(max_tasks, len(tables)))
+        return [{**self._props, TABLES: joined(group)} for group in groups]
+
+    def stop(self) -> None:
+        monitor, self._monitor = self._monitor, None
+        if monitor is not None:
+            monitor.stop()
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also checks combinations of settings and, if the database answers, the login and the query."""
+        found = super().validate(configs)
+        by_name = {value.name: value for value in found.config_values}
+        if not any(value.error_messages for value in found.config_values):
+            config = CONFIG.parse(configs)
+            wrong = list(problems(config, configs)) or database_problems(config)
+            for name, message in wrong:
+                by_name[name].add_error_message(message)
+        return found
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """With an id each row has an offset of its own; bulk has none, and rows of one time share theirs."""
+        is_exact = "incrementing" in config.get("mode", "")
+        return ExactlyOnceSupport.SUPPORTED if is_exact else ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Accept what a task can begin at."""
+        for partition, offset in offsets:
+            if not (set(partition) <= {"protocol", "table"} and "table" in partition) and partition != QUERY_PARTITION:
+                raise DataError(
+                    f"A partition of SqlSource is {{'protocol': '1', 'table': name}} or {QUERY_PARTITION}, "
+                    f"not {dict(partition)}"
+                )
+            Place.of_offset(offset)
+        return True
+
+    def offsets_at(
+        self, config: Mapping[str, str], offsets: list[tuple[Mapping[str, Any], Mapping[str, Any]]], time_ms: int
+    ) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] | None:
+        """The microsecond before a time, for modes with a timestamp."""
+        mode = config.get("mode", "")
+        if "timestamp" not in mode:
+            raise DataError(f"mode={mode} keeps no times, only ids")
+        found: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
+        for partition, offset in offsets:
+            last = Place.of_offset(offset).incrementing
+            found.append((partition, Place(last, time_ms * 1000 - 1).to_offset()))
+        return found
+
+
+@dataclass(slots=True)
+class _Progress:
+    """A target, and how far it was read."""
+
+    target: Target
+    partition: dict[str, str]
+    topic: str
+    place: Place = field(default_factory=Place)
+    due_s: float = 0.0
+
+
+class SqlSourceTask(SourceTask):
+    """Reads its tables in turn, each to its end, then again when poll.interval.ms have passed.
+
+    A round of a table is one statement, whose rows are fetched as they are produced: on a thread of the reader, as a
+    driver's call cannot be told to end by the thread that makes it. After an error the round begins again, behind the
+    last row that was given; in mode bulk at the first.
+    Source: JdbcSourceTask. Differs: rows are columns from the database to the converter.
+    """
+
+    _reader: RoundReader | None = None
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = CONFIG.parse(props)
+        self._masked = config["query.masked"] is not None and bool(config["query.masked"].value)
+        self._interval_s: float = config["poll.interval.ms"] / 1000
+        self._ready: deque[RecordBatch] = deque()
+        self._held: Chunk | None = None
+        self._now: _Progress | None = None
+        self._failures, self._failing_since = 0, 0.0
+        engine = engine_of(config)
+        self._kind = engine.dialect.name
+        query = query_of(config)
+        tables = parted(props.get(TABLES, ""), kind_of_url(config["connection.url"]))
+        self._progress = [self._begun(None, query)] if query else [self._begun(table, "") for table in tables]
+        self._reader = RoundReader(props.get("name", ""), engine, _read_settings(config))
+        self._reader.start()
+
+    def poll(self) -> RecordBatch | None:
+        """The next batch of the round; None if none is there in a tenth of a second, or no table is due."""
+        if self._ready:
+            return self._ready.popleft()
+        if self._now is None and not self._next_round():
+            return None
+        assert self._reader is not None
+        item = self._reader.take(_POLL_S)
+        if isinstance(item, RoundBegin):
+            assert self._now is not None
+            self._now.place = item.place
+            self._failures = 0
+        elif isinstance(item, Chunk):
+            self._give(item)
+        elif isinstance(item, RoundEnd):
+            self._end_round(item.error)
+        return self._ready.popleft() if self._ready else None
+
+    def stop(self) -> None:
+        if self._reader is not None:
+            self._reader.stop(_STOP_S)
+
+    # --- rounds ---
+
+    def _next_round(self) -> bool:
+        """Begin the round of the table that waits longest; False after waiting for one to be due."""
+        if not self._progress:
+            self.context.wait(_IDLE_S)
+            return False
+        first = min(self._progress, key=lambda progress: progress.due_s)
+        wait_s = first.due_s - time.monotonic()
+        if wait_s > 0:
+            self.context.wait(min(wait_s, _IDLE_S))
+            return False
+        self._now = first
+        assert self._reader is not None
+        self._reader.begin(first.target, first.place)
+        return True
+
+    def _end_round(self, error: Exception | None) -> None:
+        progress, self._now = self._now, None
+        held, self._held = self._held, None
+        assert progress is not None
+        if error is not None:
+            raise self._failed(error, progress.target)
+        if held is not None:
+            self._emit(progress, held, is_last=True)
+        progress.due_s = time.monotonic() + self._interval_s
+
+    def _failed(self, error: Exception, target: Target) -> ConnectError:
+        """What to raise: RetriableError while the database may come back."""
+        if isinstance(error, TableChangedError):
+            return RetriableError(str(error), retry_after_s=_FIRST_BACKOFF_S)
+        if isinstance(error, ConnectError):
+            return error
+        text = type(cause_of(error)).__name__ if self._masked else told(error)
+        if not may_pass(error, self._kind):
+            found = ConnectError(f"{target.name} cannot be read: {text}")
+            found.__cause__ = None if self._masked else cause_of(error)
+            return found
+        if self._failures == 0:
+            self._failing_since = time.monotonic()
+        self._failures += 1
+        away_s = time.monotonic() - self._failing_since
+        limit_ms = self._config["retry.timeout.ms"]
+        most = _attempts(self._config)
+        if 0 <= limit_ms <= away_s * 1000 or (most is not None and self._failures >= most):
+            setting = f"retry.timeout.ms={limit_ms}" if most is None or self._failures < most else f"{most} attempts"
+            return ConnectError(f"The database has been away for {away_s:.1f} s ({setting}): {text}")
+        grown = _FIRST_BACKOFF_S * 2.0 ** min(self._failures - 1, 30)
+        wait_s = min(grown, self._config["connection.backoff.ms"] / 1000) * random.uniform(0.8, 1.0)
+        return RetriableError(f"The database is away or busy: {text}", retry_after_s=wait_s)
+
+    # --- rows ---
+
+    def _give(self, chunk: Chunk) -> None:
+        """Make batches of a chunk.
+
+        In mode timestamp the rows of its last time are held back until it is known whether more of them follow, so
+        that the offset of a batch tells that its last time is complete, unless one time fills a batch alone.
+        """
+        progress = self._now
+        assert progress is not None
+        if progress.target.mode != "timestamp" or chunk.times is None:
+            self._emit(progress, chunk, is_last=True)
+            return
+        import pyarrow.compute as pc
+
+        held = self._held
+        if held is not None and held.times is not None:
+            self._emit(progress, held, is_last=held.times[-1] != chunk.times[0])
+        first_of_last = pc.index(chunk.times, chunk.times[-1]).as_py()
+        if first_of_last:
+            self._emit(progress, chunk.slice(0, first_of_last), is_last=True)
+        self._held = chunk.slice(first_of_last, chunk.length - first_of_last)
+
+    def _emit(self, progress: _Progress, chunk: Chunk, is_last: bool) -> None:
+        mode = progress.target.mode
+        offsets = None
+        if mode != "bulk":
+            offsets = offset_columns(mode, chunk.times, chunk.ids, progress.place, is_last)
+        batch = RecordBatch(
+            progress.topic,
+            value=chunk.shape.struct(chunk.raw),
+            value_schema=chunk.shape.schema,
+            source_partition=progress.partition if offsets is not None else None,
+            source_offsets=offsets,
+            length=chunk.length,
+        )
+        if offsets is not None:
+            progress.place = Place.of_offset(batch.last_source_offset())
+        self._ready.append(batch)
+
+    # --- start ---
+
+    def _begun(self, table: TableId | None, query: str) -> _Progress:
+        """A target at its committed offset. Errors: ConfigError, DataError."""
+        config = self._config
+        incrementing, timestamps = config["incrementing.column.name"], tuple(config["timestamp.column.name"])
+        if table is not None and config["incrementing.column.mapping"]:
+            incrementing = mapped(config["incrementing.column.mapping"], table)
+        if table is not None and config["timestamp.columns.mapping"]:
+            listed = mapped(config["timestamp.columns.mapping"], table).strip("[]").split("|")
+            timestamps = tuple(name.strip() for name in listed)
+        target = Target(
+            table=table,
+            query=query,
+            mode=config["mode"],
+            incrementing=incrementing,
+            timestamps=timestamps,
+            requires_values=config["validate.non.null"] and table is not None,
+            initial_ms=config["timestamp.initial"],
+        )
+        prefix = config["topic.prefix"].strip()
+        partitions = [dict(QUERY_PARTITION)] if table is None else table.partitions()
+        found: Sequence[Mapping[str, Any] | None] = []
+        if target.mode != "bulk":
+            found = self.context.offset_storage_reader().offsets(partitions)
+        place = next((Place.of_offset(offset) for offset in found if offset is not None), Place())
+        return _Progress(target, partitions[0], prefix + (table.name if table is not None else ""), place)
+
+
+def _attempts(config: Mapping[str, Any]) -> int | None:
+    given = [config["connection.attempts"], config["query.retry.attempts"]]
+    return min((most for most in given if most is not None and most > 0), default=None)
+
+
+def _read_settings(config: Mapping[str, Any]) -> ReadSettings:
+    zone = config["db.timezone"]
+    numerics = (config["numeric.mapping"] or "").lower() or (
+        "precision_only" if config["numeric.precision.mapping"] else "none"
+    )
+    return ReadSettings(
+        types=TypeSettings(numerics, config["timestamp.granularity"].lower(), zone),
+        zone=zoneinfo.ZoneInfo(zone),
+        batch_rows=config["batch.max.rows"],
+        delay_ms=config["timestamp.delay.interval.ms"],
+        suffix=config["query.suffix"].strip(),
+        quotes=config["quote.sql.identifiers"].lower() == "always",
+    )

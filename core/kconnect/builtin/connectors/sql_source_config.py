@@ -1,0 +1,380 @@
+"""The settings of SqlSource: Confluent's JDBC source's names, types and defaults, and a few of our own."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from typing import Any
+
+from kconnect.api import ConfigDef, ConfigError
+
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+
+MODES = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
+ISOLATION = {
+    "DEFAULT": None,
+    "READ_UNCOMMITTED": "READ UNCOMMITTED",
+    "READ_COMMITTED": "READ COMMITTED",
+    "REPEATABLE_READ": "REPEATABLE READ",
+    "SERIALIZABLE": "SERIALIZABLE",
+    "SQL_SERVER_SNAPSHOT": "SNAPSHOT",
+}
+GRANULARITIES = (
+    "connect_logical",
+    "micros_long",
+    "micros_string",
+    "micros_iso_datetime_string",
+    "nanos_long",
+    "nanos_string",
+    "nanos_iso_datetime_string",
+)
+NUMERICS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
+TABLE_TYPES = ("TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE")
+
+
+def _check_prefix(name: str, value: Any) -> None:
+    text = (value or "").strip()
+    if len(text) > 249 or re.search(r"[^a-zA-Z0-9._-]", text):
+        raise ConfigError.invalid(name, value, "A topic has at most 249 letters, digits, '.', '_' and '-'")
+
+
+def _check_zone(name: str, value: Any) -> None:
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError) as err:
+        raise ConfigError.invalid(name, value, "It must be a time zone, such as Europe/Berlin or UTC") from err
+
+
+def _check_patterns(name: str, value: Any) -> None:
+    for pattern in value or ():
+        try:
+            re.compile(pattern)
+        except re.error as err:
+            raise ConfigError.invalid(name, pattern, f"It must be a list of regular expressions: {err}") from err
+
+
+def _check_mappings(name: str, value: Any) -> None:
+    form = "regex:column" if name.startswith("incrementing") else "regex:[column|column]"
+    for item in value or ():
+        pattern, separator, column = item.partition(":")
+        brackets = column.strip().startswith("[") and column.strip().endswith("]")
+        if not separator or not column.strip(" []|") or brackets != ("[" in form):
+            raise ConfigError.invalid(name, item, f"It must be a list of {form}")
+        _check_patterns(name, [pattern.strip()])
+
+
+def _check_numerics(name: str, value: Any) -> None:
+    if value is not None and value.lower() not in NUMERICS:
+        raise ConfigError.invalid(name, value, f"It must be one of {', '.join(NUMERICS)}")
+
+
+def _check_types(name: str, value: Any) -> None:
+    for kind in value or ():
+        if kind.upper() not in TABLE_TYPES:
+            raise ConfigError.invalid(name, kind, f"Supported are {', '.join(TABLE_TYPES)}")
+
+
+_V = ConfigDef.LambdaValidator.with_
+
+CONFIG = (
+    ConfigDef()
+    .define(
+        "connection.url",
+        _T.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.NonEmptyString(),
+        _I.HIGH,
+        "The database: a JDBC URL (jdbc:postgresql://host/db, jdbc:mysql://host/db, jdbc:sqlite:/path ..) or one of "
+        "SQLAlchemy (postgresql://host/db, sqlite:////path ..).",
+        group="Database",
+    )
+    .define("connection.user", _T.STRING, None, None, _I.HIGH, "User of the database.", group="Database")
+    .define("connection.password", _T.PASSWORD, None, None, _I.HIGH, "Their password.", group="Database")
+    .define(
+        "connection.attempts",
+        _T.INT,
+        None,
+        None,
+        _I.LOW,
+        "Failures in a row before the task fails, if retry.timeout.ms does not end it before; not set: any number. "
+        "Confluent's default is 3.",
+        group="Database",
+    )
+    .define(
+        "connection.backoff.ms",
+        _T.LONG,
+        10000,
+        ConfigDef.Range.at_least(1),
+        _I.LOW,
+        "Longest wait between two attempts; the first is a tenth of a second, each next is twice as long.",
+        group="Database",
+    )
+    .define(
+        "retry.timeout.ms",
+        _T.LONG,
+        300000,
+        ConfigDef.Range.at_least(-1),
+        _I.MEDIUM,
+        "How long the database may be away before the task fails; -1: for ever.",
+        group="Database",
+    )
+    .define(
+        "table.whitelist",
+        _T.LIST,
+        "",
+        None,
+        _I.MEDIUM,
+        "Tables to copy: table or schema.table. Empty: all that are not left out.",
+        group="Database",
+    )
+    .define("table.blacklist", _T.LIST, "", None, _I.MEDIUM, "Tables to leave out.", group="Database")
+    .define(
+        "table.include.list",
+        _T.LIST,
+        [],
+        _V(_check_patterns, "a list of regular expressions"),
+        _I.MEDIUM,
+        "Regular expressions of full names (schema.table) of tables to copy; not beside the two before.",
+        group="Database",
+    )
+    .define(
+        "table.exclude.list",
+        _T.LIST,
+        [],
+        _V(_check_patterns, "a list of regular expressions"),
+        _I.MEDIUM,
+        "Regular expressions of full names of tables to leave out of these.",
+        group="Database",
+    )
+    .define(
+        "catalog.pattern",
+        _T.STRING,
+        None,
+        None,
+        _I.MEDIUM,
+        "Database whose tables count, a pattern of SQL's LIKE; not set: any. Only the connection's can be read.",
+        group="Database",
+    )
+    .define(
+        "schema.pattern",
+        _T.STRING,
+        None,
+        None,
+        _I.HIGH,
+        "Schemas whose tables count, a pattern of SQL's LIKE; not set: all but the system's.",
+        group="Database",
+    )
+    .define(
+        "numeric.precision.mapping",
+        _T.BOOLEAN,
+        False,
+        None,
+        _I.LOW,
+        "The same as numeric.mapping=precision_only.",
+        group="Database",
+    )
+    .define(
+        "numeric.mapping",
+        _T.STRING,
+        None,
+        _V(_check_numerics, f"one of {', '.join(NUMERICS)}"),
+        _I.LOW,
+        "What NUMERIC becomes. none: Decimal; precision_only: an integer where the scale is 0 and it fits; best_fit: "
+        "an integer or FLOAT64 up to 18 digits; best_fit_eager_double: FLOAT64 for any with a scale.",
+        group="Database",
+    )
+    .define(
+        "dialect.name",
+        _T.STRING,
+        "",
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: the dialect is that of the URL.",
+        group="Database",
+    )
+    .define(
+        "date.calendar.system",
+        _T.STRING,
+        "LEGACY",
+        ConfigDef.ValidString.in_("LEGACY", "PROLEPTIC_GREGORIAN"),
+        _I.LOW,
+        "Accepted for Confluent's sake: dates before 1582 are always those of the proleptic Gregorian calendar.",
+        group="Database",
+    )
+    .define(
+        "mode",
+        _T.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.ValidString.in_(*MODES),
+        _I.HIGH,
+        "bulk: everything at each round; incrementing: rows whose id is greater than the last; timestamp: rows whose "
+        "time is later than the last; timestamp+incrementing: both, so that each row has an offset of its own.",
+        group="Mode",
+    )
+    .define(
+        "incrementing.column.name",
+        _T.STRING,
+        "",
+        None,
+        _I.MEDIUM,
+        "Column that only grows; empty: the table's autoincrement column.",
+        group="Mode",
+    )
+    .define(
+        "timestamp.column.name",
+        _T.LIST,
+        "",
+        None,
+        _I.MEDIUM,
+        "Columns with the time of the last change; of several the first that is not null counts.",
+        group="Mode",
+    )
+    .define(
+        "timestamp.columns.mapping",
+        _T.LIST,
+        [],
+        _V(_check_mappings, "a list of regex:[column|column]"),
+        _I.MEDIUM,
+        "The same for each table: regex:[column|column]; for table.include.list.",
+        group="Mode",
+    )
+    .define(
+        "incrementing.column.mapping",
+        _T.LIST,
+        [],
+        _V(_check_mappings, "a list of regex:column"),
+        _I.MEDIUM,
+        "incrementing.column.name for each table: regex:column; for table.include.list.",
+        group="Mode",
+    )
+    .define(
+        "timestamp.initial",
+        _T.LONG,
+        None,
+        None,
+        _I.LOW,
+        "Where to begin without an offset: ms since 1970, -1 for the present; not set: at the beginning.",
+        group="Mode",
+    )
+    .define(
+        "validate.non.null",
+        _T.BOOLEAN,
+        True,
+        None,
+        _I.LOW,
+        "Refuse tables whose columns for the mode may be null: rows without a value are never found.",
+        group="Mode",
+    )
+    .define(
+        "query",
+        _T.STRING,
+        "",
+        None,
+        _I.MEDIUM,
+        "A query instead of tables; except in mode=bulk a WHERE clause is added to its end.",
+        group="Mode",
+    )
+    .define("query.masked", _T.PASSWORD, None, None, _I.MEDIUM, "The same, never shown.", group="Mode")
+    .define(
+        "quote.sql.identifiers",
+        _T.STRING,
+        "always",
+        ConfigDef.CaseInsensitiveValidString.in_("always", "never"),
+        _I.MEDIUM,
+        "Whether names of tables and columns are quoted.",
+        group="Mode",
+    )
+    .define("query.suffix", _T.STRING, "", None, _I.LOW, "Text at the end of each statement.", group="Mode")
+    .define(
+        "transaction.isolation.mode",
+        _T.STRING,
+        "DEFAULT",
+        ConfigDef.CaseInsensitiveValidString.in_(*ISOLATION),
+        _I.LOW,
+        "Isolation level of the transactions that read.",
+        group="Mode",
+    )
+    .define(
+        "query.retry.attempts",
+        _T.INT,
+        -1,
+        None,
+        _I.LOW,
+        "The same as connection.attempts if it is above 0; the smaller counts.",
+        group="Mode",
+    )
+    .define(
+        "table.types",
+        _T.LIST,
+        "TABLE",
+        _V(_check_types, f"a list of {', '.join(TABLE_TYPES)}"),
+        _I.LOW,
+        "Types of tables that count.",
+        group="Connector",
+    )
+    .define(
+        "poll.interval.ms",
+        _T.INT,
+        5000,
+        ConfigDef.Range.at_least(1),
+        _I.HIGH,
+        "Time between the end of a table's round and its next.",
+        group="Connector",
+    )
+    .define(
+        "batch.max.rows",
+        _T.INT,
+        1000,
+        ConfigDef.Range.at_least(1),
+        _I.LOW,
+        "Most rows of a batch; at most four batches are in memory.",
+        group="Connector",
+    )
+    .define("max.buffer.size", _T.INT, 0, None, _I.LOW, "Accepted for Confluent's sake.", group="Connector")
+    .define("poll.linger.ms", _T.LONG, 5000, None, _I.LOW, "Accepted for Confluent's sake.", group="Connector")
+    .define(
+        "table.poll.interval.ms",
+        _T.LONG,
+        60000,
+        ConfigDef.Range.at_least(1),
+        _I.LOW,
+        "How often to look for tables that are new or gone.",
+        group="Connector",
+    )
+    .define(
+        "topic.prefix",
+        _T.STRING,
+        "",
+        _V(_check_prefix, "letters, digits, '.', '_' and '-'"),
+        _I.HIGH,
+        "The topic is this with the table's name, or this alone for a query.",
+        group="Connector",
+    )
+    .define(
+        "timestamp.delay.interval.ms",
+        _T.LONG,
+        0,
+        ConfigDef.Range.at_least(0),
+        _I.HIGH,
+        "Rows younger than this wait for the next round, so that transactions with earlier times can end.",
+        group="Connector",
+    )
+    .define(
+        "db.timezone",
+        _T.STRING,
+        "UTC",
+        _V(_check_zone, "a time zone"),
+        _I.MEDIUM,
+        "Time zone of times that have none in the database.",
+        group="Connector",
+    )
+    .define(
+        "timestamp.granularity",
+        _T.STRING,
+        "connect_logical",
+        ConfigDef.CaseInsensitiveValidString.in_(*GRANULARITIES),
+        _I.LOW,
+        "What a timestamp becomes: Connect's Timestamp (milliseconds), or micro- or nanoseconds as number or text.",
+        group="Connector",
+    )
+)

@@ -1,0 +1,167 @@
+"""Names of tables, which of them a source reads, and the list of those that a database has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import ConfigError, ConnectError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+TABLES = "tables"
+"""Setting of a task with its tables, in the form that Confluent's connector gives it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table; catalog and schema are empty where the database has none, or JDBC names none."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @property
+    def full_name(self) -> str:
+        """As offsets have it."""
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part)
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """Full names in offsets, the newest form first: PostgreSQL's driver for Java long gave no catalog."""
+        short = ".".join(part for part in (self.schema, self.name) if part)
+        return tuple(dict.fromkeys((self.full_name, short)))
+
+    def partitions(self) -> list[dict[str, str]]:
+        """Source partitions that may have this table's offset, the one to write first.
+
+        Source: o.c.connect.jdbc.source.OffsetProtocols; the last is its protocol 0.
+        """
+        return [*({"protocol": "1", "table": name} for name in self.known_names), {"table": self.name}]
+
+    def sql(self, quote: Callable[[str], str], kind: str) -> str:
+        """The table in a statement; the catalog is left out where the connection has just one."""
+        parts = (self.schema or (self.catalog if kind == "mysql" else ""), self.name)
+        return ".".join(quote(part) for part in parts if part)
+
+
+def joined(tables: Iterable[TableId]) -> str:
+    """The value of `tables`: quoted names, separated by commas."""
+    return ",".join(
+        ".".join('"' + part.replace('"', '""') + '"' for part in (t.catalog, t.schema, t.name) if part) for t in tables
+    )
+
+
+def parted(text: str, kind: str) -> list[TableId]:
+    """The reverse. Two parts are schema and table, for MySQL catalog and table."""
+    found = []
+    for match in re.finditer(r'(?:"(?:[^"]|"")*"\.?)+', text):
+        parts = [part[1:-1].replace('""', '"') for part in re.findall(r'"(?:[^"]|"")*"', match.group())]
+        if kind == "mysql" and len(parts) == 2:
+            found.append(TableId(parts[0], "", parts[1]))
+        else:
+            found.append(TableId(*["", "", *parts][-3:]))
+    return found
+
+
+def chosen(tables: Iterable[TableId], config: Mapping[str, Any]) -> list[TableId]:
+    """The tables that the settings name, in order. Errors: ConnectError for two of one name: they share a topic."""
+    white, black = set(config["table.whitelist"]), set(config["table.blacklist"])
+    include = [re.compile(pattern.strip()) for pattern in config["table.include.list"]]
+    exclude = [re.compile(pattern.strip()) for pattern in config["table.exclude.list"]]
+
+    def is_wanted(table: TableId) -> bool:
+        names = {table.name, *table.known_names, joined([table])}
+        if include:
+            return _any(include, table) and not _any(exclude, table)
+        return bool(names & white) if white else not names & black
+
+    found = sorted(filter(is_wanted, tables))
+    _require_unique(found)
+    return found
+
+
+def mapped(mappings: Sequence[str], table: TableId) -> str:
+    """What a list of regex:value says of a table. Errors: ConfigError unless just one entry is of this table."""
+    fitting = [value.strip() for pattern, _, value in (m.partition(":") for m in mappings) if _any([pattern], table)]
+    if len(fitting) != 1:
+        raise ConfigError(
+            f"The table {table.full_name} matches {len(fitting)} entries of the mapping, and must match 1"
+        )
+    return fitting[0]
+
+
+def _any(patterns: Iterable[Any], table: TableId) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns for name in table.known_names)
+
+
+def _require_unique(tables: Sequence[TableId]) -> None:
+    names: dict[str, list[str]] = {}
+    for table in tables:
+        names.setdefault(table.name, []).append(table.full_name)
+    double = [", ".join(full) for full in names.values() if len(full) > 1]
+    if double:
+        raise ConnectError(
+            f"Tables of one name would share a topic: {'; '.join(double)}",
+            hint="Name one of each in table.whitelist, or set schema.pattern.",
+        )
+
+
+def tables_of(connection: sa.Connection, config: Mapping[str, Any]) -> list[TableId]:
+    """All tables of the wanted types, schemas and catalogs. Errors: the database's."""
+    types = {kind.upper() for kind in config["table.types"]}
+    kind = connection.dialect.name
+    listing = _of_postgres if kind == "postgresql" else _of_any
+    found = listing(connection, types)
+    for setting, part in (("schema.pattern", "schema"), ("catalog.pattern", "catalog")):
+        pattern = config[setting]
+        if pattern is not None:
+            like = re.compile(_like(pattern))
+            found = [table for table in found if like.fullmatch(getattr(table, part))]
+    return found
+
+
+_RELKINDS = {"TABLE": "r", "VIEW": "v", "MATERIALIZED VIEW": "m", "PARTITIONED TABLE": "p"}
+
+
+def _of_postgres(connection: sa.Connection, types: set[str]) -> list[TableId]:
+    kinds = ", ".join(f"'{_RELKINDS[kind]}'" for kind in sorted(types))
+    rows = connection.exec_driver_sql(
+        "SELECT current_database(), n.nspname, c.relname FROM pg_catalog.pg_class c "
+        f"JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ({kinds}) "
+        "AND n.nspname <> 'information_schema' AND left(n.nspname, 3) <> 'pg_'",
+    )
+    return [TableId(*row) for row in rows]
+
+
+def _of_any(connection: sa.Connection, types: set[str]) -> list[TableId]:
+    from sqlalchemy import inspect
+
+    inspector = inspect(connection)
+    kind = connection.dialect.name
+    schemas: list[str | None] = [None]
+    if kind not in ("sqlite", "mysql", "mariadb"):
+        system = re.compile(r"(?i)sys|information_schema|db_.*|guest")
+        schemas = [schema for schema in inspector.get_schema_names() if not system.fullmatch(schema)]
+    catalog = (connection.engine.url.database or "") if kind not in ("sqlite", "oracle") else ""
+    listings = {
+        "TABLE": inspector.get_table_names,
+        "VIEW": inspector.get_view_names,
+        "MATERIALIZED VIEW": inspector.get_materialized_view_names,
+    }
+    return [
+        TableId(catalog, schema or "", name)
+        for wanted, listing in listings.items()
+        if wanted in types
+        for schema in schemas
+        for name in listing(schema=schema)
+    ]
+
+
+def _like(pattern: str) -> str:
+    """A pattern of LIKE as a regular expression."""
+    signs = {"%": ".*", "_": "."}
+    return "".join(signs.get(sign) or re.escape(sign) for sign in pattern)

@@ -1,0 +1,127 @@
+"""Offsets of SqlSource in Confluent's form, statements that go on behind them, names of tables."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import ConfigError, ConnectError, DataError
+from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, Speech, offset_columns, statement
+from kconnect.builtin.connectors.sql_source_config import CONFIG
+from kconnect.builtin.connectors.sql_tables import TableId, chosen, joined, mapped, parted
+
+UTC = datetime.UTC
+SPEECH = Speech("postgresql", lambda name: f'"{name}"', UTC)
+AT_US = 1_767_323_045_123_456  # 2026-01-02T03:04:05.123456Z
+
+
+def test_an_offset_has_javas_milliseconds_and_the_nanoseconds_of_its_second() -> None:
+    place = Place(7, AT_US)
+    assert place.to_offset() == {"incrementing": 7, "timestamp": 1_767_323_045_123, "timestamp_nanos": 123_456_000}
+    assert Place.of_offset(place.to_offset()) == place
+    assert Place.of_offset({"timestamp": 1_767_323_045_123}) == Place(None, AT_US // 1000 * 1000)
+    before_1970 = Place(None, -1)
+    assert before_1970.to_offset() == {"timestamp": -1, "timestamp_nanos": 999_999_000}
+    assert Place.of_offset(before_1970.to_offset()) == before_1970
+    assert Place.of_offset({"timestamp": None, "timestamp_nanos": None}) == Place.of_offset({}) == Place()
+
+
+@pytest.mark.parametrize("wrong", [{"id": 1}, {"incrementing": "7"}, {"timestamp": True}, {"timestamp_nanos": 10**9}])
+def test_what_is_no_offset_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        Place.of_offset(wrong)
+
+
+def said(cursor: Cursor | None, place: Place, end_us: int | None = None, speech: Speech = SPEECH) -> Any:
+    text, params = statement("SELECT * FROM t", cursor, place, end_us, speech, "")
+    return text.replace(MARK, "?"), params
+
+
+def test_a_statement_goes_on_behind_the_last_id_or_time() -> None:
+    assert said(None, Place()) == ("SELECT * FROM t", [])
+    ids, times, both = Cursor("id"), Cursor(None, ("at",)), Cursor("id", ("at", "made"))
+    assert said(ids, Place()) == ('SELECT * FROM t WHERE "id" IS NOT NULL ORDER BY "id" ASC', [])
+    assert said(ids, Place(7)) == ('SELECT * FROM t WHERE "id" > ? ORDER BY "id" ASC', [7])
+    at = datetime.datetime.fromisoformat("2026-01-02T03:04:05.123456")
+    assert said(times, Place(None, AT_US), AT_US + 1) == (
+        'SELECT * FROM t WHERE "at" < ? AND "at" > ? ORDER BY "at" ASC',
+        [at.replace(microsecond=123457), at],
+    )
+    time = 'COALESCE("at", "made")'
+    assert said(both, Place(7, AT_US), AT_US) == (
+        f'SELECT * FROM t WHERE {time} < ? AND (({time} = ? AND "id" > ?) OR {time} > ?) ORDER BY {time} ASC, "id" ASC',
+        [at, at, 7, at],
+    )
+
+
+def test_times_are_given_in_the_databases_zone_unless_the_column_has_one() -> None:
+    berlin = Speech("postgresql", SPEECH.quote, zoneinfo.ZoneInfo("Europe/Berlin"))
+    (local,) = said(Cursor(None, ("at",)), Place(None, AT_US), None, berlin)[1]
+    assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05.123456")
+    (aware,) = said(Cursor(None, ("at",), True), Place(None, AT_US), None, berlin)[1]
+    assert aware == datetime.datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
+
+
+def times_of(*seconds: int) -> pa.Array:
+    return pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", "UTC"))
+
+
+def test_by_time_alone_a_row_has_its_time_as_offset_only_if_no_row_of_that_time_follows() -> None:
+    def seconds(before: Place, is_last: bool) -> list[Any]:
+        columns = offset_columns("timestamp", times_of(1, 1, 2, 3, 3), None, before, is_last)
+        return [ms and ms // 1000 for ms in columns["timestamp"].to_pylist()]
+
+    assert seconds(Place(), True) == [None, 1, 2, 2, 3]
+    assert seconds(Place(None, 500_000), True) == [0, 1, 2, 2, 3]
+    assert seconds(Place(), False) == [None, 1, 2, 2, 2]
+
+
+def test_with_an_id_each_row_has_an_offset_of_its_own() -> None:
+    columns = offset_columns("timestamp+incrementing", times_of(1, 1), pa.array([4, 9]), Place(), True)
+    assert columns["incrementing"].to_pylist() == [4, 9]
+    assert columns["timestamp"].to_pylist() == [1000, 1000]
+
+
+ORDERS, OLD, VIEW = TableId("db", "public", "orders"), TableId("db", "old", "orders"), TableId("db", "public", 'v"1,x')
+
+
+def settings(**more: Any) -> dict[str, Any]:
+    given = {key.replace("_", "."): value for key, value in more.items()}
+    return CONFIG.parse({"connection.url": "x", "mode": "bulk", **given})
+
+
+def test_tables_are_chosen_by_name_full_name_or_pattern() -> None:
+    every = [VIEW, ORDERS]
+    assert chosen(every, settings()) == [ORDERS, VIEW]
+    for name in ("orders", "public.orders", "db.public.orders", '"db"."public"."orders"'):
+        assert chosen(every, settings(table_whitelist=name)) == [ORDERS]
+        assert chosen(every, settings(table_blacklist=name)) == [VIEW]
+    assert chosen(every, settings(table_include_list=r"public\..*", table_exclude_list=".*v.*")) == [ORDERS]
+    assert chosen([OLD, ORDERS], settings(table_whitelist="old.orders")) == [OLD]
+    with pytest.raises(ConnectError, match=r"share a topic: db\.old\.orders, db\.public\.orders"):
+        chosen([OLD, ORDERS], settings())
+
+
+def test_a_tasks_tables_are_written_as_confluents_connector_writes_them() -> None:
+    assert joined([ORDERS, VIEW]) == '"db"."public"."orders","db"."public"."v""1,x"'
+    assert parted(joined([ORDERS, VIEW]), "postgresql") == [ORDERS, VIEW]
+    assert parted('"shop"."t","u"', "mysql") == [TableId("shop", "", "t"), TableId("", "", "u")]
+    assert parted("", "sqlite") == []
+
+
+def test_an_offset_is_looked_for_under_each_name_that_a_table_ever_had() -> None:
+    assert ORDERS.partitions() == [
+        {"protocol": "1", "table": "db.public.orders"},
+        {"protocol": "1", "table": "public.orders"},
+        {"table": "orders"},
+    ]
+
+
+def test_a_table_has_to_match_just_one_entry_of_a_mapping() -> None:
+    assert mapped(["public.*:id", "old.*:no"], ORDERS) == "id"
+    with pytest.raises(ConfigError, match="matches 2 entries"):
+        mapped([".*orders:id", "public.*:no"], ORDERS)

@@ -1,0 +1,360 @@
+"""SqlSource from sqlite files, through the harness: modes, offsets, tables, types, refusals."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import ConfigError, ConnectError, DataError, ExactlyOnceSupport
+from kconnect.builtin.connectors.sql_source import SqlSourceConnector
+from kconnect.testing import SourceHarness
+from kit.waiting import eventually
+
+IDS = {"mode": "incrementing"}
+TIMES = {"mode": "timestamp", "timestamp_column_name": "at"}
+BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
+PARTITION = {"protocol": "1", "table": "orders"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "shop.db"
+    change(made, "CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT, at TIMESTAMP NOT NULL)")
+    return made
+
+
+def change(file: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def add(file: Path, *names: str, second: int = 1) -> None:
+    for name in names:
+        change(file, f"INSERT INTO orders (name, at) VALUES ('{name}', '2026-01-02 03:04:{second:02d}')")
+
+
+def source_of(file: Path, *, offsets: Any = (), tasks: int = 1, **more: str) -> SourceHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"connection.url": f"jdbc:sqlite:{file}", "topic.prefix": "shop-", "poll.interval.ms": "20"}
+    return SourceHarness("SqlSource", {**config, **settings, "tasks.max": str(tasks)}, offsets=offsets)
+
+
+def names(records: Any) -> list[str]:
+    return [record.value["name"] for record in records]
+
+
+def values_of(record: Any) -> list[Any]:
+    return [record.value[field.name] for field in record.value_schema.fields]
+
+
+def nothing_more(source: SourceHarness) -> bool:
+    """Whether four rounds give nothing."""
+    return not [record for _ in range(12) for record in source.poll_once()]
+
+
+def test_new_rows_are_found_by_their_id_and_a_restart_goes_on_behind_the_last(file: Path) -> None:
+    add(file, "a", "b", "c")
+    with source_of(file, **IDS, batch_max_rows="2") as source:
+        records = source.poll(3)
+        assert names(records) == ["a", "b", "c"]
+        assert {record.topic for record in records} == {"shop-orders"}
+        assert [record.source_offset for record in records] == [{"incrementing": number} for number in (1, 2, 3)]
+        source.commit()
+        assert source.offset(**PARTITION) == {"incrementing": 3}
+        add(file, "d")
+        assert names(source.poll(1)) == ["d"]
+        source.crash()
+        source.start()
+        assert names(source.poll(1)) == ["d"]
+        assert nothing_more(source)
+
+
+def test_changed_rows_are_found_by_their_time(file: Path) -> None:
+    add(file, "a", "b")
+    with source_of(file, **TIMES) as source:
+        assert names(source.poll(2)) == ["a", "b"]
+        source.commit()
+        assert source.offset(**PARTITION) == {"timestamp": 1767323041000, "timestamp_nanos": 0}
+        change(file, "UPDATE orders SET name = 'A', at = '2026-01-02T03:04:01.500' WHERE id = 1")
+        assert names(source.poll(1)) == ["A"]
+        source.stop()
+        source.start()
+        assert nothing_more(source)
+
+
+@pytest.mark.parametrize("rows_of_a_batch", ["1", "2", "3", "100"])
+def test_rows_of_one_time_come_once_however_they_fall_into_batches(file: Path, rows_of_a_batch: str) -> None:
+    for second, name in ((1, "a"), (2, "b"), (2, "c"), (2, "d"), (3, "e"), (3, "f")):
+        add(file, name, second=second)
+    with source_of(file, **TIMES, batch_max_rows=rows_of_a_batch) as source:
+        records = source.poll(6)
+        assert names(records) == list("abcdef")
+        assert nothing_more(source)
+    for count, record in enumerate(records, start=1):
+        offset = record.source_offset
+        with source_of(file, **TIMES, offsets=[(PARTITION, offset)]) as source:
+            left = names(record for _ in range(12) for record in source.poll_once())
+            assert "".join(left).endswith("abcdef"[count:]), "nothing is left out"
+
+
+def test_by_time_and_id_rows_of_one_time_go_on_behind_the_last_id(file: Path) -> None:
+    add(file, "a", "b", "c")
+    with source_of(file, **BOTH, batch_max_rows="2") as source:
+        records = source.poll(3)
+        assert names(records) == ["a", "b", "c"]
+        second = records[1].source_offset
+    assert second == {"incrementing": 2, "timestamp": 1767323041000, "timestamp_nanos": 0}
+    with source_of(file, **BOTH, offsets=[(PARTITION, second)]) as source:
+        assert names(source.poll(1)) == ["c"]
+        add(file, "d")  # the same time, a greater id
+        assert names(source.poll(1)) == ["d"]
+        assert nothing_more(source)
+
+
+def test_bulk_gives_everything_at_each_round_and_keeps_no_offset(file: Path) -> None:
+    add(file, "a", "b")
+    with source_of(file, mode="bulk") as source:
+        assert names(source.poll(4)) == ["a", "b", "a", "b"]
+        assert source.commit() == []
+        assert source.offsets == []
+
+
+def test_a_query_is_read_with_the_modes_clause_at_its_end(file: Path) -> None:
+    add(file, "a", "b%c")
+    query = "SELECT id, name, id * 1.5 AS half, ':x 10%' AS odd FROM orders;"
+    with source_of(file, mode="incrementing", query=query, incrementing_column_name="id") as source:
+        records = source.poll(2)
+        assert [values_of(record) for record in records] == [
+            [1, "a", 1.5, ":x 10%"],
+            [2, "b%c", 3.0, ":x 10%"],
+        ]
+        assert records[0].topic == "shop-"
+        source.commit()
+        assert source.offset(query="query") == {"incrementing": 2}
+
+
+def test_every_type_is_that_of_confluents_connector(file: Path) -> None:
+    change(
+        file,
+        "CREATE TABLE types (id INTEGER PRIMARY KEY, big BIGINT NOT NULL, price DECIMAL(8,2), ratio REAL, "
+        "flag BOOLEAN, day DATE, clock TIME, at TIMESTAMP, ms TIMESTAMP, raw BLOB, memo VARCHAR(20))",
+        "INSERT INTO types VALUES (1, 4294967296, 9.5, 0.1, 1, '2026-01-02', '03:04:05.678', "
+        "'2026-01-02 03:04:05.678', 1767323045678, x'00ff', 'ä')",
+        "INSERT INTO types (big) VALUES (1)",
+    )
+    with source_of(file, **IDS, table_whitelist="types") as source:
+        full, empty = source.poll(2)
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    expected = [1, 1 << 32, decimal.Decimal("9.50"), 0.1, True, at.date(), at.time(), at, at, b"\x00\xff", "ä"]
+    assert values_of(full) == expected
+    assert values_of(empty) == [2, 1, *[None] * 9]
+    fields = {field.name: field.schema for field in full.value_schema.fields}
+    assert full.value_schema.name == "types"
+    assert [name for name, schema in fields.items() if not schema.is_optional] == ["id", "big"]
+    assert fields["price"].parameters == {"scale": "2", "connect.decimal.precision": "8"}
+    logical = " ".join((schema.name or str(schema.type)).rpartition(".")[2] for schema in fields.values())
+    assert logical == "INT64 INT64 Decimal FLOAT64 BOOLEAN Date Time Timestamp Timestamp BYTES STRING"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "kinds"),
+    [
+        ("none", ["Decimal", "Decimal", "Decimal"]),
+        ("precision_only", ["INT16", "Decimal", "Decimal"]),
+        ("best_fit", ["INT16", "FLOAT64", "Decimal"]),
+        ("best_fit_eager_double", ["INT16", "FLOAT64", "FLOAT64"]),
+    ],
+)
+def test_numerics_become_what_numeric_mapping_says(file: Path, mapping: str, kinds: list[str]) -> None:
+    change(
+        file,
+        "CREATE TABLE n (a NUMERIC(4,0), b NUMERIC(8,2), c NUMERIC(30,2))",
+        "INSERT INTO n VALUES (12, 1.5, 2.5)",
+    )
+    with source_of(file, mode="bulk", table_whitelist="n", numeric_mapping=mapping) as source:
+        (record,) = source.poll(1)
+    found = [(field.schema.name or str(field.schema.type)).rpartition(".")[2] for field in record.value_schema.fields]
+    assert found == kinds
+    assert [float(value) for value in values_of(record)] == [12, 1.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("granularity", "expected"),
+    [
+        ("micros_long", 1767323045678000),
+        ("micros_string", "1767323045678000"),
+        ("micros_iso_datetime_string", "2026-01-02T04:04:05.678000"),
+        ("nanos_long", 1767323045678000000),
+        ("nanos_iso_datetime_string", "2026-01-02T04:04:05.678000000"),
+    ],
+)
+def test_timestamps_are_numbers_or_texts_of_a_finer_unit_and_in_the_databases_zone(
+    file: Path, granularity: str, expected: Any
+) -> None:
+    change(file, "INSERT INTO orders (at) VALUES ('2026-01-02 04:04:05.678')")
+    with source_of(file, **BOTH, timestamp_granularity=granularity, db_timezone="Europe/Berlin") as source:
+        (record,) = source.poll(1)
+        assert record.value["at"] == expected
+        assert record.source_offset["timestamp"] == 1767323045678
+        assert nothing_more(source)
+
+
+def test_tables_are_dealt_to_tasks_and_one_that_is_new_is_read_too(file: Path) -> None:
+    add(file, "a")
+    change(file, "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO people (name) VALUES ('p')")
+    with source_of(file, **IDS, tasks=2, table_poll_interval_ms="20") as source:
+        assert sorted(names(source.poll(2))) == ["a", "p"]
+        assert [task.config["tables"] for task in source._tasks] == ['"orders"', '"people"']
+        change(
+            file, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO things (name) VALUES ('t')"
+        )
+        assert "t" in names(source.poll(1))
+        assert [task.config["tables"] for task in source._tasks] == ['"orders","people"', '"things"']
+
+
+def test_a_column_that_is_added_while_it_runs_is_in_the_next_records(file: Path) -> None:
+    add(file, "a")
+    with source_of(file, **IDS) as source:
+        assert [field.name for field in source.poll(1)[0].value_schema.fields] == ["id", "name", "at"]
+        change(file, "ALTER TABLE orders ADD COLUMN price REAL")
+        add(file, "b")
+        (record,) = source.poll(1)
+        assert record.value["price"] is None
+        assert [field.name for field in record.value_schema.fields] == ["id", "name", "at", "price"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"mode": "timestamp", "timestamp_column_name": "seen"}, "columns seen for mode=timestamp may all be null"),
+        ({"mode": "incrementing", "incrementing_column_name": "n"}, "column n for mode=incrementing may be null"),
+        ({"mode": "incrementing", "incrementing_column_name": "no"}, "has no column named no; it has n, seen"),
+        ({"mode": "incrementing"}, "has no column that the database counts up"),
+    ],
+)
+def test_a_table_that_does_not_suit_the_mode_fails_the_task_with_what_to_change(
+    file: Path, settings: dict[str, str], told: str
+) -> None:
+    change(file, "CREATE TABLE loose (n INTEGER, seen TIMESTAMP)")
+    with source_of(file, table_whitelist="loose", **settings) as source, pytest.raises(ConnectError, match=told):
+        source.poll(1)
+
+
+def test_rows_without_a_value_to_go_by_are_left_out_where_that_is_allowed(file: Path) -> None:
+    change(file, "CREATE TABLE loose (n INTEGER, seen TIMESTAMP, name TEXT)")
+    change(file, "INSERT INTO loose VALUES (NULL, NULL, 'x'), (5, '2026-01-01', 'y')")
+    for mode in ({"mode": "incrementing", "incrementing_column_name": "N"}, {**TIMES, "timestamp_column_name": "Seen"}):
+        with source_of(file, table_whitelist="loose", validate_non_null="false", **mode) as source:
+            assert names(source.poll(1)) == ["y"]
+            assert nothing_more(source)
+    change(file, "INSERT INTO loose VALUES (NULL, '2026-01-02', 'z')")
+    both = {"mode": "timestamp+incrementing", "timestamp_column_name": "seen", "incrementing_column_name": "n"}
+    with (
+        source_of(file, table_whitelist="loose", validate_non_null="false", **both) as source,
+        pytest.raises(DataError, match="Column n of loose is null in 1 row"),
+    ):
+        source.poll(2)
+
+
+def test_a_value_that_its_column_cannot_hold_is_told_with_the_columns_name(file: Path) -> None:
+    change(file, "CREATE TABLE odd (id INTEGER PRIMARY KEY, n INTEGER)", "INSERT INTO odd VALUES (1, 'secret')")
+    with (
+        source_of(file, **IDS, table_whitelist="odd") as source,
+        pytest.raises(DataError, match=r"Column n has values \(str\) that are no int64") as caught,
+    ):
+        source.poll(1)
+    assert "secret" not in str(caught.value)
+
+
+def test_without_an_offset_reading_begins_where_timestamp_initial_says(file: Path) -> None:
+    add(file, "a", second=1)
+    add(file, "b", second=3)
+    with source_of(file, **TIMES, timestamp_initial="1767323042000") as source:
+        assert names(source.poll(1)) == ["b"]
+    with source_of(file, **TIMES, timestamp_initial="-1") as source:
+        assert nothing_more(source)
+        change(file, "INSERT INTO orders (name, at) VALUES ('now', strftime('%Y-%m-%d %H:%M:%f', 'now'))")
+        assert names(source.poll(1)) == ["now"]
+
+
+def test_young_rows_wait_for_the_delay(file: Path) -> None:
+    change(file, "INSERT INTO orders (name, at) VALUES ('now', strftime('%Y-%m-%d %H:%M:%f', 'now'))")
+    with source_of(file, **TIMES, timestamp_delay_interval_ms="3600000") as source:
+        assert nothing_more(source)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"mode": "often"}, "mode"),
+        ({"mode": "timestamp"}, "needs timestamp.column.name"),
+        ({"mode": "bulk", "query": "SELECT 1", "table_whitelist": "orders"}, "leave out table.whitelist"),
+        ({"mode": "incrementing", "query": "SELECT 1"}, "needs incrementing.column.name"),
+        ({"mode": "bulk", "query": "SELECT 1", "topic_prefix": ""}, "topic's whole name"),
+        ({"mode": "bulk", "table_whitelist": "a", "table_blacklist": "b"}, "not both"),
+        ({"mode": "bulk", "table_include_list": "a", "table_blacklist": "b"}, "not both"),
+        ({"mode": "bulk", "table_exclude_list": "a"}, "set that too"),
+        ({"mode": "bulk", "table_include_list": "("}, "regular expressions"),
+        ({"mode": "bulk", "table_types": "SYNONYM"}, "Supported are TABLE, VIEW"),
+        ({"mode": "bulk", "topic_prefix": "a b"}, "letters, digits"),
+        ({"mode": "bulk", "db_timezone": "Mars/Base"}, "time zone"),
+        ({"mode": "bulk", "numeric_mapping": "all"}, "best_fit"),
+        ({"mode": "bulk", "jdbc_credentials_provider_class": "x.Y"}, "class of Java"),
+        ({"mode": "bulk", "connection_url": "jdbc:derby:x"}, "not translated"),
+        ({"mode": "bulk", "connection_url": "jdbc:sqlite:/no/such/folder/x.db"}, "refuses the connection"),
+        ({"mode": "bulk", "query": "SELECT * FROM nowhere"}, "no such table: nowhere"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_anything_starts(
+    file: Path, settings: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        source_of(file, **settings).start()
+
+
+def test_a_masked_query_is_in_no_message(file: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        source_of(file, mode="bulk", query_masked="SELECT secret FROM nowhere").start()
+    assert "The database refuses the query: OperationalError" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_database_that_is_busy_is_waited_for_and_given_up_where_the_settings_say(file: Path) -> None:
+    add(file, "a")
+    url = f"sqlite:///{file}?timeout=0"
+    with source_of(file, **IDS, connection_url=url, connection_attempts="3") as source:
+        assert names(source.poll(1)) == ["a"]
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(ConnectError, match=r"has been away for .* \(3 attempts\).*locked"):
+                eventually(source.poll_once, 10, "it fails")
+
+
+def test_a_task_that_waits_for_its_database_stops_at_once(file: Path) -> None:
+    """The statement would run for minutes."""
+    endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT max(id) AS id FROM n"
+    with source_of(file, mode="bulk", query=endless) as source:
+        assert source.poll_once() == []
+
+
+def test_offsets_are_checked_when_they_are_altered_and_found_for_a_time() -> None:
+    connector = SqlSourceConnector()
+    assert connector.alter_offsets({}, [(PARTITION, {"incrementing": 1}), ({"query": "query"}, None)])
+    for partition, offset in (({"file": "x"}, None), (PARTITION, {"line": 1})):
+        with pytest.raises(DataError):
+            connector.alter_offsets({}, [(partition, offset)])
+    pairs = [(PARTITION, {"incrementing": 4, "timestamp": 5000, "timestamp_nanos": 0})]
+    assert connector.offsets_at({"mode": "timestamp"}, pairs, 2000) == [
+        (PARTITION, {"incrementing": 4, "timestamp": 1999, "timestamp_nanos": 999_999_000})
+    ]
+    with pytest.raises(DataError, match="keeps no times"):
+        connector.offsets_at({"mode": "incrementing"}, pairs, 2000)
+    assert connector.exactly_once_support({"mode": "incrementing"}) is ExactlyOnceSupport.SUPPORTED
+    assert connector.exactly_once_support({"mode": "bulk"}) is ExactlyOnceSupport.UNSUPPORTED
