@@ -56,6 +56,10 @@ _CONNECTORS = {
     "[databases.md](databases.md).",
     "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
     "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
+    "TableSink": "Writes topics as tables of Parquet files, Delta Lake or Iceberg, each record exactly once: the table "
+    "keeps the offsets ([spark.md](spark.md)). `table.catalog.NAME=VALUE` is handed to PyIceberg's catalog, "
+    "`table.storage.NAME=VALUE` to the store (of fsspec for parquet, of deltalake for delta), "
+    "`table.properties.NAME=VALUE` to a new table.",
     "FileStreamSource": "Reads the lines of a file, as Java's; also `org.apache.kafka.connect.file."
     "FileStreamSourceConnector`.",
     "FileStreamSink": "Appends values to a file, as Java's; also "

@@ -6,6 +6,7 @@ Processes below one that stood before the test belong to that one's owner, a fix
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -50,12 +51,21 @@ class Snapshot:
         left = [
             f"thread {thread.name}"
             for thread in threading.enumerate()
-            if thread.ident not in self.threads and not thread.name.startswith(_LIBRARY_THREADS)
+            if thread.ident not in self.threads
+            and not thread.name.startswith(_LIBRARY_THREADS)
+            and thread not in _pyiceberg_threads()
         ]
         left += [f"process {pid}: {text}" for pid, text in _children(self.processes).items()]
         if _sockets() - self.sockets:  # who listens takes ten times as long to find out as who has a socket
             left += [f"listening port {port}" for inode, port in _listening().items() if inode not in self.sockets]
         return left
+
+
+def _pyiceberg_threads() -> set[threading.Thread]:
+    """Of the pool that pyiceberg keeps for the life of the process, whose threads have no name of its own."""
+    module = sys.modules.get("pyiceberg.utils.concurrent")
+    pool = module and module.ExecutorFactory._instance
+    return set(pool._threads) if pool else set()
 
 
 def _children(others: frozenset[int] = frozenset()) -> dict[int, str]:

@@ -269,6 +269,21 @@ class SinkTaskContext(Protocol):
         """Request an offset commit soon; only a hint."""
         ...
 
+    def put_within(self, timeout_ms: int) -> None:
+        """Have put called again within this time, with no records if there are none; for the next call only.
+
+        For tasks that write some time after the first record; without it an idle put comes every 100 ms.
+        Differs: Java has no such method.
+        """
+        ...
+
+    def is_closing(self) -> bool:
+        """Whether this pre_commit is the last of its partitions, which are taken away or the task ends.
+
+        For tasks that do not write all they hold at each commit. Differs: Java has no such method.
+        """
+        ...
+
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         """For reporting records that cannot be written; None if the connector has no error reporting configured."""
         ...

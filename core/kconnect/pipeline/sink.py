@@ -95,6 +95,7 @@ class SinkLoop:
             parts.commit_times,
             is_asked_for=parts.context.take_commit_request,
             settle_reports=parts.tolerance.settle,
+            closing=parts.context.closing,
         )
         self._partitions = SinkPartitions(
             control, parts.task, parts.consumer, parts.context, self._offsets, self._queue, self._commits
@@ -157,7 +158,7 @@ class SinkLoop:
         """What the consumer has now or shortly. Rebalances happen in here."""
         self._end_retries()
         self._partitions.hold()
-        wait_s = min(_FETCH_WAIT_S, self._commits.until_due_s())
+        wait_s = min(_FETCH_WAIT_S, self._commits.until_due_s(), self._context.take_put_within_s() or _FETCH_WAIT_S)
         if self._queue.is_retrying and not self._partitions.is_paused:
             wait_s = min(wait_s, self._queue.wait_s(self._now_s()))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -58,6 +59,7 @@ class SinkCommits:
         *,
         is_asked_for: Callable[[], bool],
         settle_reports: Callable[[float], None],
+        closing: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._control = control
         self._task = task
@@ -68,6 +70,7 @@ class SinkCommits:
         self._timer = CommitTimer(self._now_s(), times.interval_s, times.timeout_s)
         self._is_asked_for = is_asked_for
         self._settle_reports = settle_reports
+        self._closing = closing
         self._name = str(control.spec.id)
         self._log_place = (control.spec.id.connector, control.spec.id.task, "offsets")
         self._troubles = CommitTroubles(control, log)
@@ -109,7 +112,8 @@ class SinkCommits:
             try:
                 if given:
                     self._settle_reports(self._times.end_timeout_s)
-                    wanted = self._pre_commit(given)
+                    with self._closing():
+                        wanted = self._pre_commit(given)
             finally:
                 with plugin_call(self._task, "close", self._control.health):
                     self._task.close(list(partitions))

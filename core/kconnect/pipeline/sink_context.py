@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from kconnect.api import ErrantRecordReporter, PluginMetrics, SinkRecord
 from kconnect.model import TopicPartition
@@ -40,6 +41,8 @@ class SinkContext:
         # The client serves one thread at a time and lets others wait without end: the loop does it, before it fetches.
         self._pauses: deque[tuple[bool, tuple[TopicPartition, ...]]] = deque()
         self._timeout_ms: int | None = None
+        self._put_within_ms: int | None = None
+        self._closes = False
         self._commit_requested = threading.Event()
 
     # --- for the task ---
@@ -72,6 +75,12 @@ class SinkContext:
 
     def request_commit(self) -> None:
         self._commit_requested.set()
+
+    def put_within(self, timeout_ms: int) -> None:
+        self._put_within_ms = timeout_ms
+
+    def is_closing(self) -> bool:
+        return self._closes
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         if self._reporter is not None:
@@ -108,6 +117,20 @@ class SinkContext:
         """The wait before the next attempt; None unless the task set one. Returned once."""
         timeout_ms, self._timeout_ms = self._timeout_ms, None
         return None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+
+    def take_put_within_s(self) -> float | None:
+        """How soon the task wants to be called again; None unless it said so. Returned once."""
+        within_ms, self._put_within_ms = self._put_within_ms, None
+        return None if within_ms is None else max(within_ms, 0) / 1000
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """A block in which the task is asked for the last time what may be committed."""
+        self._closes = True
+        try:
+            yield
+        finally:
+            self._closes = False
 
     def take_commit_request(self) -> bool:
         if self._commit_requested.is_set():

@@ -20,6 +20,8 @@ class SinkOffsets:
         self._taken: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._in_commit: dict[TopicPartition, int] = {}
+        self._unknown: set[TopicPartition] = set()
+        """Partitions that the task itself moved: the group does not know where they are."""
 
     def fetched(self, partition: TopicPartition, offset: int) -> None:
         """Records from `offset` on were fetched; for a new partition this is where a rewind returns to."""
@@ -30,9 +32,11 @@ class SinkOffsets:
         """put() took all records before these offsets."""
         self._taken.update(after)
 
-    def moved_to(self, places: Mapping[TopicPartition, int]) -> None:
-        """These partitions are now read from these offsets."""
+    def moved_to(self, places: Mapping[TopicPartition, int], *, by_task: bool = False) -> None:
+        """These partitions are now read from these offsets. `by_task`: it keeps them itself, and the group follows."""
         self.forget(places)
+        if by_task:
+            self._unknown.update(places)
         self._committed.update(places)
         self._taken.update(places)
 
@@ -42,6 +46,7 @@ class SinkOffsets:
             self._taken.pop(partition, None)
             self._committed.pop(partition, None)
             self._in_commit.pop(partition, None)
+            self._unknown.discard(partition)
 
     @property
     def taken(self) -> Mapping[TopicPartition, int]:
@@ -64,7 +69,7 @@ class SinkOffsets:
                 refused.append(f"Ignoring the offset that the task returned for {partition}: it was not asked for")
             elif offset > given[partition]:
                 refused.append(f"Ignoring offset {offset} of {partition}: only {given[partition]} was reached")
-            elif offset != self._committed.get(partition):
+            elif offset != self._committed.get(partition) or partition in self._unknown:
                 found[partition] = offset
         return found, refused
 
@@ -75,12 +80,13 @@ class SinkOffsets:
     def answered(self, *, is_committed: bool) -> None:
         """The commit that was sent has been answered."""
         if is_committed:
-            self._committed.update(self._in_commit)
+            self.committed(self._in_commit)
         self._in_commit = {}
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These offsets were committed synchronously."""
+        """The group has these offsets."""
         self._committed.update(offsets)
+        self._unknown.difference_update(offsets)
 
     def last_committed(self) -> dict[TopicPartition, int]:
         """Where all partitions rewind to when the task could not flush."""

@@ -110,16 +110,16 @@ class SinkPartitions:
         if not self._context.has_offsets:
             return
         assigned = self._consumer.assignment
-        self.go_to(self._context.take_offsets(assigned))
+        self.go_to(self._context.take_offsets(assigned), by_task=True)
         if assigned:
             self._context.drop_offsets()
 
-    def go_to(self, places: Mapping[TopicPartition, int]) -> None:
+    def go_to(self, places: Mapping[TopicPartition, int], *, by_task: bool = False) -> None:
         """Read these partitions from these offsets on; what was fetched and not put is dropped."""
         for partition, offset in places.items():
             self._queue.drop({partition})
             self._consumer.seek(partition, offset)
-            self._offsets.moved_to({partition: offset})
+            self._offsets.moved_to({partition: offset}, by_task=by_task)
 
     def hold(self) -> None:
         """Pause and resume partitions at the consumer; call before it fetches."""
@@ -152,7 +152,7 @@ class SinkPartitions:
         with plugin_call(self._task, "open", self._control.health):
             self._task.open(list(partitions))
         begin = self._context.take_offsets(set(partitions))
-        self._offsets.moved_to(begin)
+        self._offsets.moved_to(begin, by_task=True)
         return begin
 
     def to_pause(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:

@@ -60,6 +60,11 @@ _OURS = (
         (PluginType.SOURCE,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.connectors.tables.table_sink.TableSinkConnector",
+        "kconnect.builtin.connectors.tables.table_sink:TableSinkConnector",
+        (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

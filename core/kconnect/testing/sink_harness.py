@@ -168,16 +168,17 @@ class SinkHarness(Harness[SinkTaskRun]):
 
     # --- offsets and partitions ---
 
-    def commit(self) -> dict[TopicPartition, int]:
+    def commit(self, *, is_last: bool = False) -> dict[TopicPartition, int]:
         """pre_commit (and so flush) of every task, then commit what it allows; gives what was committed just now.
 
+        `is_last`: the task's `is_closing` says so.
         Errors: what flush raises; a RetriableError there makes the task read again from the last commit.
         """
         done: dict[TopicPartition, int] = {}
         for task in self._tasks:
             try:
                 self._failures.raise_if_due("flush")
-                wanted = task.pre_commit(task.assignment())
+                wanted = task.pre_commit(task.assignment(), is_last=is_last)
             except RetriableError:
                 task.go_back(self.committed)
                 raise

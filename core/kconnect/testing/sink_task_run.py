@@ -40,6 +40,7 @@ class SinkTaskRun:
         self._paused: set[TopicPartition] = set()
         self._rewinds: dict[TopicPartition, int] = {}
         self._timeout_ms: int | None = None
+        self._closes = False
 
     # --- for the harness ---
 
@@ -70,7 +71,7 @@ class SinkTaskRun:
             return
         wanted: Mapping[TopicPartition, int] = {}
         try:
-            wanted = self.pre_commit(partitions)
+            wanted = self.pre_commit(partitions, is_last=True)
         finally:
             self.lose(partitions)
         commit(wanted)
@@ -119,9 +120,9 @@ class SinkTaskRun:
         for partition in self._positions:
             self._positions[partition] = committed.get(partition, 0)
 
-    def pre_commit(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def pre_commit(self, partitions: Collection[TopicPartition], *, is_last: bool = False) -> dict[TopicPartition, int]:
         """What the task allows to commit. Errors: what it raises; ConnectError for an offset that was never read."""
-        self.is_commit_requested = False
+        self.is_commit_requested, self._closes = False, is_last
         current = {tp: self._positions[tp] for tp in sorted(partitions)}
         with self._calls.calling(self.task, "pre_commit"):
             allowed = dict(self.task.pre_commit(dict(current)) or {})
@@ -168,6 +169,12 @@ class SinkTaskRun:
 
     def request_commit(self) -> None:
         self.is_commit_requested = True
+
+    def put_within(self, timeout_ms: int) -> None:
+        """The test says when put is called."""
+
+    def is_closing(self) -> bool:
+        return self._closes
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         return self._reporter

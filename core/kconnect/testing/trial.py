@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,7 +199,7 @@ def try_sink(
             show(tried)
             if tried.failure is not None and not tried.failure.tolerated:
                 return
-        harness.commit()
+        harness.commit(is_last=True)
 
     watch.run(lambda: _to_the_end(harness, steps), harness.cut_short)
     return Trial(seen[0], harness.retries, harness.last_retriable)
@@ -320,7 +321,9 @@ class _TracedSink(SinkHarness):
     def __init__(
         self, config: Mapping[str, str], worker: Mapping[str, str], timeout_s: float, warn: Misspelt | None
     ) -> None:
-        super().__init__(config["connector.class"], config, worker=worker)
+        # A sink that keeps offsets with its data must not take those of a trial for the connector's own
+        name = f"{config.get('name', 'sink')}-try-{secrets.token_hex(4)}"
+        super().__init__(config["connector.class"], {**config, "name": name}, worker=worker)
         self._run.warn_misspelt = warn
         self.calls = self._run.calls
         self.cut_short = self._run.stopping.set

@@ -459,3 +459,19 @@ def test_offsets_beyond_what_was_read_and_of_other_partitions_are_ignored(caplog
     assert bench.kafka.committed == {}
     assert "Ignoring offset 7 of numbers-0: only 2 was reached" in caplog.text
     assert "Ignoring the offset that the task returned for strangers-0: it was not asked for" in caplog.text
+
+
+def test_a_task_learns_which_pre_commit_is_its_last() -> None:
+    bench = SinkBench()
+    bench.write(ONE, 1)
+    told: list[bool] = []
+
+    class Asks(Buffered):
+        def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+            told.append(self.context.is_closing())
+            return super().pre_commit(current_offsets)
+
+    assert (
+        SinkRun(bench, Asks(), Steps(lambda run: None, lambda run: run.clock.advance(1.1), lambda run: None))() is None
+    )
+    assert told == [False, True]

@@ -192,3 +192,14 @@ def test_a_put_names_the_spans_it_was_given() -> None:
     queue = PutQueue()
     queue.add([batch_of(TopicPartition("t", number), 5, 2) for number in range(5)])
     assert str(queue.head) == "t-0 5 to 6, t-1 5 to 6, t-2 5 to 6 and of 2 more partitions"
+
+
+def test_where_a_task_moved_a_partition_itself_is_news_for_the_group_until_it_has_it() -> None:
+    offsets, (one, *_) = SinkOffsets(), PLACES
+    offsets.moved_to({one: 50}, by_task=True)
+    assert offsets.committable({one: 50}, {one: 50}) == ({one: 50}, [])
+    offsets.sent({one: 50})
+    offsets.answered(is_committed=True)
+    assert offsets.committable({one: 50}, {one: 50}) == ({}, [])
+    offsets.moved_to({one: 40})
+    assert offsets.committable({one: 40}, {one: 40}) == ({}, []), "the loop itself goes where the group is"

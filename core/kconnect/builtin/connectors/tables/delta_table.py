@@ -1,0 +1,229 @@
+"""DeltaLakeTable: a Delta Lake table by the package deltalake; offsets are transactions of Delta, one a partition."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+from kconnect.builtin.connectors.tables.table_schema import plain_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Somebody else's commits in between: deltalake itself goes on after appends, these are for changes of the table
+_TRIES = 10
+_FORGOTTEN = -1
+"""The version of a transaction whose offset was reset: Delta cannot remove one."""
+
+
+class DeltaLakeTable:
+    """Implements TableFormat. The offset of a partition is the version of the transaction `kconnect:WRITER:TOPIC-N`.
+
+    Delta refuses a commit with a transaction that another commit has changed since the table was read.
+    """
+
+    joins_partitions = True
+
+    def __init__(
+        self,
+        where: str,
+        options: Mapping[str, str],
+        writer: str,
+        partition_by: Sequence[str],
+        compression: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        self.where = where
+        self._options = dict(options)
+        self._writer = writer
+        self._partition_by = list(partition_by)
+        self._compression = compression
+        self._properties = dict(properties)
+        self._table: Any = None  # a deltalake.DeltaTable
+
+    def schema(self) -> pa.Schema | None:
+        import pyarrow as pa
+
+        self._load()
+        return None if self._table is None else plain_schema(pa.schema(self._table.schema().to_arrow()))
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType:
+        """Delta has no time of day (ms since midnight instead), no unsigned numbers, and times in us."""
+        import pyarrow as pa
+
+        if pa.types.is_time(kind):
+            return pa.int32()
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp("us", "UTC" if kind.tz else None)
+        if pa.types.is_unsigned_integer(kind):
+            return pa.int64() if kind.bit_width >= 32 else pa.int32()
+        if pa.types.is_float16(kind):
+            return pa.float32()
+        return kind
+
+    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
+        """Deltalake cannot write tables with widened types."""
+        return False
+
+    def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.offsets(partitions)
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        self._load()
+        found = {at: self._offset(at) for at in partitions}
+        return {at: offset for at, offset in found.items() if offset is not None}
+
+    def write(self, write: TableWrite) -> None:
+        import pyarrow as pa
+
+        if self._table is None:
+            self._create(write.rows.schema)
+        for _ in range(_TRIES):
+            self._check(write)
+            try:
+                self._commit(write)
+                return
+            except pa.ArrowException as error:
+                raise ConnectError(f"Table {self.where} refuses {write}: {error}") from error
+            except Exception as error:  # of deltalake, whose errors are of many kinds
+                if self._has(write):
+                    return  # it was committed, and failed afterwards
+                if not _is_conflict(error):
+                    raise self._told(f"write {write} to", error) from error
+        raise RetriableError(
+            f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
+        )
+
+    def set_offsets(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        self._load()
+        if self._table is None:
+            return
+        for _ in range(_TRIES):
+            changed = {
+                at: offset
+                for at, offset in offsets.items()
+                if self._offset(at) is not None and self._offset(at) != offset
+            }
+            if not changed:
+                return
+            try:
+                self._table.create_write_transaction(
+                    actions=[],
+                    mode="append",
+                    schema=self._table.schema(),
+                    partition_by=self._table.metadata().partition_columns,
+                    commit_properties=self._properties_of(changed),
+                )
+            except Exception as error:  # as in write
+                if not _is_conflict(error):
+                    raise self._told("set offsets in", error) from error
+            self._load()
+
+    def compact(self, small_bytes: int) -> str | None:
+        self._load()
+        if self._table is None:
+            return None
+        try:
+            done = self._table.optimize.compact(target_size=small_bytes)
+        except Exception as error:  # as in write
+            if _is_conflict(error):
+                return None  # somebody changed these files: later
+            raise self._told("compact", error) from error
+        if not done["numFilesRemoved"]:
+            return None
+        return f"{done['numFilesRemoved']} files became {done['numFilesAdded']}"
+
+    def close(self) -> None:
+        self._table = None
+
+    # --- the table ---
+
+    def _load(self) -> None:
+        """Read the table's state, or what is new of it."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            if self._table is not None:
+                self._table.update_incremental()
+            else:
+                with contextlib.suppress(TableNotFoundError):
+                    self._table = DeltaTable(self.where, storage_options=self._options)
+        except Exception as error:  # as in write
+            raise self._told("read", error) from error
+
+    def _create(self, schema: pa.Schema) -> None:
+        from deltalake import DeltaTable
+
+        try:
+            self._table = DeltaTable.create(
+                self.where,
+                schema,
+                partition_by=self._partition_by,
+                storage_options=self._options,
+                configuration=self._properties or None,
+            )
+        except Exception as error:  # as in write
+            self._load()  # another task may have been faster
+            if self._table is None:
+                raise self._told("create", error) from error
+
+    def _commit(self, write: TableWrite) -> None:
+        from deltalake import WriterProperties, write_deltalake
+
+        transactions = self._properties_of({span.at: span.stop for span in write.ranges})
+        codec: Any = "UNCOMPRESSED" if self._compression == "none" else self._compression.upper()
+        writer = WriterProperties(compression=codec)
+        write_deltalake(
+            self._table,
+            write.rows,
+            mode="append",
+            schema_mode="merge",
+            writer_properties=writer,
+            commit_properties=transactions,
+        )
+
+    def _properties_of(self, offsets: Mapping[TopicPartition, int | None]) -> Any:
+        from deltalake import CommitProperties, Transaction
+
+        return CommitProperties(
+            app_transactions=[
+                Transaction(self._transaction(at), _FORGOTTEN if offset is None else offset)
+                for at, offset in offsets.items()
+            ]
+        )
+
+    def _check(self, write: TableWrite) -> None:
+        """Errors: StaleOffsetsError when the table, as it was read last, has other offsets than the writer knows."""
+        known = {span.at: self._offset(span.at) for span in write.ranges}
+        if any(known[span.at] != span.base for span in write.ranges):
+            raise stale_offsets(self.where, write, known)
+
+    def _has(self, write: TableWrite) -> bool:
+        """Whether the commit is in the table, which is read again."""
+        self._load()
+        return all(span.stop != span.base and self._offset(span.at) == span.stop for span in write.ranges)
+
+    def _offset(self, at: TopicPartition) -> int | None:
+        version = None if self._table is None else self._table.transaction_version(self._transaction(at))
+        return None if version is None or version == _FORGOTTEN else int(version)
+
+    def _transaction(self, at: TopicPartition) -> str:
+        return f"kconnect:{self._writer}:{at.topic}-{at.partition}"
+
+    def _told(self, what: str, error: Exception) -> ConnectError:
+        text = f"Cannot {what} table {self.where}: {error}"
+        if "No space left" in str(error) or "os error 28" in str(error):
+            return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
+        if isinstance(error, OSError) and not isinstance(error, PermissionError | NotADirectoryError):
+            return RetriableError(text)
+        return ConnectError(text)
+
+
+def _is_conflict(error: Exception) -> bool:
+    from deltalake.exceptions import CommitFailedError
+
+    return isinstance(error, CommitFailedError)

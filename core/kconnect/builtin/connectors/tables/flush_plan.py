@@ -1,0 +1,92 @@
+"""FlushPlan: the rows that wait for a table's next commit, and when that is due. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kconnect.api import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class FlushLimits:
+    """When a table is written to: after so many rows or bytes (in memory), or that long after the oldest of them."""
+
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The records of one partition that wait, as batches in order. Tombstones and records left out count as none."""
+
+    start: int
+    stop: int
+    since_s: float
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
+
+
+class FlushPlan:
+    """Records of one table that wait, by partition. Times are seconds of a monotonic clock."""
+
+    def __init__(self, limits: FlushLimits) -> None:
+        self._limits = limits
+        self._waiting: dict[TopicPartition, Waiting] = {}
+
+    @property
+    def bytes(self) -> int:
+        return sum(waiting.bytes for waiting in self._waiting.values())
+
+    def add(self, at: TopicPartition, batch: pa.RecordBatch | None, start: int, stop: int, now_s: float) -> None:
+        """Records of a partition from `start` up to before `stop`, of which `batch` has the rows (None: no rows)."""
+        waiting = self._waiting.get(at)
+        if waiting is None:
+            if batch is None or not len(batch):
+                return  # nothing to write: the consumer group alone moves on
+            waiting = self._waiting[at] = Waiting(start, stop, now_s)
+        waiting.stop = stop
+        if batch is not None and len(batch):
+            waiting.batches.append(batch)
+            waiting.rows += len(batch)
+            waiting.bytes += batch.nbytes
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether to write now."""
+        if not self._waiting:
+            return False
+        limits, waiting = self._limits, self._waiting.values()
+        return (
+            sum(one.rows for one in waiting) >= limits.rows
+            or self.bytes >= limits.bytes
+            or now_s - min(one.since_s for one in waiting) >= limits.seconds
+        )
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """How long until it is due by time; None when nothing waits."""
+        if not self._waiting:
+            return None
+        return max(min(one.since_s for one in self._waiting.values()) + self._limits.seconds - now_s, 0.0)
+
+    def waits(self, at: TopicPartition) -> bool:
+        """Whether records of this partition wait."""
+        return at in self._waiting
+
+    def commits(self, *, joins_partitions: bool) -> list[dict[TopicPartition, Waiting]]:
+        """What waits, as one commit for all partitions or one for each."""
+        if not self._waiting:
+            return []
+        if joins_partitions:
+            return [dict(self._waiting)]
+        return [{at: waiting} for at, waiting in self._waiting.items()]
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """These are in the table, or no longer ours."""
+        for at in partitions:
+            self._waiting.pop(at, None)

@@ -1,0 +1,229 @@
+"""IcebergTable: an Iceberg table by the package pyiceberg; each snapshot says how far it has each partition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+from kconnect.builtin.connectors.tables.table_schema import plain_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TRIES = 10
+_OFFSETS = "kconnect.offsets."
+"""Begins the property with a writer's offsets: of snapshots, and of the table for when those have expired."""
+
+
+class IcebergTable:
+    """Implements TableFormat. The property `kconnect.offsets.WRITER` has JSON: {"orders": {"0": 4711}}.
+
+    The newest snapshot in the current one's line that has it counts: a table that is rolled back takes its offsets
+    with it. Commits check that nobody has committed since the table was read; pyiceberg's own retries would not look
+    at the offsets again, so they are switched off.
+    """
+
+    joins_partitions = True
+
+    def __init__(
+        self,
+        where: str,
+        catalog: Mapping[str, str],
+        writer: str,
+        partition_by: Sequence[str],
+        compression: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        self.where = where
+        self._catalog_properties = {key: value for key, value in catalog.items() if key != "name"}
+        self._catalog_name = catalog.get("name", "default")
+        self._key = f"{_OFFSETS}{writer}"
+        self._partition_by = list(partition_by)
+        self._properties = {
+            "write.parquet.compression-codec": "uncompressed" if compression == "none" else compression,
+            # Each commit is a metadata file: without this they stay for ever
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "100",
+            **properties,
+        }
+        self._catalog: Any = None  # a pyiceberg.catalog.Catalog
+        self._table: Any = None  # a pyiceberg.table.Table
+
+    def schema(self) -> pa.Schema | None:
+        self._load()
+        return None if self._table is None else plain_schema(self._table.schema().as_arrow())
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType:
+        """Iceberg has integers of 32 and 64 bits, and times in us."""
+        import pyarrow as pa
+
+        if pa.types.is_integer(kind):
+            is_long = kind.bit_width == 64 or (pa.types.is_unsigned_integer(kind) and kind.bit_width == 32)
+            return pa.int64() if is_long else pa.int32()
+        if pa.types.is_float16(kind):
+            return pa.float32()
+        if pa.types.is_time(kind):
+            return pa.time64("us")
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp("us", "UTC" if kind.tz else None)
+        return kind
+
+    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
+        import pyarrow as pa
+
+        return not (pa.types.is_integer(old) and pa.types.is_floating(new))
+
+    def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.offsets(partitions)
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        self._load()
+        known = self._offsets()
+        return {at: known[at] for at in partitions if at in known}
+
+    def write(self, write: TableWrite) -> None:
+        if self._table is None:
+            self._create(write.rows.schema)
+        for _ in range(_TRIES):
+            known = self._offsets()
+            if any(known.get(span.at) != span.base for span in write.ranges):
+                raise stale_offsets(self.where, write, known)
+            try:
+                self._commit(write, {**known, **{span.at: span.stop for span in write.ranges}})
+                return
+            except Exception as error:  # of pyiceberg and its catalogs, whose errors are of many kinds
+                if self._has(write):
+                    return  # it was committed, and the answer was lost
+                if not _is_conflict(error):
+                    raise self._told(f"write {write} to", error) from error
+        raise RetriableError(
+            f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
+        )
+
+    def set_offsets(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        self._load()
+        if self._table is None:
+            return
+        for _ in range(_TRIES):
+            known: dict[TopicPartition, int | None] = dict(self._offsets())
+            wanted = {**known, **{at: offset for at, offset in offsets.items() if at in known}}
+            if wanted == known:
+                return
+            try:
+                self._commit(None, {at: offset for at, offset in wanted.items() if offset is not None})
+            except Exception as error:  # as in write
+                if not _is_conflict(error):
+                    raise self._told("set offsets in", error) from error
+            self._load()
+
+    def compact(self, small_bytes: int) -> str | None:
+        return None
+
+    def close(self) -> None:
+        self._table = None
+        if self._catalog is not None and hasattr(self._catalog, "close"):
+            self._catalog.close()
+        self._catalog = None
+
+    # --- the table ---
+
+    def _load(self) -> None:
+        """Read the state of the table again."""
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        try:
+            if self._catalog is None:
+                self._catalog = load_catalog(self._catalog_name, **self._catalog_properties)
+            self._table = self._catalog.load_table(self.where)
+            self._table.metadata.properties["commit.retry.num-retries"] = "0"  # here, not in the catalog
+        except (NoSuchTableError, NoSuchNamespaceError):
+            self._table = None
+        except Exception as error:  # as in write
+            raise self._told("read", error) from error
+
+    def _create(self, schema: pa.Schema) -> None:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        try:
+            self._catalog.create_namespace_if_not_exists(self.where.rsplit(".", 1)[0])
+            table = self._catalog.create_table(self.where, schema=schema, properties=self._properties)
+            if self._partition_by:
+                with table.update_spec() as spec:
+                    for name in self._partition_by:
+                        spec.add_identity(name)
+        except TableAlreadyExistsError:
+            pass  # another task was faster
+        except Exception as error:  # as in write
+            raise self._told("create", error) from error
+        self._load()
+
+    def _commit(self, write: TableWrite | None, offsets: Mapping[TopicPartition, int]) -> None:
+        import pyarrow as pa
+
+        text = _as_json(offsets)
+        change = self._table.transaction()
+        columns = plain_schema(self._table.schema().as_arrow())
+        if write is not None and write.rows.schema != columns:
+            with change.update_schema() as update:
+                update.union_by_name(write.rows.schema)
+        change.set_properties({self._key: text})
+        # Without rows as well: only a snapshot makes the commits of others fail that do not know these offsets
+        rows = pa.Table.from_batches([], columns) if write is None else write.rows
+        change.append(rows, snapshot_properties={self._key: text})
+        change.commit_transaction()
+        self._table.metadata.properties["commit.retry.num-retries"] = "0"
+
+    def _has(self, write: TableWrite) -> bool:
+        """Whether the commit is in the table, which is read again."""
+        self._load()
+        known = {} if self._table is None else self._offsets()
+        return all(span.stop != span.base and known.get(span.at) == span.stop for span in write.ranges)
+
+    def _offsets(self) -> dict[TopicPartition, int]:
+        """What the table has for this writer, as it was read last."""
+        if self._table is None:
+            return {}
+        snapshot = self._table.current_snapshot()
+        while snapshot is not None:
+            text = snapshot.summary and snapshot.summary.additional_properties.get(self._key)
+            if text:
+                return _from_json(text)
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
+        return _from_json(self._table.properties.get(self._key) or "{}")
+
+    def _told(self, what: str, error: Exception) -> ConnectError:
+        text = f"Cannot {what} table {self.where}: {type(error).__name__}: {error}"
+        if "No space left" in str(error) or "disk is full" in str(error):
+            return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
+        if isinstance(error, OSError) and not isinstance(error, PermissionError | NotADirectoryError):
+            return RetriableError(text)
+        return ConnectError(text)
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether somebody else has committed since the table was read."""
+    from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+
+    if isinstance(error, CommitFailedException | CommitStateUnknownException):
+        return True
+    return "database is locked" in str(error)  # SQLite's, where the catalog is a file
+
+
+def _as_json(offsets: Mapping[TopicPartition, int]) -> str:
+    by_topic: dict[str, dict[str, int]] = {}
+    for at, offset in sorted(offsets.items()):
+        by_topic.setdefault(at.topic, {})[str(at.partition)] = offset
+    return json.dumps(by_topic, separators=(",", ":"))
+
+
+def _from_json(text: str) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, partitions in json.loads(text).items()
+        for partition, offset in partitions.items()
+    }

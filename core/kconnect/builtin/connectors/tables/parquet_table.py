@@ -1,0 +1,173 @@
+"""ParquetTable: a folder of plain Parquet files, with the range of offsets in the name of each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kconnect.api import DataError, TopicPartition
+from kconnect.builtin.connectors.tables.commit_log import Commit, CommitLog
+from kconnect.builtin.connectors.tables.file_store import FileStore, told
+from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, DuckDB and pyarrow read as null
+
+
+class ParquetTable:
+    """Implements TableFormat. Folders of partition columns are Hive's: region=eu/day=2026-11-23/.
+
+    A flush of several files is seen file by file; if the writer dies in between, the rest appears when the connector
+    starts again. Errors of the store become sentences by `told`.
+    """
+
+    joins_partitions = False
+
+    def __init__(
+        self, where: str, files: FileStore, writer: str, partition_by: Sequence[str], compression: str
+    ) -> None:
+        self.where = where
+        self._files = files
+        self._writer = writer
+        self._partition_by = tuple(partition_by)
+        self._compression = compression
+        self._logs: dict[TopicPartition, CommitLog] = {}
+        self._schema: pa.Schema | None = None
+        self._unfinished: dict[TopicPartition, Commit] = {}
+
+    def schema(self) -> pa.Schema | None:
+        """The columns of the newest file that this writer has seen."""
+        return self._schema
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType:
+        return kind
+
+    def can_widen(self, old: pa.DataType, new: pa.DataType) -> bool:
+        """Each file has types of its own."""
+        return True
+
+    def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        found = {}
+        for at in partitions:
+            log = CommitLog(self._files, self._writer, at)
+            try:
+                commit = log.take_over()
+            except OSError as error:
+                raise told(self.where, f"open partition {at} of table", error) from error
+            self._logs[at] = log
+            self._unfinished.pop(at, None)
+            if commit.offset is not None:
+                found[at] = commit.offset
+        return found
+
+    def write(self, write: TableWrite) -> None:
+        (span,) = write.ranges
+        log = self._logs[span.at]
+        try:
+            self._finish(span.at)
+            if log.head.offset == span.stop and log.head.files:
+                return  # committed by the call before, which failed afterwards
+            files = self._write_files(log, write)
+            made = log.append(span.stop, files)
+            if made is None:
+                self._refuse(log, write, files)
+            else:
+                self._unfinished[span.at] = made
+                self._finish(span.at)
+        except OSError as error:
+            raise told(self.where, f"write {span} to table", error) from error
+        self._schema = write.rows.schema
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        found = {}
+        for at in partitions:
+            try:
+                last = CommitLog(self._files, self._writer, at).last()
+            except OSError as error:
+                raise told(self.where, f"read the offset of {at} in table", error) from error
+            if last is not None and last.offset is not None:
+                found[at] = last.offset
+        return found
+
+    def set_offsets(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        for at, offset in offsets.items():
+            log = CommitLog(self._files, self._writer, at)
+            try:
+                last = log.last()
+                while last is not None and last.offset not in (None, offset):
+                    log.finish(last)
+                    log.head = last
+                    last = None if log.append(offset, ()) is not None else log.last()
+            except OSError as error:
+                raise told(self.where, f"set the offset of {at} in table", error) from error
+
+    def compact(self, small_bytes: int) -> str | None:
+        raise DataError("Plain Parquet files cannot be exchanged at once: no reader may see a record twice, or not")
+
+    def close(self) -> None:
+        """Nothing is open between calls."""
+
+    # --- writing ---
+
+    def _write_files(self, log: CommitLog, write: TableWrite) -> list[tuple[str, str]]:
+        """Write the rows to temporary files, one for each folder; returns their paths and those they are to get."""
+        (span,) = write.ranges
+        name = (
+            f"{quote(self._writer, safe='')}.{span.at.topic}-{span.at.partition}"
+            f"-{span.start:012d}-{span.stop - 1:012d}-{log.head.number + 1}.parquet"
+        )
+        made = []
+        for folder, rows in _by_folder(write.rows, self._partition_by):
+            temporary = f"{log.folder}/{uuid.uuid4().hex}.tmp"
+            self._write_file(temporary, rows)
+            made.append((temporary, f"{folder}{name}"))
+        return made
+
+    def _write_file(self, path: str, rows: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        with self._files.open_new(path) as file:
+            pq.write_table(rows, file, compression=self._compression)
+
+    def _finish(self, at: TopicPartition) -> None:
+        """Give the files of a commit their names."""
+        commit = self._unfinished.get(at)
+        if commit is not None:
+            self._logs[at].finish(commit)
+            del self._unfinished[at]
+
+    def _refuse(self, log: CommitLog, write: TableWrite, files: Sequence[tuple[str, str]]) -> None:
+        (span,) = write.ranges
+        for temporary, _ in files:
+            self._files.delete(temporary)
+        found = log.take_over().offset
+        raise stale_offsets(self.where, write, {span.at: found})
+
+
+def _by_folder(rows: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.Table]]:
+    """The rows by Hive folder (with / at its end, empty for none), without the columns that are in its name."""
+    if not columns:
+        return [("", rows)]
+    import pyarrow as pa
+
+    index = "__row__"
+    keyed = rows.select(list(columns)).append_column(index, pa.array(range(len(rows)), pa.int64()))
+    groups = keyed.group_by(list(columns), use_threads=False).aggregate([(index, "list")])
+    rest = rows.drop_columns(list(columns))
+    found = []
+    for group, places in zip(groups.select(list(columns)).to_pylist(), groups.column(f"{index}_list"), strict=True):
+        folder = "".join(f"{quote(name, safe='')}={_folder_value(group[name])}/" for name in columns)
+        found.append((folder, rest.take(places.values)))
+    return found
+
+
+def _folder_value(value: Any) -> str:
+    if value is None:
+        return _NULL
+    if isinstance(value, bool):
+        return str(value).lower()
+    return quote(str(value), safe=" :+") or _NULL

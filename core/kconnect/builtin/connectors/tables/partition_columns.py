@@ -1,0 +1,115 @@
+"""`partition.by`: the columns that a table is divided by, some of them made of dates. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNITS = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
+_ENTRY = re.compile(r"(?:(?P<unit>[a-z]+)\((?P<of>[^()]*)\)|(?P<column>[^()]+))")
+RECORD_TIME = "record"
+"""Begins the names of columns made of the record's own time: record_day."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One entry of partition.by: a column, or a date of a column, or of the record's time (`source` None)."""
+
+    name: str
+    source: str | None
+    unit: str | None = None
+
+    @property
+    def is_made(self) -> bool:
+        return self.unit is not None
+
+
+def partition_columns(entries: Sequence[str]) -> tuple[PartitionColumn, ...]:
+    """The entries `region`, `day(created)`, `day()` of partition.by. Errors: DataError that says which is wrong."""
+    found = []
+    for entry in entries:
+        match = _ENTRY.fullmatch(entry.strip())
+        unit = match["unit"] if match else None
+        if match is None or (unit is not None and unit not in _UNITS):
+            raise DataError(
+                f"'{entry}' is neither a column nor one of {', '.join(f'{name}()' for name in _UNITS)}, "
+                "with a column between the brackets, or nothing for the record's time"
+            )
+        if unit is None:
+            found.append(PartitionColumn(match["column"].strip(), match["column"].strip()))
+        else:
+            source = match["of"].strip() or None
+            found.append(PartitionColumn(f"{source or RECORD_TIME}_{unit}", source, unit))
+    names = [column.name for column in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"Column {twice[0]} is named twice")
+    return tuple(found)
+
+
+def with_partition_columns(
+    batch: pa.RecordBatch, columns: Sequence[PartitionColumn], times: pa.Array | int | None
+) -> pa.RecordBatch:
+    """The batch with the columns that are made of dates: text in UTC, such as 2026-11-23.
+
+    `times` are the records' times in ms. Errors: DataError for a column that is missing or is no date.
+    """
+    import pyarrow as pa
+
+    for column in columns:
+        if not column.is_made:
+            if column.name not in batch.schema.names:
+                batch = batch.append_column(column.name, pa.nulls(len(batch), pa.string()))
+            continue
+        made = _formatted(_source_of(batch, column, times), column, len(batch))
+        place = batch.schema.get_field_index(column.name)
+        batch = batch.append_column(column.name, made) if place < 0 else batch.set_column(place, column.name, made)
+    return batch
+
+
+def _source_of(batch: pa.RecordBatch, column: PartitionColumn, times: pa.Array | int | None) -> Any:
+    """The times that a column is made of: an array, or an int or None for all rows."""
+    if column.source is None:
+        return times
+    if column.source not in batch.schema.names:
+        return None
+    return batch.column(column.source)
+
+
+def _formatted(source: Any, column: PartitionColumn, length: int) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pattern = _UNITS[column.unit or ""]
+    if source is None or isinstance(source, int):
+        one = pc.strftime(pa.array([source], pa.int64()).cast(pa.timestamp("ms")), pattern)
+        return pa.repeat(one[0], length)
+    return pc.strftime(_as_times(source, column), pattern)
+
+
+def _as_times(source: pa.Array, column: PartitionColumn) -> pa.Array:
+    """Times without a zone, in UTC."""
+    import pyarrow as pa
+
+    kind = source.type
+    if pa.types.is_integer(kind):
+        return source.cast(pa.int64()).cast(pa.timestamp("ms"))
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return source.cast(pa.timestamp("us"))
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"partition.by: column {column.source} has type {kind}, which is no date")
+    try:
+        return source.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        pass  # texts with a zone
+    try:
+        return source.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"partition.by: column {column.source} has a text that is no date: {error}") from error

@@ -1,0 +1,145 @@
+"""Records as the columns of a table's rows: batches as they come; records, with or without schema, as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import DataError, RecordBatch, SinkRecord, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ONLY_COLUMN = "value"
+"""The column of values that are no structs."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """Records of one partition in order, as columns: the values that are not null, and the keys of the others."""
+
+    at: TopicPartition
+    topic: str
+    """After the transformations."""
+    start: int
+    stop: int
+    columns: pa.RecordBatch
+    keys: pa.Array | None
+    """The key of each row; None when all are null."""
+    times: pa.Array | int | None
+    deleted_keys: pa.Array | None
+    """Keys of the records without value; None when there are none."""
+    offsets: pa.Array
+    """Of each row, and then of each deleted key."""
+
+
+def rows_of_batch(batch: RecordBatch) -> Rows:
+    """A batch of columns as rows. Errors: DataError when it says not where it was read."""
+    import pyarrow as pa
+
+    offsets = batch.kafka_offsets
+    if offsets is None or batch.original_kafka_partition is None or not len(offsets):
+        raise DataError(f"A batch of topic {batch.topic} has no offsets of Kafka")
+    at = TopicPartition(batch.original_topic, batch.original_kafka_partition)
+    value, times, keys = batch.value, batch.timestamp, batch.key
+    times = times if times is None or isinstance(times, int) else _whole(times)
+    deleted: pa.Array | None = None
+    start, stop = offsets[0].as_py(), offsets[len(offsets) - 1].as_py() + 1
+    if value is None:
+        deleted, keys, value = keys, None, pa.nulls(0, pa.struct([]))
+        ordered = offsets
+    elif value.null_count:
+        kept, gone = value.is_valid(), value.is_null()
+        deleted = None if keys is None else keys.filter(gone)
+        keys = None if keys is None else keys.filter(kept)
+        times = times.filter(kept) if isinstance(times, pa.Array) else times
+        ordered = pa.concat_arrays([offsets.filter(kept), offsets.filter(gone)])
+        value = value.filter(kept)
+    else:
+        ordered = offsets
+    return Rows(at, batch.topic, start, stop, _columns_of(value), keys, times, deleted, ordered)
+
+
+def batches_of_records(records: Sequence[SinkRecord]) -> Iterable[tuple[RecordBatch | None, list[SinkRecord]]]:
+    """Records as batches, each with the records it was made of; None where Arrow finds no type that fits all."""
+    for run in _runs(records):
+        yield _batch_of(run), run
+
+
+def _runs(records: Sequence[SinkRecord]) -> Iterable[list[SinkRecord]]:
+    """Neighbouring records of one partition, one topic and one pair of schemas."""
+    run: list[SinkRecord] = []
+    for record in records:
+        if run and not _is_alike(run[0], record):
+            yield run
+            run = []
+        run.append(record)
+    if run:
+        yield run
+
+
+def _is_alike(first: SinkRecord, record: SinkRecord) -> bool:
+    return (
+        first.original_kafka_partition == record.original_kafka_partition
+        and first.original_topic == record.original_topic
+        and first.topic == record.topic
+        and (first.value_schema is record.value_schema or first.value_schema == record.value_schema)
+        and (first.key_schema is record.key_schema or first.key_schema == record.key_schema)
+    )
+
+
+def _batch_of(run: list[SinkRecord]) -> RecordBatch | None:
+    import pyarrow as pa
+
+    first = run[0]
+    try:
+        return RecordBatch(
+            first.topic,
+            kafka_partition=first.kafka_partition,
+            key_schema=first.key_schema,
+            value_schema=first.value_schema,
+            key=_column([record.key for record in run], first.key_schema),
+            value=_column([record.value for record in run], first.value_schema),
+            timestamp=pa.array([record.timestamp for record in run], pa.int64()),
+            kafka_offsets=pa.array([record.original_kafka_offset for record in run], pa.int64()),
+            original_topic=first.original_topic,
+            original_kafka_partition=first.original_kafka_partition,
+        )
+    except (pa.ArrowException, DataError, OverflowError, TypeError, ValueError):
+        return None
+
+
+def _column(values: list[Any], schema: Any) -> pa.Array | None:
+    """A column of values; None when all are null. Without schema Arrow finds the type that holds all of them."""
+    import pyarrow as pa
+
+    if all(value is None for value in values):
+        return None
+    if schema is not None:
+        from kconnect.api.columns import column_of
+
+        return column_of(schema, values)
+    return pa.array(values)
+
+
+def _columns_of(value: pa.Array) -> pa.RecordBatch:
+    """The fields of structs as columns, or one column of other values."""
+    import pyarrow as pa
+
+    value = _whole(value)
+    if not pa.types.is_struct(value.type):
+        return pa.RecordBatch.from_arrays([value], names=[ONLY_COLUMN])
+    names = [field.name for field in value.type]
+    if len({*names}) < len(names):
+        raise DataError(f"A record has two fields of one name: {', '.join(names)}")
+    return pa.RecordBatch.from_struct_array(value)
+
+
+def _whole(column: Any) -> pa.Array:
+    """One array, of what may be in chunks."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column

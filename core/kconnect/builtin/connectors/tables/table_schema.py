@@ -1,0 +1,283 @@
+"""How records fit a table's columns: which columns come, which widen, what is refused. Pure, on Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from kconnect.api import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Evolution(StrEnum):
+    """`schema.evolution`: what records may change in a table that is there."""
+
+    NONE = "none"
+    ADD = "add"
+    WIDEN = "widen"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """What this table can do, and what its connector allows."""
+
+    where: str
+    evolution: Evolution
+    stored_type: Callable[[pa.DataType], pa.DataType]
+    can_widen: Callable[[pa.DataType, pa.DataType], bool]
+
+
+def schema_for(table: pa.Schema | None, batch: pa.RecordBatch, rules: SchemaRules) -> pa.Schema:
+    """The table's columns after these rows: as they are, or with columns added or widened.
+
+    Columns without any type, such as those of JSON that are always null, wait for the first value.
+    Errors: DataError that names the column, for what is not allowed or would lose something.
+    """
+    import pyarrow as pa
+
+    if table is None:
+        fields = [pa.field(field.name, _new_type(field.type, rules)) for field in batch.schema]
+        return pa.schema([field for field in fields if not _is_untyped(field.type)])
+    if batch.schema == table:
+        return table
+    known: dict[str, pa.DataType] = {field.name: field.type for field in table}
+    required = {field.name for field in table if not field.nullable}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if _is_untyped(field.type):
+            continue
+        if field.name in known:
+            known[field.name] = _merged(known[field.name], column, field.name, rules)
+        else:
+            known[field.name] = _added(field.type, field.name, rules)
+    if all(known[field.name] == field.type for field in table) and len(known) == len(table):
+        return table
+    return pa.schema([pa.field(name, kind, name not in required) for name, kind in known.items()])
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with exactly these columns; those they lack are null. Errors: DataError for what does not fit."""
+    import pyarrow as pa
+
+    if batch.schema == schema:
+        return batch
+    names, columns = set(batch.schema.names), []
+    for field in schema:
+        if field.name in names:
+            columns.append(_as(batch.column(field.name), field.type, field.name))
+        else:
+            columns.append(pa.nulls(len(batch), field.type))
+        if not field.nullable and columns[-1].null_count:
+            raise DataError(f"Column {field.name} must not be null, and is null or missing in a record")
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a table as this module knows types: without large and view variants, and without metadata."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if _is_text(kind):
+        return pa.string()
+    return pa.binary() if _is_bytes(kind) else kind
+
+
+def _added(kind: pa.DataType, path: str, rules: SchemaRules) -> pa.DataType:
+    if rules.evolution is Evolution.NONE:
+        raise DataError(
+            f"Column {path} is not in table {rules.where}", hint="schema.evolution=add adds columns; now it is none."
+        )
+    return _new_type(kind, rules)
+
+
+def _new_type(kind: pa.DataType, rules: SchemaRules) -> pa.DataType:
+    """How a column of this type is kept; fields without a type are left out."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, _new_type(field.type, rules)) for field in kind]
+        return pa.struct([field for field in fields if not _is_untyped(field.type)])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_new_type(kind.value_type, rules))
+    if pa.types.is_map(kind):
+        return pa.map_(_new_type(kind.key_type, rules), _new_type(kind.item_type, rules))
+    if pa.types.is_dictionary(kind):
+        return _new_type(kind.value_type, rules)
+    return rules.stored_type(_plain(kind))
+
+
+def _merged(old: pa.DataType, column: pa.Array, path: str, rules: SchemaRules) -> pa.DataType:
+    """The type that takes what the column of the table has and this one. Errors: DataError."""
+    import pyarrow as pa
+
+    new = column.type
+    if new == old:
+        return old
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        return _merged_struct(old, column, path, rules)
+    if pa.types.is_list(old) and (pa.types.is_list(new) or pa.types.is_large_list(new)):
+        return pa.list_(_merged(old.value_type, column.flatten(), f"{path}[]", rules))
+    if pa.types.is_map(old) and pa.types.is_map(new):
+        return pa.map_(old.key_type, _merged(old.item_type, column.items, f"{path}[]", rules))
+    if _is_untyped(new):
+        return old
+    try:
+        _as(column, old, path)
+    except DataError as refusal:
+        wanted = rules.stored_type(new)
+        if rules.evolution is Evolution.WIDEN and _is_wider(old, wanted) and rules.can_widen(old, wanted):
+            return wanted
+        raise DataError(f"{refusal}, as it is in table {rules.where}", hint=_why(old, wanted, rules)) from refusal
+    return old
+
+
+def _merged_struct(old: pa.StructType, column: pa.StructArray, path: str, rules: SchemaRules) -> pa.DataType:
+    import pyarrow as pa
+
+    known: dict[str, pa.DataType] = {field.name: field.type for field in old}
+    for field, child in zip(column.type, column.flatten(), strict=True):
+        if _is_untyped(field.type):
+            continue
+        below = f"{path}.{field.name}"
+        if field.name in known:
+            known[field.name] = _merged(known[field.name], child, below, rules)
+        else:
+            known[field.name] = _added(field.type, below, rules)
+    return pa.struct([pa.field(name, kind) for name, kind in known.items()])
+
+
+def _why(old: pa.DataType, new: pa.DataType, rules: SchemaRules) -> str:
+    if not _is_wider(old, new):
+        return f"No column holds both {old} and {new} without loss: write such records to another table, or cast them."
+    if rules.evolution is not Evolution.WIDEN:
+        return f"schema.evolution=widen would make it {new}; now it is {rules.evolution}."
+    return f"This format cannot make a column {new} that is {old}."
+
+
+def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether every value of the old type is one of the new."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(old):
+        if pa.types.is_integer(new):
+            return bool(new.bit_width > old.bit_width)
+        return bool(pa.types.is_float64(new) and old.bit_width <= 32)
+    if pa.types.is_float32(old):
+        return bool(pa.types.is_float64(new))
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        return bool(new.scale == old.scale and new.precision > old.precision)
+    return False
+
+
+def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    """The column with another type, if every value stays what it is. Errors: DataError."""
+    import pyarrow as pa
+
+    old = column.type
+    if old == kind:
+        return column
+    if _is_untyped(old):
+        return pa.nulls(len(column), kind)
+    if pa.types.is_struct(old) and pa.types.is_struct(kind):
+        return _as_struct(column, kind, path)
+    if (pa.types.is_list(old) or pa.types.is_large_list(old)) and pa.types.is_list(kind):
+        values = _as(column.flatten(), kind.value_type, f"{path}[]")
+        return pa.ListArray.from_arrays(_offsets_of(column), values, mask=_mask_of(column))
+    if pa.types.is_map(old) and pa.types.is_map(kind):
+        entries = column if column.offset == 0 else pa.concat_arrays([column])
+        keys = _as(entries.keys, kind.key_type, f"{path} (key)")
+        return pa.MapArray.from_arrays(
+            entries.offsets, keys, _as(entries.items, kind.item_type, f"{path}[]"), mask=_mask_of(entries)
+        )
+    if not _may_cast(old, kind):
+        raise DataError(f"Column {path} is {old} in the record, and cannot be {kind}")
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"Column {path} is {old} in the record, and a value of it cannot be {kind}: {error}") from error
+
+
+def _as_struct(column: pa.StructArray, kind: pa.StructType, path: str) -> pa.StructArray:
+    import pyarrow as pa
+
+    children = {field.name: child for field, child in zip(column.type, column.flatten(), strict=True)}
+    made = [
+        _as(children[field.name], field.type, f"{path}.{field.name}")
+        if field.name in children
+        else pa.nulls(len(column), field.type)
+        for field in kind
+    ]
+    return pa.StructArray.from_arrays(made, fields=list(kind), mask=_mask_of(column))
+
+
+def _offsets_of(column: Any) -> pa.Array:
+    """Where each list begins in the flattened values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+
+
+def _mask_of(column: pa.Array) -> pa.Array | None:
+    return column.is_null() if column.null_count else None
+
+
+def _may_cast(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether a cast that checks each value keeps the meaning: numbers, times, and texts of dates."""
+    import pyarrow as pa
+
+    def is_number(kind: pa.DataType) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+    def is_date(kind: pa.DataType) -> bool:
+        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+    if pa.types.is_dictionary(old):
+        return _may_cast(old.value_type, new) or old.value_type == new
+    if is_number(old):
+        return is_number(new) or bool(pa.types.is_decimal(new) and pa.types.is_integer(old))
+    if _is_text(old):
+        return _is_text(new) or is_date(new)
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        return bool(old.scale <= new.scale)
+    if is_date(old):
+        return is_date(new)
+    return (_is_bytes(old) and _is_bytes(new)) or bool(pa.types.is_time(old) and (pa.types.is_time(new)))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_untyped(kind: pa.DataType) -> bool:
+    """Whether nothing is known of what it holds: nulls, lists of nulls, structs of nothing."""
+    import pyarrow as pa
+
+    if pa.types.is_null(kind):
+        return True
+    if pa.types.is_struct(kind):
+        return all(_is_untyped(field.type) for field in kind)
+    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_untyped(kind.value_type))

@@ -1,0 +1,298 @@
+"""TableSink: topics as tables, each record exactly once; the offsets are in the table's own commits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+
+from kconnect.api import (
+    Config,
+    ConfigDef,
+    ConnectError,
+    DataError,
+    RecordBatch,
+    RetriableError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from kconnect.builtin.connectors.tables.flush_plan import Waiting
+from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
+from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
+from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
+from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
+from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
+from kconnect.builtin.connectors.tables.table_schema import conformed, schema_for
+from kconnect.builtin.version import KAFKA_VERSION
+
+log = logging.getLogger(__name__)
+
+TASK_NUMBER = "table.task"
+
+
+class TableSinkConnector(SinkConnector):
+    """Writes tables; its tasks share the partitions of the topics, and may write to one table."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        TableConfig.parse(props)
+        self._props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return TableSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [{**self._props, TASK_NUMBER: str(number)} for number in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs besides the tasks."""
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also checks combinations of settings, packages, and whether the folder can be written to."""
+        found = super().validate(configs)
+        by_name = {value.name: value for value in found.config_values}
+        if not any(value.error_messages for value in found.config_values):
+            for name, message in problems(CONFIG.parse(configs), configs):
+                by_name[name].add_error_message(message)
+        return found
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[TopicPartition, int | None]) -> bool:
+        """Commit them to the tables as well, in which the tasks look first. Errors: as of the table's format."""
+        parsed = TableConfig.parse(config)
+        by_table: dict[str, dict[TopicPartition, int | None]] = {}
+        for at, offset in offsets.items():
+            by_table.setdefault(parsed.table_of(at.topic), {})[at] = offset
+        for changes in by_table.values():
+            table = open_table(parsed, next(iter(changes)).topic)
+            try:
+                table.set_offsets(changes)
+            finally:
+                table.close()
+        return True
+
+
+class TableSinkTask(SinkTask):
+    """Exactly once: rows and offsets are one commit, and open() goes on from the offsets that the table has.
+
+    A commit that meets other offsets than this task knows is refused: a task that lost its partitions without knowing
+    writes nothing any more; one that owns them goes on from what the table has.
+    """
+
+    supports_batches = True
+
+    def __init__(self) -> None:
+        self._tables: dict[str, OpenTable] = {}
+        self._base: dict[TopicPartition, int | None] = {}
+        """The offset that the table has for each partition of ours; None when it has none."""
+        self._sought: set[TopicPartition] = set()
+        """Partitions that are read from another offset after this put: what came before is dropped."""
+        self.now_s = time.monotonic
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._config = TableConfig.parse(props)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        for where, own in self._by_table(partitions).items():
+            found = self._table(where, own[0].topic).open(own)
+            for at in own:
+                self._base[at] = found.get(at)
+            if found:
+                self.context.offset(found)
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        """Errors: RetriableError before anything of the batch is taken; DataError when it does not fit the table."""
+        self._flush_if_due()
+        self._take(batch)
+        self._flush_after_take()
+
+    def put(self, records: list[SinkRecord]) -> None:
+        """As put_batch; with no records what is due by time is written."""
+        self._flush_if_due()
+        for batch, run in batches_of_records(records):
+            if batch is None:
+                self._take_one_by_one(run)
+            else:
+                self._take(batch)
+        self._flush_after_take()
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """What is in the tables: all that was put where nothing waits, else what the table says."""
+        if self.context.is_closing():
+            self._flush_all()
+        found = {}
+        for at, offset in current_offsets.items():
+            if at in self._sought:
+                continue
+            if not any(table.plan.waits(at) for table in self._tables.values()):
+                found[at] = offset
+            elif (base := self._base.get(at)) is not None:
+                found[at] = min(base, offset)
+        return found
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for at in partitions:
+            self._base.pop(at, None)
+        for table in self._tables.values():
+            table.plan.drop(partitions)
+
+    def stop(self) -> None:
+        for table in self._tables.values():
+            table.format.close()
+        self._tables.clear()
+
+    # --- taking records ---
+
+    def _take(self, batch: RecordBatch) -> None:
+        """Add a batch to what waits; one that does not fit is tried record by record, where errors are reported."""
+        try:
+            self._add(rows_of_batch(batch))
+        except DataError:
+            records: list[SinkRecord] = list(batch.to_records())  # type: ignore[arg-type]  # a sink's batch
+            if len(records) == 1 or (self.context.errant_record_reporter() is None and len(records) == 1):
+                raise
+            self._take_one_by_one(records)
+
+    def _take_one_by_one(self, records: list[SinkRecord]) -> None:
+        for record in records:
+            try:
+                for batch, _ in batches_of_records([record]):
+                    if batch is None:
+                        raise DataError("no Arrow type holds its value")
+                    self._add(rows_of_batch(batch))
+            except DataError as error:
+                self._give_up(record, error)
+
+    def _give_up(self, record: SinkRecord, error: DataError) -> None:
+        """To the error reporter if there is one; else the task fails, with the record's position."""
+        where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        failure = DataError(f"The record at {where} cannot be written: {error}", hint=error.hint)
+        failure.__cause__ = error
+        reporter = self.context.errant_record_reporter()
+        if reporter is None:
+            raise failure
+        reporter.report(record, failure)
+
+    def _add(self, rows: Rows) -> None:
+        at = rows.at
+        if at in self._sought:
+            return
+        self._require_known(rows)
+        table = self._table(self._config.table_of(at.topic), at.topic)
+        columns = rows.columns
+        if len(columns):
+            columns = with_partition_columns(columns, self._config.partition_by, rows.times)
+            table.schema = schema_for(table.schema, columns, table.rules)
+            if not len(table.schema):
+                raise DataError("it has no field with a value, so that no table can be made of it")
+            columns = conformed(columns, table.schema)
+        table.plan.add(at, columns, rows.start, rows.stop, self.now_s())
+
+    def _require_known(self, rows: Rows) -> None:
+        """Errors: ConnectError for records that the table has, or that go to a table nobody looked into."""
+        base = self._base.get(rows.at)
+        if base is not None and rows.start < base:
+            raise ConnectError(
+                f"{rows.at} begins again at offset {rows.start}, and table {self._config.table_of(rows.at.topic)} has "
+                f"everything before offset {base}: was the topic created again?",
+                hint="`connect offsets reset NAME` makes the table forget its offsets.",
+            )
+        if rows.topic != rows.at.topic and self._config.has_table_for_each_topic:
+            raise ConnectError(
+                f"A transformation moved records of {rows.at.topic} to topic {rows.topic}, but a table's offsets are "
+                "those of the topic that is read",
+                hint="Name the table after the topic that is read, or divide it with partition.by.",
+            )
+
+    # --- writing ---
+
+    def _flush_if_due(self) -> None:
+        """Errors: RetriableError; nothing of what is put now has been taken then."""
+        self._sought.clear()
+        now_s = self.now_s()
+        for table in self._tables.values():
+            if table.plan.is_due(now_s):
+                self._flush(table)
+
+    def _flush_after_take(self) -> None:
+        """What is due now; what fails for the moment is due again at the next put."""
+        try:
+            sought = set(self._sought)
+            self._flush_if_due()
+            self._sought |= sought
+        except RetriableError as error:
+            log.warning("%s", error)
+        waits = [table.plan.due_in_s(self.now_s()) for table in self._tables.values()]
+        soonest = min((wait for wait in waits if wait is not None), default=None)
+        if soonest is not None:
+            self.context.put_within(int(soonest * 1000) + 1)
+
+    def _flush_all(self) -> None:
+        for table in self._tables.values():
+            try:
+                self._flush(table)
+            except RetriableError as error:
+                log.warning("%s", error)
+
+    def _flush(self, table: OpenTable) -> None:
+        for commit in table.plan.commits(joins_partitions=table.format.joins_partitions):
+            self._write(table, commit)
+
+    def _write(self, table: OpenTable, commit: Mapping[TopicPartition, Waiting]) -> None:
+        import pyarrow as pa
+
+        assert table.schema is not None
+        ranges = tuple(OffsetRange(at, self._base.get(at), one.start, one.stop) for at, one in commit.items())
+        batches = [conformed(batch, table.schema) for one in commit.values() for batch in one.batches]
+        rows = pa.Table.from_batches(batches, table.schema)
+        began_s = self.now_s()
+        try:
+            table.format.write(TableWrite(rows, ranges))
+        except StaleOffsetsError as error:
+            self._go_to(table, error)
+            return
+        table.plan.drop(commit)
+        for span in ranges:
+            self._base[span.at] = span.stop
+        log.debug("%d rows in %.0f ms to %s", len(rows), (self.now_s() - began_s) * 1000, table.format.where)
+
+    def _go_to(self, table: OpenTable, error: StaleOffsetsError) -> None:
+        """Go on from what the table has. Errors: ConnectError when that cannot be told."""
+        forgotten = [at for at, offset in error.found.items() if offset is None]
+        if forgotten:
+            raise ConnectError(
+                f"The offset of {forgotten[0]} in table {table.format.where} was reset while this task ran",
+                hint="Restart the task: it begins where the consumer group stands.",
+            )
+        log.warning("%s; reading goes on from there", error)
+        table.plan.drop(error.found)
+        places = {at: offset for at, offset in error.found.items() if offset is not None}
+        self._base.update(places)
+        self._sought.update(places)
+        table.schema = table.format.schema() or table.schema
+        self.context.offset(places)
+
+    # --- tables ---
+
+    def _table(self, where: str, topic: str) -> OpenTable:
+        found = self._tables.get(where)
+        if found is None:
+            found = self._tables[where] = OpenTable(self._config, topic)
+        return found
+
+    def _by_table(self, partitions: Collection[TopicPartition]) -> dict[str, list[TopicPartition]]:
+        found: dict[str, list[TopicPartition]] = {}
+        for at in partitions:
+            found.setdefault(self._config.table_of(at.topic), []).append(at)
+        return found

@@ -1,0 +1,212 @@
+"""What every TableFormat keeps to: plain Parquet files, here and in a store of fsspec, Delta Lake, Iceberg."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import TopicPartition
+from kconnect.builtin.connectors.tables.open_table import open_table
+from kconnect.builtin.connectors.tables.table_config import TableConfig
+from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
+from kit.tables import FORMATS, memory_settings, read_table, table_settings
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.fixture(params=[*FORMATS, "parquet in memory"])
+def settings(request, tmp_path):
+    return memory_settings() if request.param == "parquet in memory" else table_settings(request.param, tmp_path)
+
+
+@pytest.fixture
+def make(settings):
+    """Opens the table as another process would; `changes` are other settings."""
+    opened = []
+
+    def make(**changes):
+        table = open_table(TableConfig.parse({**settings, **changes}), "orders")
+        opened.append(table)
+        return table
+
+    yield make
+    for table in opened:
+        table.close()
+
+
+def rows(*ids):
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{one}" for one in ids]})
+
+
+def write(table, base, *ids, at=A):
+    """Commit rows whose ids are their offsets."""
+    table.write(TableWrite(rows(*ids), (OffsetRange(at, base, ids[0], ids[-1] + 1),)))
+
+
+def ids(settings):
+    return sorted(read_table(settings).column("id").to_pylist())
+
+
+def test_a_table_that_is_not_there_has_no_offsets(make):
+    assert make().open([A, B]) == {}
+
+
+def test_rows_and_offsets_are_there_together(make, settings):
+    table = make()
+    table.open([A])
+    write(table, None, 5, 6, 7)
+    write(table, 8, 8, 9)
+    assert ids(settings) == [5, 6, 7, 8, 9]
+    assert make().open([A, B]) == {A: 10}
+    assert make().offsets([A]) == {A: 10}
+
+
+def test_a_writer_that_lost_its_partition_writes_nothing_any_more(make, settings):
+    zombie, owner = make(), make()
+    zombie.open([A])
+    write(zombie, None, 0, 1)
+    assert owner.open([A]) == {A: 2}
+    write(owner, 2, 2, 3)
+    with pytest.raises(StaleOffsetsError, match=r"orders-0 offsets 2 to 4 were not written.*before offset 4") as error:
+        write(zombie, 2, 2, 3, 4)
+    assert error.value.found == {A: 4}
+    assert ids(settings) == [0, 1, 2, 3]
+
+
+def test_two_writers_that_open_a_partition_without_offsets_do_not_both_write(make, settings):
+    first, second = make(), make()
+    first.open([A])
+    second.open([A])
+    write(second, None, 0, 1)
+    with pytest.raises(StaleOffsetsError):
+        write(first, None, 0, 1, 2)
+    assert ids(settings) == [0, 1]
+
+
+def test_a_writer_goes_on_from_what_the_error_says(make, settings):
+    first, second = make(), make()
+    first.open([A])
+    second.open([A])
+    write(second, None, 0, 1)
+    with pytest.raises(StaleOffsetsError) as error:
+        write(first, None, 0)
+    write(first, error.value.found[A], 2)
+    assert ids(settings) == [0, 1, 2]
+
+
+def test_tasks_that_share_a_table_do_not_disturb_each_other(make, settings):
+    one, other = make(), make()
+    one.open([A])
+    other.open([B])
+    write(one, None, 0)
+    write(other, None, 100, at=B)
+    write(one, 1, 1)
+    write(other, 101, 101, at=B)
+    assert ids(settings) == [0, 1, 100, 101]
+    assert make().open([A, B]) == {A: 2, B: 102}
+
+
+def test_two_connectors_keep_offsets_of_their_own_in_one_table(make, settings):
+    one, other = make(), make(name="other")
+    one.open([A])
+    write(one, None, 0, 1)
+    assert other.open([A]) == {}
+    write(other, None, 7)
+    write(one, 2, 2)
+    assert ids(settings) == [0, 1, 2, 7]
+
+
+def test_offsets_that_are_set_count_and_an_earlier_writer_is_refused(make, settings):
+    table = make()
+    table.open([A, B])
+    write(table, None, 0, 1, 2)
+    make().set_offsets({A: 1, B: 5})
+    with pytest.raises(StaleOffsetsError) as error:
+        write(table, 3, 3)
+    assert error.value.found == {A: 1}
+    other = make()
+    assert other.open([A, B]) == {A: 1}, "B had no offset in the table, so the consumer group's counts"
+    write(other, 1, 1, 2)
+    assert ids(settings) == [0, 1, 1, 2, 2]
+
+
+def test_offsets_that_are_reset_are_gone(make):
+    table = make()
+    table.open([A])
+    write(table, None, 0, 1, 2)
+    make().set_offsets({A: None})
+    make().set_offsets({A: None})
+    with pytest.raises(StaleOffsetsError, match="has no offset of it any more"):
+        write(table, 3, 3)
+    other = make()
+    assert other.open([A]) == {}
+    write(other, None, 0)
+    assert make().offsets([A]) == {A: 1}
+
+
+def test_columns_that_come_are_null_in_rows_before(make, settings):
+    table = make()
+    table.open([A])
+    write(table, None, 0)
+    wider = pa.table({"id": pa.array([1], pa.int64()), "name": ["n1"], "price": [1.5]})
+    table.write(TableWrite(wider, (OffsetRange(A, 1, 1, 2),)))
+    found = read_table(settings).select(["id", "name", "price"]).sort_by("id").to_pylist()
+    assert found == [{"id": 0, "name": "n0", "price": None}, {"id": 1, "name": "n1", "price": 1.5}]
+
+
+def test_types_come_back_as_they_were_or_as_the_format_keeps_them(make, settings):
+    from decimal import Decimal
+
+    kinds = pa.schema(
+        [
+            ("small", pa.int8()),
+            ("flag", pa.bool_()),
+            ("single", pa.float32()),
+            ("amount", pa.decimal128(38, 2)),
+            ("at", pa.timestamp("ms", "UTC")),
+            ("day", pa.date32()),
+            ("clock", pa.time32("ms")),
+            ("raw", pa.binary()),
+            ("tags", pa.list_(pa.string())),
+            ("limits", pa.map_(pa.string(), pa.int64())),
+            ("place", pa.struct([("city", pa.string())])),
+        ]
+    )
+    table = make()
+    table.open([A])
+    stored = pa.schema([pa.field(field.name, table.stored_type(field.type)) for field in kinds])
+    row = {
+        "small": 1,
+        "flag": True,
+        "single": 0.5,
+        "amount": Decimal("1.25"),
+        "at": 1_700_000_000_000,
+        "day": 19_000,
+        "clock": 1000,
+        "raw": b"\x00",
+        "tags": ["a", None],
+        "limits": [("x", 1)],
+        "place": {"city": "Bern"},
+    }
+    given = pa.Table.from_pylist([row], kinds)
+    columns = [
+        column.cast(pa.int32()).cast(field.type)
+        if pa.types.is_time(column.type) and pa.types.is_integer(field.type)
+        else column.cast(field.type)
+        for column, field in zip(given.columns, stored, strict=True)
+    ]
+    table.write(TableWrite(pa.Table.from_arrays(columns, schema=stored), (OffsetRange(A, None, 0, 1),)))
+    (found,) = read_table(settings).to_pylist()
+    assert (found["amount"], found["raw"], found["tags"]) == (Decimal("1.25"), b"\x00", ["a", None])
+    assert (found["place"], dict(found["limits"])) == ({"city": "Bern"}, {"x": 1})
+    assert found["at"].timestamp() == 1_700_000_000
+    assert set(make().schema() or stored) == set(stored) or settings["table.format"] == "parquet"
+
+
+def test_rows_are_divided_by_partition_columns(make, settings):
+    table = make(**{"partition.by": "name"})
+    table.open([A])
+    given = pa.table({"id": [0, 1, 2, 3], "name": ["a/b", None, "a/b", "ü c"]})
+    table.write(TableWrite(given, (OffsetRange(A, None, 0, 4),)))
+    found = {row["id"]: row["name"] for row in read_table(settings).to_pylist()}
+    assert found == {0: "a/b", 1: None, 2: "a/b", 3: "ü c"}

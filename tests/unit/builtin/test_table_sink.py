@@ -1,0 +1,154 @@
+"""TableSink in the harness: real tables in folders, topics and consumer offsets in memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kconnect.api import ConnectError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
+from kconnect.testing import SinkHarness
+from kit.tables import FORMATS, read_table, table_settings
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+NOW = {"topics": "t", "flush.ms": "0"}
+LATER = {"topics": "t", "flush.ms": "600000"}
+
+
+def rows(settings):
+    return sorted(read_table(settings).to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_records_are_rows_once_although_the_task_dies_and_nothing_was_committed_to_kafka(kind, tmp_path):
+    settings = table_settings(kind, tmp_path)
+    sink = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
+    sink.put({"id": 1, "name": "a"}, {"id": 2, "name": None})
+    sink.crash()
+    sink.start()
+    sink.deliver()
+    sink.put({"id": 3, "name": "c", "more": {"x": 1.5}})
+    sink.commit()
+    assert sink.committed == {T0: 3}
+    sink.crash()
+    assert [row["id"] for row in rows(settings)] == [1, 2, 3]
+    assert rows(settings)[2]["more"] == {"x": 1.5}
+
+
+def test_what_waits_is_written_when_the_task_ends_and_kafka_has_the_same_offset(tmp_path):
+    settings = table_settings("parquet", tmp_path)
+    sink = SinkHarness(TableSinkConnector, {**settings, **LATER}).start()
+    sink.put({"id": 1}, {"id": 2})
+    assert sink.commit() == {}, "nothing is in the table yet"
+    sink.stop()
+    assert sink.committed == {T0: 2}
+    assert rows(settings) == [{"id": 1}, {"id": 2}]
+
+
+def test_so_many_rows_are_written_at_once_and_the_rest_waits(tmp_path):
+    settings = table_settings("delta", tmp_path)
+    sink = SinkHarness(TableSinkConnector, {**settings, **LATER, "flush.rows": "3"}).start()
+    sink.put({"id": 1}, {"id": 2})
+    sink.put({"id": 3}, {"id": 4})
+    sink.put({"id": 5})
+    assert [row["id"] for row in rows(settings)] == [1, 2, 3, 4]
+    assert sink.commit() == {T0: 4}
+    sink.crash()
+
+
+def test_records_with_schema_make_columns_of_its_types(tmp_path):
+    settings = table_settings("iceberg", tmp_path)
+    schema = SchemaBuilder.struct().field("id", Schema.INT32_SCHEMA).field("ok", Schema.OPTIONAL_BOOLEAN_SCHEMA).build()
+    with SinkHarness(TableSinkConnector, {**settings, **NOW}) as sink:
+        values = [Struct(schema).put("id", 1).put("ok", True), Struct(schema).put("id", 2)]
+        sink.put_records([SinkRecord("t", 0, None, None, schema, value, at) for at, value in enumerate(values)])
+    assert rows(settings) == [{"id": 1, "ok": True}, {"id": 2, "ok": None}]
+
+
+def test_a_record_that_does_not_fit_fails_the_task_with_its_place(tmp_path):
+    settings = table_settings("delta", tmp_path)
+    sink = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
+    sink.put({"id": 1, "name": "a"})
+    with pytest.raises(ConnectError) as error:
+        sink.put({"id": 2, "name": "b"}, {"id": "three", "name": "c"})
+    assert str(error.value).endswith(
+        "The record at t-0, offset 2 cannot be written: Column id is string in the record, and cannot be int64, "
+        f"as it is in table {tmp_path}/table"
+    )
+    sink.crash()
+
+
+def test_a_record_that_does_not_fit_is_reported_where_errors_are_tolerated(tmp_path):
+    settings = table_settings("delta", tmp_path)
+    with SinkHarness(TableSinkConnector, {**settings, **NOW, "errors.tolerance": "all"}) as sink:
+        sink.put({"id": 1, "name": "a"})
+        sink.put({"id": 2, "name": "b"}, {"id": 3, "name": ["c"]}, {"id": 4, "name": "d"})
+        assert [row["id"] for row in rows(settings)] == [1, 2, 4]
+
+
+def test_a_topic_that_begins_again_is_told_and_not_skipped(tmp_path):
+    settings = table_settings("parquet", tmp_path)
+    sink = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
+    sink.put({"id": 1}, {"id": 2})
+    sink.crash()
+    other = SinkHarness(TableSinkConnector, {**settings, **NOW}).start()
+    with pytest.raises(
+        ConnectError, match=r"t-0 begins again at offset 0, and table .* has everything before offset 2"
+    ):
+        other.task.put([SinkRecord("t", 0, None, None, None, {"id": 1}, 0)])
+    other.crash()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_altered_offsets_are_where_the_table_goes_on(kind, tmp_path):
+    settings = table_settings(kind, tmp_path)
+    with SinkHarness(TableSinkConnector, {**settings, **NOW}) as sink:
+        sink.put({"id": 1}, {"id": 2}, {"id": 3})
+    assert TableSinkConnector().alter_offsets({**settings, **NOW}, {T0: 1, T1: None})
+    sink.start()
+    sink.deliver()
+    sink.stop()
+    assert [row["id"] for row in rows(settings)] == [1, 2, 2, 3, 3]
+
+
+WRONG = {
+    ("table.format", "csv"): "Invalid value csv for configuration table.format: String must be one of: parquet, delta, "
+    "iceberg",
+    ("table.path", ""): "table.format=parquet needs table.path, the folder of the table",
+    ("table.path", "/etc/passwd/x"): "Cannot write to table.path=/etc/passwd/x: /etc/passwd is not a folder",
+    ("write.mode", "upsert"): "write.mode=upsert needs table.format=delta or iceberg: plain files cannot be changed",
+    ("merge.keys", "id"): "merge.keys is for write.mode=upsert, and write.mode is append",
+    ("partition.by", "week()"): "'week()' is neither a column nor one of year(), month(), day(), hour(), with a column "
+    "between the brackets, or nothing for the record's time",
+    ("compact.interval.ms", "1000"): "compact.interval.ms needs table.format=delta or iceberg: readers would see plain "
+    "files exchanged",
+}
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG)
+def test_wrong_settings_are_told(key, value, tmp_path):
+    settings = {**table_settings("parquet", tmp_path), key: value}
+    found = {one.name: one.error_messages for one in TableSinkConnector().validate(settings).config_values}
+    assert {name: messages for name, messages in found.items() if messages} == {key: [WRONG[key, value]]}
+
+
+def test_a_missing_extra_is_told_by_name(tmp_path, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "deltalake" else found(name))
+    values = TableSinkConnector().validate(table_settings("delta", tmp_path)).config_values
+    (message,) = next(one.error_messages for one in values if one.name == "table.format")
+    assert message == "table.format=delta needs the package deltalake: pip install 'kconnect[delta]'"
+
+
+def test_files_say_which_offsets_they_hold(tmp_path):
+    settings = table_settings("parquet", tmp_path)
+    with SinkHarness(TableSinkConnector, {**settings, **NOW, "partition.by": "day()"}) as sink:
+        sink.put_records([SinkRecord("t", 0, None, None, None, {"id": 1}, 0, timestamp=1_763_900_000_000)])
+    (file,) = (tmp_path / "table").glob("record_day=*/*.parquet")
+    assert file.relative_to(tmp_path / "table").parts[0] == "record_day=2025-11-23"
+    assert file.name.startswith("sink.t-0-000000000000-000000000000-")
+    commits = sorted((tmp_path / "table" / "_kconnect" / "sink" / "t" / "0").glob("*.json"))
+    assert json.loads(commits[-1].read_text())["offset"] == 1
