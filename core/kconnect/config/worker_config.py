@@ -73,6 +73,7 @@ class KConnectSettings:
     """Our own settings; times are in milliseconds, as everywhere in worker files."""
 
     slots: int | None
+    query_cores: int | None
     slot_heartbeat_interval_ms: int
     slot_heartbeat_timeout_ms: int
     slot_start_timeout_ms: int

@@ -77,6 +77,11 @@ def _check_optional_positive(name: str, value: Any) -> None:
         Range.at_least(1).ensure_valid(name, value)
 
 
+def _check_optional_not_negative(name: str, value: Any) -> None:
+    if value is not None:
+        Range.at_least(0).ensure_valid(name, value)
+
+
 LISTENERS: Final = ConfigDef.LambdaValidator(_check_listeners, _URLS)
 HTTP_HEADERS: Final = ConfigDef.LambdaValidator(
     _check_http_headers,
@@ -84,6 +89,7 @@ HTTP_HEADERS: Final = ConfigDef.LambdaValidator(
     "and optionally surrounded by double quotes if any part of a header rule contains a comma",
 )
 OPTIONAL_POSITIVE: Final = ConfigDef.LambdaValidator(_check_optional_positive, "[1,...]")
+OPTIONAL_NOT_NEGATIVE: Final = ConfigDef.LambdaValidator(_check_optional_not_negative, "[0,...]")
 
 WORKER: Final[Rows] = (
     (
@@ -350,6 +356,15 @@ KCONNECT: Final[Rows] = (
         OPTIONAL_POSITIVE,
         MEDIUM,
         "Slots (Spark tasks that run Connect tasks) to start; by default one per core of Spark.",
+    ),
+    (
+        "kconnect.query.cores",
+        INT,
+        None,
+        OPTIONAL_NOT_NEGATIVE,
+        MEDIUM,
+        "Cores of Spark that slots leave to SparkSink and SparkSource; by default 1 on this machine, beside the slots, "
+        "and 0 with spark.master=local[N] or a cluster, where they are cores less for slots.",
     ),
     (
         "kconnect.slot.heartbeat.interval.ms",

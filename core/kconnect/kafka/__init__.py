@@ -10,6 +10,7 @@ from kconnect.kafka.byte_column import ByteColumn, as_bytes
 from kconnect.kafka.client_statistics import ClientUsage
 from kconnect.kafka.consumer import Behind, ConsumedRun, RebalanceListener, RecordConsumer
 from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+from kconnect.kafka.fenced_offsets import CommittedOffset, FencedOffsets
 from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
 from kconnect.kafka.log import CompactedLog, LogSpec
 from kconnect.kafka.producer import (
@@ -21,6 +22,7 @@ from kconnect.kafka.producer import (
     ReportedDelivery,
     WrittenRecord,
 )
+from kconnect.kafka.range_consumer import RangeConsumer
 from kconnect.kafka.scan import ScanSpec, scan
 from kconnect.kafka.topic_pattern import topic_pattern
 from kconnect.kafka.transactional_producer import TransactionalProducer, TransactionExpiredError, fence_producers
@@ -31,14 +33,17 @@ __all__ = [
     "BulkProducer",
     "ByteColumn",
     "ClientUsage",
+    "CommittedOffset",
     "CompactedLog",
     "ConsumedRun",
     "Delivery",
     "DeliveryFailure",
+    "FencedOffsets",
     "InternalTopicSpec",
     "KafkaAdmin",
     "KafkaExclusiveWriter",
     "LogSpec",
+    "RangeConsumer",
     "RebalanceListener",
     "RecordConsumer",
     "RecordDelivery",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceTask
@@ -27,6 +28,7 @@ from kconnect.metrics import TaskCounters
 from kconnect.model import ConnectorType
 from kconnect.pipeline.at_least_once import AtLeastOnce
 from kconnect.pipeline.build_transactions import note_usage, seconds, transactions_of, warn
+from kconnect.pipeline.conversion import Converters
 from kconnect.pipeline.dead_letter import DeadLetterQueue
 from kconnect.pipeline.exactly_once import ExactlyOnce, OtherTopics
 from kconnect.pipeline.guarantee import DeliveryGuarantee
@@ -174,27 +176,18 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
     spec = control.spec
     config = SinkConnectorConfig.parse(spec.connector_config)
     task = make_task(spec.connector_config, ports.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
-    tolerance = _tolerance(control, config, ports)
-    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
-    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
+    stages = sink_stages(control, ports, type(task))
     consumer = _consumer(control, ports)
-    raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
-    dead_letters = _dead_letters(control, config, ports, raw_records)
-    tolerance.report_to(
-        [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
-    )
-    errant = ErrantRecords(tolerance, type(task), raw_records, converters.unguarded().to_kafka_record)
-    context = SinkContext(
-        consumer, lambda: spec.task_config, control.monitor.of_task, errant if raw_records.is_wanted else None
-    )
-    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
+    tolerance, raw_records = stages.tolerance, stages.raw_records
+    errant = stages.errant if raw_records.is_wanted else None
+    context = SinkContext(consumer, lambda: spec.task_config, control.monitor.of_task, errant)
     return SinkLoop(
         control,
         SinkParts(
             task=task,
             task_config=spec.task_config,
-            transforms=transforms,
-            converters=converters,
+            transforms=stages.transforms,
+            converters=stages.converters,
             consumer=consumer,
             context=context,
             commit_times=CommitTimes(
@@ -207,11 +200,45 @@ def _sink_loop(control: TaskControl, ports: TaskPorts) -> SinkLoop:
             max_records=_fetch_size(spec.worker_config, spec.connector_config, task),
             tolerance=tolerance,
             raw_records=raw_records,
-            errant=errant if raw_records.is_wanted else None,
-            dead_letters=dead_letters,
+            errant=errant,
+            dead_letters=stages.dead_letters,
             clock=ports.clock,
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStages:
+    """What a sink's records go through between consumer and task."""
+
+    tolerance: Tolerance
+    transforms: TransformChain
+    converters: Converters
+    raw_records: RawRecords
+    errant: ErrantRecords
+    dead_letters: DeadLetterQueue | None
+
+    def close(self) -> None:
+        self.tolerance.close()
+        self.transforms.close()
+        self.converters.close()
+
+
+def sink_stages(control: TaskControl, ports: TaskPorts, task_class: type[SinkTask]) -> SinkStages:
+    """The stages of a sink's config, not started. Errors: ConfigError, NotFoundError for what its configs name."""
+    spec = control.spec
+    config = SinkConnectorConfig.parse(spec.connector_config)
+    tolerance = _tolerance(control, config, ports)
+    transforms = TransformChain(make_steps(config, ports.plugins, control.monitor), tolerance)
+    converters = make_converters(config, spec.worker_config, ports.plugins, tolerance, control.monitor)
+    raw_records = RawRecords(is_wanted=config.errors_log_enable or config.dead_letters is not None)
+    dead_letters = _dead_letters(control, config, ports, raw_records)
+    tolerance.report_to(
+        [*_log_reporter(control, config, ports, raw_records), *([dead_letters] if dead_letters else [])]
+    )
+    control.count_with(partial(_count_errors, tolerance, control.health, dead_letters))
+    errant = ErrantRecords(tolerance, task_class, raw_records, converters.unguarded().to_kafka_record)
+    return SinkStages(tolerance, transforms, converters, raw_records, errant, dead_letters)
 
 
 def _consumer(control: TaskControl, ports: TaskPorts) -> SinkConsumer:

@@ -14,8 +14,9 @@ from kconnect.errors import ConnectError
 from kconnect.logs import log_context
 from kconnect.metrics import TaskCounters
 from kconnect.model import RunState, TargetState, TaskCondition, TaskId, TaskSpec
-from kconnect.pipeline.lifecycle import TaskThread
-from kconnect.pipeline.ports import OffsetPort, TaskPorts, let_all_run, tell_nobody
+from kconnect.pipeline.build import build_loop
+from kconnect.pipeline.lifecycle import TaskLoop, TaskThread
+from kconnect.pipeline.ports import OffsetPort, TaskControl, TaskPorts, let_all_run, tell_nobody
 
 if TYPE_CHECKING:
     from kconnect.plugins import PluginRegistry
@@ -41,7 +42,10 @@ class TaskHost:
         topic_used: Callable[[TaskId, str], None] = tell_nobody,
         may_run: Callable[[TaskId, int], None] = let_all_run,
         clock: Clock | None = None,
+        build: Callable[[TaskControl, TaskPorts], TaskLoop] = build_loop,
     ) -> None:
+        """`build` makes the data path of a task."""
+        self._build = build
         self._clock = clock or SystemClock()
         self._housekeeping = HousekeepingThread(self._clock)
         self._ports = TaskPorts(
@@ -68,7 +72,7 @@ class TaskHost:
             if self._closed:
                 raise ConnectError(f"Task {spec.id} cannot start: the slot is shutting down")
             earlier = self._tasks.get(spec.id)
-            task = self._tasks[spec.id] = TaskThread(spec, self._ports)
+            task = self._tasks[spec.id] = TaskThread(spec, self._ports, self._build)
             if earlier is not None and not earlier.join(0):
                 earlier.cancel()
                 self._left.append(earlier)

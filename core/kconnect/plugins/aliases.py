@@ -65,6 +65,11 @@ _OURS = (
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
+        "kconnect.spark.query.spark_sink.SparkSinkConnector",
+        "kconnect.spark.query.spark_sink:SparkSinkConnector",
+        (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

@@ -42,6 +42,14 @@ _TASK_FAILURES_EXCLUDING = 4
 # A scheduler keeps 15 MB of classes and settings; its garbage fills the young generation before a collection, 103 MB
 # by default and never returned to the system. With 24 MB the worker takes 90 MB less.
 _SMALL_HEAP = ("-Xmn24m",)
+# A slot that was lost gets the next free core, however many tasks of queries wait: its pool is always in need
+SLOT_POOL = "slots"
+_POOLS = """<?xml version="1.0"?>
+<allocations>
+  <pool name="slots"><schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>1000000</minShare></pool>
+  <pool name="queries"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+</allocations>
+"""
 # A stop during a start kills the JVM, and checks this often whether the start has launched one by then.
 _KILL_AGAIN_S = 0.05
 
@@ -66,6 +74,19 @@ class SparkApplication:
         """Python daemons that slots were forked from: number and birth; one dictionary operation at a time."""
         self._jvm_session: int | None = None  # of the thread that stops
         self._lock = threading.Lock()  # start and stop may overlap: each waits for the other
+        self.started = threading.Event()
+        """Set once `context` can be used."""
+
+    @property
+    def folder(self) -> Path:
+        """For files that end with the application, even with one that is killed; only between start and stop."""
+        assert self._folder is not None, "start() first"
+        return self._folder
+
+    @property
+    def shipped_plugins(self) -> tuple[str, ...]:
+        """Plugin folders that executors of a cluster have unpacked, by name; only after start."""
+        return self._shipped_plugins
 
     @property
     def cluster(self) -> ClusterView:
@@ -100,12 +121,14 @@ class SparkApplication:
             self._cluster = ClusterView(self._context)
             if not self._settings.is_local:
                 self._ship()
+            self.started.set()
 
     def run_slot(self, spec: SlotSpec) -> None:
         """Run a slot as a Spark job; blocks until it ends. Errors: ConnectError with Spark's reason when it failed."""
         context = self._context
         description = f"kconnect slot {spec.slot}: Connect tasks run in here"
         context.setJobGroup(slot_group(spec.slot), description, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", SLOT_POOL)
         order = {
             "spec": dataclasses.asdict(spec),
             "import_path": _import_path(self._settings),
@@ -183,6 +206,7 @@ class SparkApplication:
     def stop(self, timeout_s: float) -> None:
         """End Spark, the JVM and all below it, and remove our folders. Idempotent."""
         self._stopping.set()
+        self.started.clear()
         deadline_s = time.monotonic() + timeout_s
         # Still starting: without its JVM the start fails at once. On a cluster it may finish if there is time, so that
         # the application ends in order there; on this machine nothing is lost, and waiting would cost 2 s.
@@ -326,11 +350,13 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         # Where the above is on: a slot that was killed would wait for another executor, and all of them are busy
         "spark.excludeOnFailure.taskAndStage.enabled": "false",
     }
+    if settings.query_room() > 0:
+        conf |= _query_conf(folder)
     if settings.is_local:
-        conf["spark.master"] = f"local[{settings.slot_count()},{failures}]"
+        conf["spark.master"] = f"local[{settings.slot_count() + settings.query_room()},{failures}]"
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
-    conf.update(settings.spark)
+    conf.update({key: value for key, value in settings.spark.items() if (key, value) != ("spark.master", "local[*]")})
     if not settings.is_local:
         # Shipped code precedes what the executor has installed, so that both ends run one version of kconnect.
         path = conf.get("spark.executorEnv.PYTHONPATH", "")
@@ -339,6 +365,18 @@ def spark_conf(settings: SparkSettings, folder: Path) -> dict[str, str]:
         log.warning("spark.speculation=true is ignored: a second copy of a running slot would fight with the first")
     conf["spark.speculation"] = "false"
     return conf
+
+
+def _query_conf(folder: Path) -> dict[str, str]:
+    """What queries need beside slots: a pool in which slots come first, and a cleaner of what their many jobs leave."""
+    pools = folder / "pools.xml"
+    with contextlib.suppress(FileNotFoundError):  # settings are asked for without a folder, too
+        pools.write_text(_POOLS)
+    return {
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": pools.absolute().as_uri(),
+        "spark.cleaner.referenceTracking": "true",
+    }
 
 
 def _executors_python(settings: SparkSettings) -> str:

@@ -22,6 +22,8 @@ class SparkSettings:
 
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system
     slots: int | None = None
+    query_cores: int | None = None
+    """As configured; None: one, where it costs no slot."""
     link_bind_host: str = "127.0.0.1"
     link_advertised_host: str | None = "127.0.0.1"
     """None: the host that Spark's driver has chosen for itself, since executors can reach that one."""
@@ -39,13 +41,17 @@ class SparkSettings:
         spark = {key: value.strip() for key, value in worker.items() if key.startswith("spark.")}
         local = is_local(spark.get("spark.master", "local"))
         ours = KConnectSettings.parse(worker)
-        slots = ours.slots
+        slots, query_cores = ours.slots, ours.query_cores
         threads = _local_threads(spark.get("spark.master", ""))
         if slots is not None and threads is not None and slots > threads:
             raise ConfigError.invalid("kconnect.slots", slots, f"spark.master={spark['spark.master']} has fewer cores")
+        if query_cores and threads is not None and (slots or 1) + query_cores > threads:
+            why = f"spark.master={spark['spark.master']} has no core left for slots then"
+            raise ConfigError.invalid("kconnect.query.cores", query_cores, why)
         return cls(
             spark=spark,
             slots=slots,
+            query_cores=query_cores,
             link_bind_host=ours.link_bind_host or ("127.0.0.1" if local else "0.0.0.0"),
             link_advertised_host=ours.link_advertised_host or ("127.0.0.1" if local else None),
             link_port=ours.link_port,
@@ -62,8 +68,26 @@ class SparkSettings:
         return is_local(self.spark.get("spark.master", "local"))
 
     def slot_count(self) -> int:
-        """Slots on this machine: as configured, else Spark's cores. A cluster's cores are known later."""
-        return self.slots or _local_threads(self.spark.get("spark.master", "")) or own_cores()
+        """Slots on this machine: as configured, else Spark's cores without those for queries.
+
+        A cluster's cores are known later.
+        """
+        threads = _local_threads(self.spark.get("spark.master", ""))
+        if self.slots is None and threads is not None:
+            return max(threads - (self.query_cores or 0), 1)
+        return self.slots or own_cores()
+
+    def query_room(self) -> int:
+        """Cores that slots leave to queries. Here one more than the slots, unless spark.master has a number.
+
+        A core of `local[N]` is a thread that begins with its first task: without queries it costs nothing.
+        """
+        if not self.is_local:
+            return self.query_cores or 0
+        threads = _local_threads(self.spark.get("spark.master", ""))
+        if threads is not None:
+            return threads - self.slot_count()
+        return 1 if self.query_cores is None else self.query_cores
 
 
 def is_local(master: str) -> bool:

@@ -36,7 +36,7 @@ class SlotTarget:
             self._seen = (room, now_s)
         waited_s = now_s - self._began_s
         if self.count or self._is_complete(room, now_s) or waited_s >= registration_wait_s(self.settings.spark):
-            self.count = self.settings.slots or max(self.count, room, 1)
+            self.count = self.settings.slots or max(self.count, room - (self.settings.query_cores or 0), 1)
         self.problem = self._problem(executors, room, now_s - self._seen[1])
         return self.count
 

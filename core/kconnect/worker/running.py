@@ -407,9 +407,10 @@ def _lag_reader(config: WorkerConfig) -> Lags:
 
 
 def _spark_launcher(props: Mapping[str, str]) -> Launcher:
-    from kconnect.spark import SparkLauncher, SparkSettings
+    from kconnect.spark import SparkSettings
+    from kconnect.spark.worker_launcher import WorkerLauncher
 
-    return SparkLauncher(SparkSettings.parse(props))
+    return WorkerLauncher(SparkSettings.parse(props))
 
 
 def _worker_plugin(plugins: PluginRegistry, name: str) -> object:

@@ -19,7 +19,7 @@ def test_defaults_stay_on_this_machine():
     assert (settings.link_bind_host, settings.link_advertised_host) == ("127.0.0.1", "127.0.0.1")
     assert settings.slot_count() == own_cores()
     conf = spark_conf(settings, FOLDER)
-    assert conf["spark.master"] == f"local[{own_cores()},1]"
+    assert conf["spark.master"] == f"local[{own_cores() + 1},1]"
     assert conf["spark.ui.enabled"] == "false"
     assert conf["spark.driver.host"] == "127.0.0.1"
     assert conf["spark.local.dir"] == "folder"
@@ -73,7 +73,7 @@ def test_where_executors_are_excluded_spark_has_the_tries_it_asks_for():
     """With fewer it ends the application at the first job."""
     conf = spark_conf(SparkSettings.parse({"spark.excludeOnFailure.enabled": "true"}), FOLDER)
 
-    assert conf["spark.master"] == f"local[{own_cores()},4]"
+    assert conf["spark.master"] == f"local[{own_cores() + 1},4]"
     assert conf["spark.task.maxFailures"] == "4"
     assert conf["spark.excludeOnFailure.taskAndStage.enabled"] == "false"
 
@@ -109,3 +109,38 @@ def test_more_slots_than_a_local_spark_has_cores_are_refused():
 
 def test_settings_of_spark_are_not_shown():
     assert "s3cret" not in repr(SparkSettings.parse({"spark.hadoop.fs.s3a.secret.key": "s3cret"}))
+
+
+@pytest.mark.parametrize(
+    ("worker", "slots", "for_queries"),
+    [
+        ({"kconnect.slots": "2"}, 2, 1),
+        ({"kconnect.slots": "2", "kconnect.query.cores": "3"}, 2, 3),
+        ({"kconnect.slots": "2", "kconnect.query.cores": "0"}, 2, 0),
+        ({"spark.master": "local[*]"}, own_cores(), 1),
+        ({"spark.master": "local[4]"}, 4, 0),
+        ({"spark.master": "local[4]", "kconnect.slots": "2"}, 2, 2),
+        ({"spark.master": "local[4]", "kconnect.query.cores": "1"}, 3, 1),
+    ],
+)
+def test_queries_have_cores_that_slots_leave(worker, slots, for_queries):
+    settings = SparkSettings.parse(worker)
+
+    assert (settings.slot_count(), settings.query_room()) == (slots, for_queries)
+    if "spark.master" not in worker or worker["spark.master"] == "local[*]":
+        assert spark_conf(settings, FOLDER)["spark.master"] == f"local[{slots + for_queries},1]"
+
+
+def test_a_core_for_queries_must_leave_one_for_a_slot():
+    with pytest.raises(ConfigError, match=r"kconnect.query.cores.*no core left for slots"):
+        SparkSettings.parse({"spark.master": "local[1]", "kconnect.query.cores": "1"})
+
+
+def test_slots_come_first_where_queries_wait_for_cores_too(tmp_path):
+    conf = spark_conf(SparkSettings.parse({"kconnect.slots": "2"}), tmp_path)
+
+    assert conf["spark.scheduler.mode"] == "FAIR"
+    assert conf["spark.scheduler.allocation.file"] == (tmp_path / "pools.xml").as_uri()
+    assert '<pool name="slots">' in (tmp_path / "pools.xml").read_text()
+    without = spark_conf(SparkSettings.parse({"kconnect.query.cores": "0"}), tmp_path)
+    assert "spark.scheduler.mode" not in without

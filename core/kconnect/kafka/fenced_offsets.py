@@ -1,0 +1,91 @@
+"""FencedOffsets: offsets of a consumer group without members, in transactions that fence off older writers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+
+from kconnect.kafka.clients import ClientLog, consumer_client, kafka_errors
+from kconnect.kafka.transactional_producer import TransactionalProducer
+from kconnect.model import TopicPartition
+
+log = logging.getLogger(__name__)
+
+# One call to the coordinator; after it the stop is looked at, and the call repeated.
+_STEP_S: Final = 1.0
+
+
+class CommittedOffset(NamedTuple):
+    """An offset as the group has it, and the text that was committed with it: empty unless its writer gave one."""
+
+    offset: int
+    metadata: str
+
+
+class FencedOffsets:
+    """One writer of a group's offsets at a time: the newest. Threads: one, except for the constructor.
+
+    Lifecycle: constructed -> claim() -> read()s and write()s -> close(). All offsets of a write are committed or none.
+    Errors: FencedError for every write after another writer has claimed the same transactional id; else ConnectError.
+    """
+
+    def __init__(self, producer: Mapping[str, Any], consumer: Mapping[str, Any], name: str) -> None:
+        """`producer` has a transactional.id, `consumer` the group.id."""
+        self._group = str(consumer["group.id"])
+        self._log = ClientLog(log, f"Consumer of {name}")
+        self._producer = _OffsetProducer(producer, name)
+        # It never subscribes: the group stays without members, and can be altered once the writer is gone
+        self._consumer = consumer_client({**consumer, "enable.auto.commit": False}, self._log)
+
+    def claim(self, timeout_s: float, give_up: Callable[[], bool]) -> bool:
+        """Fence off the writers before, and end their open transactions. False if `give_up` ended the wait."""
+        return self._producer.claim(timeout_s, give_up)
+
+    def read(self, partitions: Collection[TopicPartition], timeout_s: float) -> dict[TopicPartition, CommittedOffset]:
+        """What is committed for these partitions; none for those without an offset. Errors: ConnectError."""
+        if not partitions:
+            return {}
+        asked = [ClientPartition(at.topic, at.partition) for at in partitions]
+        with kafka_errors(f"The offsets of consumer group {self._group!r} cannot be read"):
+            found = self._consumer.committed(asked, timeout=timeout_s)
+            for part in found:
+                if part.error is not None:
+                    raise KafkaException(part.error)
+        return {
+            TopicPartition(part.topic, part.partition): CommittedOffset(part.offset, part.metadata or "")
+            for part in found
+            if part.offset >= 0
+        }
+
+    def write(self, offsets: Mapping[TopicPartition, CommittedOffset], give_up: Callable[[], bool]) -> bool:
+        """Commit all of these at once. False if `give_up` ended the wait: the outcome is then unknown."""
+        if not offsets:
+            return True
+        given = [ClientPartition(at.topic, at.partition, to.offset, to.metadata) for at, to in sorted(offsets.items())]
+        self._producer.begin()
+        return self._producer.add_offsets(given, self._consumer, give_up) and self._producer.commit(give_up)
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._producer.close()
+        consumer = self.__dict__.pop("_consumer", None)
+        if consumer is not None:
+            with kafka_errors("The consumer cannot be closed"):
+                consumer.close()
+
+
+class _OffsetProducer(TransactionalProducer):
+    """A transactional producer that commits a group's offsets instead of records."""
+
+    def add_offsets(self, offsets: list[ClientPartition], consumer: Any, give_up: Callable[[], bool]) -> bool:
+        """Put the offsets into the open transaction. Errors: those of the class."""
+        member = consumer.consumer_group_metadata()
+
+        def attempt(step_s: float) -> None:
+            self._client.send_offsets_to_transaction(offsets, member, step_s)
+
+        return self._insist(attempt, "Offsets cannot be added to a transaction", self.timeout_s, give_up)

@@ -1,0 +1,104 @@
+"""What validate finds in the settings of queries, beyond their types: SQL, formats, cores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kconnect.api.config_key import Config
+from kconnect.errors import ConfigError
+from kconnect.spark.query.engine import QueryEngine, current_engine
+from kconnect.spark.query.failures import root_cause
+from kconnect.spark.query.formats import guarantee_of, known, package_of
+from kconnect.spark.query.sink_settings import EXACTLY_ONCE, MERGE, SinkQuerySettings
+
+# A worker that starts with its connectors validates them while Spark comes up
+_WAIT_FOR_SPARK_S: Final = 20.0
+
+
+def check_sink(props: Mapping[str, str], config: Config) -> Config:
+    """Adds problems of a SparkSink to the result of its table, and recommends the guarantee that its format has."""
+    values = {value.name: value for value in config.config_values}
+    try:
+        settings = SinkQuerySettings.parse(props)
+    except ConfigError:
+        return config  # the table has said so
+    guarantee = guarantee_of(settings.format, settings.mode)
+    values["delivery.guarantee"].recommended_values = [guarantee.replace(" ", "_")]
+    for key, problem in _problems(props, settings):
+        values[key].add_error_message(problem)
+    return config
+
+
+def _problems(props: Mapping[str, str], settings: SinkQuerySettings) -> Iterator[tuple[str, str]]:
+    exactly_once = guarantee_of(settings.format, settings.mode) == "exactly once"
+    if props.get("delivery.guarantee") == EXACTLY_ONCE and not exactly_once:
+        yield (
+            "delivery.guarantee",
+            f"SparkSink writes {settings.format} at least once: a batch that was cut off is written again. "
+            "delta and iceberg are written exactly once, and so are all three formats of TableSink",
+        )
+    if settings.mode == MERGE:
+        if not known(settings.format).merges:
+            yield "spark.mode", f"Spark cannot merge into {settings.format}: delta and iceberg can"
+        if not settings.merge_keys:
+            yield "merge.keys", "spark.mode=merge needs the columns that name a row"
+    engine = current_engine()
+    if engine is None:
+        return
+    if (no_core := engine.no_core()) is not None:
+        yield "spark.format", no_core
+    jvm = engine.jvm(_WAIT_FOR_SPARK_S)
+    if jvm is None:
+        return
+    if settings.query and (problem := sql_problem(jvm, settings.query)) is not None:
+        yield "spark.query", problem
+    if settings.schema and (problem := schema_problem(jvm, settings.schema)) is not None:
+        yield "spark.schema", problem
+    if (problem := format_problem(engine, jvm, settings.format)) is not None:
+        yield "spark.format", problem
+
+
+def sql_problem(jvm: Any, query: str) -> str | None:
+    """Why a query does not parse, with line and column; None if it does."""
+    try:
+        jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parsePlan(query)
+    except Exception as error:  # py4j's and Spark's errors share no root
+        return _parse_message(root_cause(error).message)
+    return None
+
+
+def schema_problem(jvm: Any, schema: str) -> str | None:
+    """Why Spark cannot read these fields and types; None if it can."""
+    try:
+        jvm.org.apache.spark.sql.types.StructType.fromDDL(schema)
+    except Exception as error:  # as above
+        return _parse_message(root_cause(error).message)
+    return None
+
+
+def format_problem(engine: QueryEngine, jvm: Any, name: str) -> str | None:
+    """Why this Spark does not know a format, and what would bring it; None if it does."""
+    conf = jvm.org.apache.spark.sql.internal.SQLConf.get()
+    try:
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, conf)
+    except Exception as error:  # as above
+        package = package_of(name, str(engine.app.context.version))
+        if package is None:
+            return f"Spark has no format {name}: {root_cause(error).message.splitlines()[0]}"
+        more = "".join(f", {key}={value}" for key, value in known(name).conf)
+        return (
+            f"Spark has no format {name} without its jar. Set spark.jars.packages={package}{more} "
+            "in the worker's properties, or the jar's path in spark.jars, and start it again"
+        )
+    return None
+
+
+def _parse_message(text: str) -> str:
+    """Spark's message on one line, with the place."""
+    place = re.search(r"\(line (\d+), pos (\d+)\)", text)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), text)
+    said = re.sub(r"\s*SQLSTATE: \w+", "", re.sub(r"^\[[\w.]+\]\s*", "", first)).replace("(line", "").strip()
+    said = re.sub(r"\s*\d+, pos \d+\)$", "", said).rstrip(".")
+    return f"{said}, at line {place[1]}, column {int(place[2]) + 1}" if place else said

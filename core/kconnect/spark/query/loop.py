@@ -1,0 +1,157 @@
+"""QueryLoop: the life of a query task: starts Spark's query, watches it, stops it for a pause, starts it again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kconnect.errors import ConfigError, ConnectError, RetriableError, TimedOutError, UnreachableError
+from kconnect.model import ConnectorType
+from kconnect.pipeline.error_texts import one_line
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.query.failures import QueryError, root_cause
+from kconnect.spark.query.progress import Progress
+
+if TYPE_CHECKING:
+    from kconnect.spark.query.engine import QueryEngine
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.25
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
+# A query that has run for so long begins with the first pause again
+_WELL_S: Final = 60.0
+
+
+class RestartQueryError(ConnectError):
+    """The query must be started again, at once, and goes on then: it has found out more about its records."""
+
+
+class Query(Protocol):
+    """What one kind of query task does. Threads: the task's, except for what it says itself."""
+
+    def begin(self) -> Any | None:
+        """Start; gives the StreamingQuery, or None if the task is stopping. Errors: ConnectError, Spark's."""
+        ...
+
+    def failure(self) -> BaseException | None:
+        """What ended the query in our own code, if it was that."""
+        ...
+
+    def end(self) -> None:
+        """Finish the batch that is being written if there is time. After it the query is stopped."""
+        ...
+
+    def close(self) -> None:
+        """Release all that `begin` opened. Called after each begin, and at the end. Idempotent."""
+        ...
+
+
+def query_loop(engine: QueryEngine) -> Callable[[TaskControl, TaskPorts], QueryLoop]:
+    """Builds the data path of query tasks. Errors: ConfigError."""
+
+    def build(control: TaskControl, ports: TaskPorts) -> QueryLoop:
+        from kconnect.spark.query.topic_sink import TopicSink
+
+        if control.spec.type is ConnectorType.SINK:
+            return QueryLoop(control, TopicSink(control, ports, engine))
+        raise ConfigError(f"Task {control.spec.id} is no query of a sink")
+
+    return build
+
+
+class QueryLoop:
+    """Implements TaskLoop. Errors: what ends the query for good, with Spark's root cause first."""
+
+    def __init__(self, control: TaskControl, query: Query) -> None:
+        self._control = control
+        self._query = query
+        self._progress = Progress(control)
+        self._pause_s = _FIRST_PAUSE_S
+
+    def start(self) -> None:
+        """Everything is opened in run(): Spark may still be starting."""
+
+    def run(self) -> None:
+        control = self._control
+        while not control.is_stopping:
+            if control.should_pause:
+                control.report_paused()
+                if not control.await_resume():
+                    return
+                control.report_running()
+            began_s = time.monotonic()
+            try:
+                self._run_once()
+            except RestartQueryError as again:
+                log.info("%s", again)
+            except Exception as error:  # Spark's, py4j's, ours: all end here
+                if time.monotonic() - began_s > _WELL_S:
+                    self._pause_s = _FIRST_PAUSE_S
+                self._wait_or_raise(error)
+
+    def close(self) -> None:
+        self._query.close()
+
+    def _run_once(self) -> None:
+        """Until a stop, a pause, or the query's end by an error."""
+        query = self._query
+        try:
+            running = query.begin()
+            if running is None:
+                return
+            log.info("Query %s runs", self._control.spec.id.connector)
+            try:
+                self._watch(running)
+            finally:
+                query.end()
+                _stop(running)
+                self._progress.look(running)
+            if (failure := query.failure() or _exception(running)) is not None:
+                raise failure
+        finally:
+            query.close()
+
+    def _watch(self, running: Any) -> None:  # a StreamingQuery
+        while running.isActive:
+            if self._control.wait(_LOOK_S) or self._control.should_pause:
+                return
+            if self._progress.look(running):
+                self._control.health.went_well(time.monotonic(), moved=True)
+
+    def _wait_or_raise(self, error: Exception) -> None:
+        """A pause before the next start if the error may pass. Errors: ConnectError for the status."""
+        if self._control.is_stopping:
+            log.info("Query %s was stopped while it failed: %s", self._control.spec.id.connector, error)
+            return
+        cause = root_cause(error)
+        passes = isinstance(error, RetriableError | UnreachableError | TimedOutError) or cause.is_passing
+        if not passes:
+            if isinstance(error, ConnectError):
+                raise error
+            raise cause.error(f"Query {self._control.spec.id.connector} has ended") from None
+        shown = one_line(cause.message)
+        log.warning("Query %s will start again in %.0f s: %s", self._control.spec.id.connector, self._pause_s, shown)
+        self._control.health.failed(shown, time.monotonic())
+        self._control.wait(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+
+def _stop(running: Any) -> None:
+    """Stop Spark's query. Errors are logged: its tasks end with their job group, and the next start fences them off."""
+    try:
+        running.stop()
+    except Exception as error:  # py4j's and Spark's errors share no root
+        log.warning("Spark's query did not stop: %s", root_cause(error).message)
+
+
+def _exception(running: Any) -> Exception | None:
+    """What Spark says ended the query; None if it was stopped."""
+    try:
+        found: Exception | None = running.exception()
+    except Exception as error:  # Spark has gone
+        return QueryError(f"Spark does not answer any more: {root_cause(error).message}")
+    return found

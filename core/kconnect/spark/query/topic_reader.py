@@ -1,0 +1,137 @@
+"""TopicReader: a range of a partition through converters and transformations into Arrow, in an executor's process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.config.client_config import consumer_config
+from kconnect.kafka import RangeConsumer
+from kconnect.model import TaskSpec, TopicPartition
+from kconnect.pipeline.build import SinkStages, sink_stages
+from kconnect.pipeline.lifecycle import resolved_spec
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.pipeline.sink_conversion import SinkConversion
+from kconnect.plugins import PluginRegistry
+from kconnect.spark.query.no_host import NO_HOUSEKEEPING, NO_OFFSETS, tell_no_state
+from kconnect.spark.query.spark_sink import SparkSinkTask
+from kconnect.spark.query.topic_rows import RowsOfBatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.spark.query.topic_source import TopicOrder
+
+_FETCH: Final = 5_000
+_SILENT_S: Final = 60.0
+_SETTLE_S: Final = 30.0
+
+
+class TopicReader:
+    """The data path of a sink up to Arrow. Threads: one. Kept for the next range by the process that made it.
+
+    Errors: StageError for a record that fails the task; SchemaGrownError.
+    """
+
+    _kept: ClassVar[TopicReader | None] = None
+
+    def __init__(self, order: TopicOrder) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        plugins = plugins_of(order)
+        spec = resolved_spec(TaskSpec.from_json(order.spec), plugins)
+        self.key = order.key
+        self._path = TopicPath(spec, plugins)
+        schema = to_arrow_schema(StructType.fromJson(dict(order.schema)), timezone="UTC")
+        self._rows = RowsOfBatch(
+            schema, order.about, is_inferred=order.is_inferred, keeps_tombstones=order.keeps_tombstones
+        )
+
+    @classmethod
+    def of_order(cls, order: TopicOrder) -> TopicReader:
+        """The one this process has kept if it is of the same start of the query; else a new one in its place."""
+        kept = cls._kept
+        if kept is None or kept.key != order.key:
+            if kept is not None:
+                kept.close()
+            kept = cls._kept = cls(order)
+        return kept
+
+    def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """All records of the range; returns when the dead letters among them are acknowledged."""
+        path = self._path
+        for payload in path.read(at, begin, end):
+            made = self._rows.of(payload, path.report)
+            if made.num_rows:
+                yield made
+        path.settle()
+
+    def close(self) -> None:
+        self._path.close()
+
+
+class TopicPath:
+    """Fetches ranges and runs the stages of a sink on them. Threads: one."""
+
+    def __init__(self, spec: TaskSpec, plugins: PluginRegistry) -> None:
+        """`spec` with its references resolved."""
+        ports = TaskPorts(
+            report=tell_no_state,
+            offsets=NO_OFFSETS,
+            reconfigure=lambda connector: None,
+            housekeeping=NO_HOUSEKEEPING,
+            plugins=plugins,
+        )
+        self._control = TaskControl(spec, ports)
+        self._stages: SinkStages = sink_stages(self._control, ports, SparkSinkTask)
+        if self._stages.dead_letters is not None:
+            self._stages.dead_letters.start()
+        task: SinkTask = SparkSinkTask()
+        stages = self._stages
+        self._conversion = SinkConversion(task, stages.converters, stages.transforms, stages.raw_records, self._control)
+        name = spec.id.connector
+        settings, _ = consumer_config(
+            spec.worker_config,
+            spec.connector_config,
+            client_id=f"connector-consumer-{spec.id}",
+            group_id=f"connect-{name}",
+        )
+        self._consumer = RangeConsumer(settings, str(spec.id))
+
+    def read(self, at: TopicPartition, begin: int, end: int) -> Iterator[RecordBatch | list[SinkRecord]]:
+        """Converted records. Errors: StageError for one that is not tolerated; RetriableError without brokers."""
+        for run in self._consumer.read(at, begin, end, _FETCH, _SILENT_S):
+            payload = self._conversion.batch_of(run).payload
+            if len(payload):
+                yield payload
+
+    def report(self, record: SinkRecord, error: Exception) -> None:
+        """A record fits no row. Errors: StageError if that is not tolerated."""
+        self._stages.errant.report(record, error)
+
+    def settle(self) -> None:
+        """Wait for dead letters. Errors: ConnectError."""
+        self._stages.tolerance.settle(_SETTLE_S)
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._stages.close()
+
+
+@cache
+def _registry(path: str | None) -> PluginRegistry:
+    return PluginRegistry.load(path, tells_skipped=False)
+
+
+def plugins_of(order: TopicOrder) -> PluginRegistry:
+    """The plugins of this process: from the worker's folders, or from where Spark has unpacked them."""
+    if not order.plugins:
+        return _registry(order.plugin_path)
+    from pyspark import SparkFiles
+
+    root = SparkFiles.getRootDirectory()
+    return _registry(",".join(os.path.join(root, name) for name in order.plugins))

@@ -1,0 +1,235 @@
+"""Records as rows of a fixed Arrow schema: the value's fields, and columns about each record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kconnect.api import RecordBatch, SinkRecord, Struct
+from kconnect.api.columns import values_of
+from kconnect.errors import ConnectError, DataError
+
+ABOUT: Final[dict[str, pa.DataType]] = {
+    "_key": pa.string(),
+    "_topic": pa.string(),
+    "_partition": pa.int32(),
+    "_offset": pa.int64(),
+    "_timestamp": pa.timestamp("us", tz="UTC"),
+    "_deleted": pa.bool_(),
+}
+"""Columns about a record. `_key`: as text, JSON for more than one value; `_deleted`: it has no value."""
+VALUE: Final = "value"
+"""The one column of values that have no fields."""
+
+Report = Callable[[SinkRecord, Exception], None]
+
+
+class SchemaGrownError(ConnectError):
+    """Records have fields that the schema, which was found in earlier ones, has not. `fields` is part of the text."""
+
+    MARK: Final = "Fields that the schema does not have yet: "
+
+    def __init__(self, fields: pa.Schema, where: str) -> None:
+        encoded = fields.serialize().to_pybytes().hex()
+        super().__init__(f"{self.MARK}{', '.join(fields.names)} ({where}) [{encoded}]")
+
+    @classmethod
+    def fields_in(cls, text: str) -> pa.Schema | None:
+        """The fields in a trace that has such an error; None for another trace."""
+        _, found, rest = text.partition(cls.MARK)
+        if not found:
+            return None
+        return pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(rest.partition("[")[2].partition("]")[0])))
+
+
+class RowsOfBatch:
+    """Makes rows of converted records. Threads: one."""
+
+    def __init__(self, schema: pa.Schema, about: Sequence[str], *, is_inferred: bool, keeps_tombstones: bool) -> None:
+        """`schema`: the value's fields, then the columns in `about`."""
+        self._schema = schema
+        self._about = tuple(about)
+        self._fields = [field for field in schema if field.name not in self._about]
+        self._names = {field.name for field in self._fields}
+        self._struct = pa.struct(self._fields)
+        self._is_inferred = is_inferred
+        self._keeps_tombstones = keeps_tombstones
+
+    def of(self, payload: RecordBatch | list[SinkRecord], report: Report) -> pa.RecordBatch:
+        """The rows; records that do not fit go to `report`. Errors: SchemaGrownError, and what `report` raises."""
+        if isinstance(payload, RecordBatch):
+            made = self._of_columns(payload)
+            if made is not None:
+                return made
+            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        return self._of_records(list(payload), report)  # type: ignore[arg-type]  # as above
+
+    def _of_columns(self, batch: RecordBatch) -> pa.RecordBatch | None:
+        """None where single records must be looked at: something does not fit, or there are values without fields."""
+        value = batch.value
+        if value is None or not pa.types.is_struct(value.type):
+            return None
+        self._check_new(value.type, batch.topic)
+        if value.null_count:
+            return None
+        present = {field.name: value.field(index) for index, field in enumerate(value.type)}
+        try:
+            columns = [_cast(present.get(field.name), field.type, len(batch)) for field in self._fields]
+        except (pa.ArrowException, ValueError):
+            return None
+        return pa.RecordBatch.from_arrays([*columns, *self._about_columns(batch)], schema=self._schema)
+
+    def _of_records(self, records: list[SinkRecord], report: Report) -> pa.RecordBatch:
+        kept: list[SinkRecord] = []
+        rows: list[dict[str, Any]] = []
+        for record in records:
+            row = plain(record.value)
+            if row is None and not self._keeps_tombstones:
+                continue
+            kept.append(record)
+            rows.append(row if isinstance(row, dict) else {VALUE: row} if row is not None else {})
+        if self._is_inferred:
+            self._check_rows(rows, kept)
+        try:
+            column = pa.array(rows, self._struct)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            kept, rows = self._fitting(kept, rows, report)
+            column = pa.array(rows, self._struct)
+        columns = [column.field(index) for index in range(len(self._fields))]
+        about = [pa.array([_about(name, record) for record in kept], ABOUT[name]) for name in self._about]
+        return pa.RecordBatch.from_arrays([*columns, *about], schema=self._schema)
+
+    def _fitting(
+        self, records: list[SinkRecord], rows: list[dict[str, Any]], report: Report
+    ) -> tuple[list[SinkRecord], list[dict[str, Any]]]:
+        good: list[int] = []
+        for index, row in enumerate(rows):
+            try:
+                pa.array([row], self._struct)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+                report(records[index], DataError(f"{self._misfit(row)}: {error}"))
+            else:
+                good.append(index)
+        return [records[index] for index in good], [rows[index] for index in good]
+
+    def _misfit(self, row: dict[str, Any]) -> str:
+        for field in self._fields:
+            try:
+                pa.array([row.get(field.name)], field.type)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                return f"Field {field.name} does not fit its column of type {field.type}"
+        return "The value does not fit the columns"
+
+    def _check_new(self, found: pa.StructType, topic: str) -> None:
+        if not self._is_inferred:
+            return
+        new = [field for field in found if field.name not in self._names]
+        if new:
+            raise SchemaGrownError(pa.schema(new), f"topic {topic}")
+
+    def _check_rows(self, rows: list[dict[str, Any]], records: list[SinkRecord]) -> None:
+        new = {name for row in rows for name in row} - self._names
+        if not new:
+            return
+        first = next(record for record, row in zip(records, rows, strict=True) if not new.isdisjoint(row))
+        where = f"{first.topic}-{first.kafka_partition}@{first.kafka_offset}"
+        raise SchemaGrownError(fields_of([{name: row[name] for name in new & row.keys()} for row in rows]), where)
+
+    def _about_columns(self, batch: RecordBatch) -> list[pa.Array]:
+        return [_about_column(name, batch) for name in self._about]
+
+
+def fields_of(rows: Sequence[dict[str, Any]]) -> pa.Schema:
+    """The fields of rows, each with a type that all its values fit. Errors: DataError that names the field."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.schema([pa.field(name, _type_of(name, [row.get(name) for row in rows])) for name in names])
+
+
+def plain(value: Any) -> Any:  # whatever a converter gave
+    """A value with dicts in place of structs."""
+    if isinstance(value, Struct):
+        return {field.name: plain(value[field.name]) for field in value.schema.fields}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+def _type_of(name: str, values: list[Any]) -> pa.DataType:
+    try:
+        found = pa.array(values).type
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        try:
+            parts = [pa.schema([pa.field(name, pa.array([value]).type)]) for value in values if value is not None]
+            found = pa.unify_schemas(parts, promote_options="permissive").field(0).type
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise DataError(
+                f"Field {name} has values of different types: {error}",
+                hint="Name its type in spark.schema; what does not fit is then handled as errors.tolerance says.",
+            ) from error
+    return _storable(found)
+
+
+def _storable(kind: pa.DataType) -> pa.DataType:
+    """With text in place of what is only known to be null."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_storable(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _storable(field.type)) for field in kind])
+    return kind
+
+
+def _cast(column: pa.Array | None, kind: pa.DataType, length: int) -> pa.Array:
+    if column is None:
+        return pa.nulls(length, kind)
+    return column if column.type == kind else column.cast(kind)
+
+
+def _about(name: str, record: SinkRecord) -> Any:
+    match name:
+        case "_key":
+            return _key_text(record.key)
+        case "_topic":
+            return record.topic
+        case "_partition":
+            return record.kafka_partition
+        case "_offset":
+            return record.kafka_offset
+        case "_timestamp":
+            return None if record.timestamp is None else record.timestamp * 1000
+        case _:
+            return record.value is None
+
+
+def _about_column(name: str, batch: RecordBatch) -> pa.Array:
+    length, kind = len(batch), ABOUT[name]
+    match name:
+        case "_key":
+            return pa.array([_key_text(key) for key in values_of(batch.key_schema, batch.key, length)], kind)
+        case "_topic":
+            return pa.repeat(pa.scalar(batch.topic, kind), length)
+        case "_partition":
+            return pa.repeat(pa.scalar(batch.kafka_partition, kind), length)
+        case "_offset":
+            return batch.kafka_offsets
+        case "_timestamp":
+            times = batch.timestamp
+            if times is None or isinstance(times, int):
+                return pa.repeat(pa.scalar(None if times is None else times * 1000, kind), length)
+            return times.cast(pa.timestamp("ms", tz="UTC")).cast(kind)
+        case _:
+            return pa.repeat(pa.scalar(False, kind), length)
+
+
+def _key_text(key: Any) -> str | None:
+    if key is None or isinstance(key, str):
+        return key
+    if isinstance(key, bytes):
+        return key.decode("utf-8", "replace")
+    return json.dumps(plain(key), default=str, separators=(",", ":"))

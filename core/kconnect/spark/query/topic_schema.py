@@ -1,0 +1,94 @@
+"""The fields of a sink's records, as Spark's schema: as configured, or as found in the first records."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kconnect.api import RecordBatch, Schema, SinkRecord, Type
+from kconnect.api.columns import arrow_type
+from kconnect.errors import ConfigError
+from kconnect.model import TopicPartition
+from kconnect.spark.query.topic_rows import ABOUT, VALUE, fields_of, plain
+
+if TYPE_CHECKING:
+    from kconnect.spark.query.topic_reader import TopicPath
+
+log = logging.getLogger(__name__)
+
+# Records looked at in each partition
+_SAMPLE: Final = 500
+
+
+def found_fields(
+    path: TopicPath, begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> pa.Schema | None:
+    """The fields of the first records of each partition; None if there are no records with a value yet.
+
+    Errors: StageError for records that cannot be converted; DataError for values of different types.
+    """
+    rows: list[dict[str, Any]] = []
+    schemas: list[pa.Schema] = []
+    for at, to in sorted(end.items()):
+        first = begin.get(at, 0)
+        for payload in path.read(at, first, min(to, first + _SAMPLE)):
+            _look(payload, rows, schemas)
+    if rows:
+        schemas.append(fields_of(rows))
+    if not schemas:
+        return None
+    merged = schemas[0]
+    for schema in schemas[1:]:
+        if schema != merged:
+            merged = pa.unify_schemas([merged, schema], promote_options="permissive")
+    return merged
+
+
+def spark_schema(session: Any, fields: pa.Schema | str, about: tuple[str, ...]) -> Any:  # a StructType
+    """Spark's schema: these fields (Arrow's, or as DDL), then the columns about the record. Errors: ConfigError."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructField, StructType
+
+    if isinstance(fields, str):
+        given = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(fields)
+        import json
+
+        own = StructType.fromJson(json.loads(given.json()))
+    else:
+        own = from_arrow_schema(fields)
+    if taken := [field.name for field in own if field.name in ABOUT]:
+        raise ConfigError(
+            f"The records have a field {taken[0]}, which is the name of a column about records: rename it, for example "
+            "with the transformation ReplaceField"
+        )
+    more = from_arrow_schema(pa.schema([(name, ABOUT[name]) for name in about]))
+    return StructType([*(StructField(field.name, field.dataType, True) for field in own), *more])
+
+
+def _look(payload: RecordBatch | list[SinkRecord], rows: list[dict[str, Any]], schemas: list[pa.Schema]) -> None:
+    if isinstance(payload, RecordBatch):
+        column = payload.value
+        if payload.value_schema is None and column is not None and pa.types.is_struct(column.type):
+            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        elif payload.value_schema is not None:
+            _add(schemas, payload.value_schema)
+            return
+        else:
+            payload = payload.to_records()  # type: ignore[assignment]  # as above
+    for record in payload:  # type: ignore[union-attr]  # records by now
+        if record.value_schema is not None:
+            _add(schemas, record.value_schema)
+            continue
+        row = plain(record.value)
+        if row is not None:
+            rows.append(row if isinstance(row, dict) else {VALUE: row})
+
+
+def _add(schemas: list[pa.Schema], schema: Schema) -> None:
+    kind = arrow_type(schema)
+    made = pa.schema(list(kind)) if schema.type is Type.STRUCT else pa.schema([(VALUE, kind)])
+    if made not in schemas:
+        schemas.append(made)

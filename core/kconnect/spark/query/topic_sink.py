@@ -1,0 +1,270 @@
+"""TopicSink: a query that reads topics and writes batches of them into a table of any format of Spark.
+
+What is done and what is planned is in the consumer group's offsets (positions.py), committed before and after each
+write. Spark's checkpoint is made from them at each start, and thrown away at its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.config.client_config import consumer_config, producer_config
+from kconnect.errors import ConnectError, FencedError
+from kconnect.kafka import CommittedOffset, FencedOffsets
+from kconnect.logs import set_log_context
+from kconnect.model import TopicPartition
+from kconnect.pipeline.build_transactions import warn
+from kconnect.pipeline.ports import TaskControl, TaskPorts
+from kconnect.spark.query.batch_writer import BatchWriter
+from kconnect.spark.query.checkpoint import offset_of, seed
+from kconnect.spark.query.failures import root_cause
+from kconnect.spark.query.formats import guarantee_of
+from kconnect.spark.query.loop import RestartQueryError
+from kconnect.spark.query.positions import TopicPosition
+from kconnect.spark.query.sink_settings import MERGE, SinkQuerySettings
+from kconnect.spark.query.topic_ends import TopicEnds
+from kconnect.spark.query.topic_reader import TopicPath
+from kconnect.spark.query.topic_rows import ABOUT, SchemaGrownError
+from kconnect.spark.query.topic_schema import found_fields, spark_schema
+from kconnect.spark.query.topic_source import TopicOrder, from_json, to_json, topic_source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.spark.query.engine import QueryEngine
+
+log = logging.getLogger(__name__)
+
+VIEW: Final = "records"
+_TIMEOUT_S: Final = 30.0
+# How often a topic without records is looked at, while their fields are not known
+_FIRST_RECORDS_S: Final = 1.0
+# The batch under way may end within this part of the time that a task has to stop
+_STOP_SHARE: Final = 0.5
+
+
+class TopicSink:
+    """Implements Query. Threads: the task's; `_on_batch` runs on one of py4j's, one call at a time."""
+
+    def __init__(self, control: TaskControl, ports: TaskPorts, engine: QueryEngine) -> None:
+        """`control.spec` has its references resolved."""
+        self._control = control
+        self._plugins = ports.plugins
+        self._engine = engine
+        self._settings = SinkQuerySettings.parse(control.spec.connector_config)
+        self._grown: pa.Schema | None = None  # fields that records turned out to have
+        self._ends: TopicEnds | None = None
+        self._offsets: FencedOffsets | None = None
+        self._folder: Path | None = None
+        self._session: Any = None
+        self._position: TopicPosition | None = None
+        self._writer: BatchWriter | None = None
+        self._failure: BaseException | None = None
+        self._idle = threading.Event()  # no batch is being written
+        self._is_ending = False
+
+    def begin(self) -> Any | None:
+        control, settings = self._control, self._settings
+        self._failure, self._is_ending = None, False
+        self._idle.set()
+        session = self._session = self._engine.session(lambda: control.is_stopping)
+        if session is None:
+            return None
+        self._ends = TopicEnds(control.spec)
+        position = self._position = self._find_position(self._ends)
+        if position is None:
+            return None
+        about = self._columns_about()
+        schema = self._find_schema(session, position, about)
+        if schema is None:
+            return None
+        guarantee = guarantee_of(settings.format, settings.mode)
+        log.info("Batch %d is the next of query %s; %s", position.batch + 1, position.id, guarantee)
+        self._writer = BatchWriter(settings, position.id)
+        name = f"kconnect-{control.spec.id.connector}"
+        session.dataSource.register(topic_source(name, self._order(schema, about)))
+        rows = session.readStream.format(name).load()
+        return self._started(self._result(session, rows), position)
+
+    def failure(self) -> BaseException | None:
+        return self._failure
+
+    def end(self) -> None:
+        self._is_ending = True
+        timeout_ms = float(self._control.spec.worker_config.get("task.shutdown.graceful.timeout.ms") or 5000)
+        self._idle.wait(timeout_ms / 1000 * _STOP_SHARE)
+
+    def close(self) -> None:
+        for part in (self._ends, self._offsets):
+            if part is not None:
+                part.close()
+        self._ends = self._offsets = self._session = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    # --- where to begin, and with which fields ---
+
+    def _find_position(self, ends: TopicEnds) -> TopicPosition | None:
+        """What the group says, after older queries were fenced off; None if the task is stopping meanwhile."""
+        spec, control = self._control.spec, self._control
+        name = spec.id.connector
+        ids = {"client_id": f"connector-consumer-{spec.id}", "group_id": f"connect-{name}"}
+        consumer, _ = consumer_config(spec.worker_config, spec.connector_config, **ids)
+        producer, warnings = producer_config(
+            spec.worker_config, spec.connector_config, client_id=f"connector-producer-{spec.id}"
+        )
+        warn(warnings)
+        fixed = {"enable.idempotence": "true", "transactional.id": f"{consumer['group.id']}-query"}
+        offsets = self._offsets = FencedOffsets({**producer, **fixed}, consumer, str(spec.id))
+        if not offsets.claim(_TIMEOUT_S, lambda: control.is_stopping):
+            return None
+        first = ends.first()
+        position = TopicPosition.of(offsets.read(first.keys(), _TIMEOUT_S))
+        if position.is_altered:
+            log.info("Offsets of consumer group %s were altered: the query begins there", consumer["group.id"])
+        return position.from_first(first)
+
+    def _find_schema(self, session: Any, position: TopicPosition, about: tuple[str, ...]) -> Any | None:
+        """Spark's schema of the records. None if the task is stopping before there are any."""
+        if self._settings.schema:
+            return spark_schema(session, self._settings.schema, about)
+        import pyarrow as pa
+
+        path = TopicPath(self._control.spec, self._plugins)
+        try:
+            while True:
+                assert self._ends is not None
+                found = found_fields(path, position.done, self._ends.look())
+                if found is not None:
+                    break
+                if self._control.wait(_FIRST_RECORDS_S) or self._control.should_pause:
+                    return None
+        finally:
+            path.close()
+        if self._grown is not None:
+            found = pa.unify_schemas([found, self._grown], promote_options="permissive")
+        self._grown = found
+        return spark_schema(session, found, about)
+
+    def _columns_about(self) -> tuple[str, ...]:
+        """The columns about records that the query or the merge asks for."""
+        settings = self._settings
+        wanted = {
+            name for name in ABOUT if re.search(rf"(?<!\w){name}(?!\w)", f"{settings.query} {settings.watermark}")
+        }
+        if settings.mode == MERGE and not settings.query:
+            wanted |= {"_timestamp", "_offset", "_deleted", *(key for key in settings.merge_keys if key in ABOUT)}
+        return tuple(name for name in ABOUT if name in wanted)
+
+    def _order(self, schema: Any, about: tuple[str, ...]) -> TopicOrder:
+        settings, app = self._settings, self._engine.app
+        return TopicOrder(
+            key=uuid.uuid4().hex,
+            spec=self._control.spec.to_json(),
+            plugin_path=self._engine.settings.plugin_path,
+            plugins=app.shipped_plugins,
+            schema=schema.jsonValue(),
+            about=about,
+            is_inferred=not settings.schema,
+            keeps_tombstones=settings.mode == MERGE,
+            max_records=settings.max_records,
+        )
+
+    # --- the query ---
+
+    def _result(self, session: Any, rows: Any) -> Any:  # a DataFrame
+        settings = self._settings
+        if settings.watermark:
+            column, _, delay = settings.watermark.partition(" ")
+            rows = rows.withWatermark(column, delay.strip())
+        if not settings.query:
+            return rows
+        rows.createOrReplaceTempView(VIEW)
+        return session.sql(settings.query)
+
+    def _started(self, result: Any, position: TopicPosition) -> Any:  # a StreamingQuery
+        settings, name = self._settings, self._control.spec.id.connector
+        folder = self._folder = Path(tempfile.mkdtemp(prefix="query-", dir=self._engine.app.folder))
+        planned = {**position.done, **position.planned} if position.planned else None
+        seed(
+            folder,
+            batch=position.batch,
+            done=to_json(position.done),
+            planned=None if planned is None else to_json(planned),
+            now_ms=time.time_ns() // 1_000_000,
+        )
+        return (
+            result.writeStream.queryName(name)
+            .outputMode(settings.output_mode)
+            .option("checkpointLocation", folder.as_uri())
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .foreachBatch(self._on_batch)
+            .start()
+        )
+
+    # --- one batch ---
+
+    def _on_batch(self, rows: Any, number: int) -> None:
+        """Called by Spark for each batch. Errors end the query; they are kept for the task."""
+        set_log_context(self._control.spec.id.connector, self._control.spec.id.task)
+        self._idle.clear()
+        try:
+            self._write_batch(rows, number)
+        except BaseException as error:
+            self._failure = self._failure or self._told(error)
+            raise
+        finally:
+            self._idle.set()
+
+    def _write_batch(self, rows: Any, number: int) -> None:
+        position, offsets, writer, folder = self._position, self._offsets, self._writer, self._folder
+        if self._is_ending or position is None or offsets is None or writer is None or folder is None:
+            raise ConnectError("The query is being stopped")
+        end = from_json(offset_of((folder / "offsets" / str(number)).read_text()))
+        ahead = {at: to for at, to in end.items() if to > position.done.get(at, 0)}
+        if ahead != position.planned:
+            position = position.plan(ahead)
+            self._commit(offsets, position.to_commit())
+        self._position = position
+        writer.write(rows, number)
+        ended = position.ended()
+        self._commit(offsets, ended.to_commit_as_ended(ahead))
+        self._position = ended
+        self._control.counters.commits += 1
+        self._control.used_topics({at.topic for at in ahead})
+
+    def _commit(self, offsets: FencedOffsets, to: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Errors: FencedError if a newer query writes this group's offsets; ConnectError."""
+        health, began_s = self._control.health, time.monotonic()
+        health.commit_began(began_s)
+        try:
+            if not offsets.write(to, lambda: self._control.is_cancelled):
+                raise FencedError("The task was abandoned: nothing more of it is committed")
+        except ConnectError:
+            self._control.counters.commit_failures += 1
+            raise
+        finally:
+            health.commit_done()
+        self._control.counters.commit_ms.note((time.monotonic() - began_s) * 1000)
+
+    def _told(self, error: BaseException) -> BaseException:
+        """The error for the task; one that new fields explain has the query start again with them."""
+        if isinstance(error, ConnectError):
+            return error
+        grown = SchemaGrownError.fields_in(root_cause(error).trace)
+        if grown is None:
+            return error
+        import pyarrow as pa
+
+        self._grown = grown if self._grown is None else pa.unify_schemas([self._grown, grown])
+        return RestartQueryError(f"Records have new fields, which become columns: {', '.join(grown.names)}")

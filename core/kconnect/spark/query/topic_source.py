@@ -1,0 +1,157 @@
+"""The Python data source with which Spark reads topics: plans ranges of offsets, and has each read by one Spark task.
+
+Spark runs the planning in a Python process beside the driver, and each read in an executor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from kconnect.model import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kconnect.spark.query.topic_ends import TopicEnds
+
+SourceOffset = dict[str, dict[str, int]]
+"""As of Spark's own Kafka source: topic -> partition -> the next offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOrder:
+    """All that the reading processes need. Plain values: it is pickled."""
+
+    key: str
+    """Of this start of the query: what a process has kept of an earlier one is not used."""
+    spec: Mapping[str, Any]
+    """The task's, as JSON, with references as written."""
+    plugin_path: str | None
+    plugins: tuple[str, ...] = ()
+    """Plugin folders that were shipped to executors, by name."""
+    schema: Mapping[str, Any]
+    """Spark's, as JSON: the value's columns, then those of `about`."""
+    about: tuple[str, ...]
+    """Which of the columns of topic_reader.ABOUT follow the value's."""
+    is_inferred: bool
+    """The schema was found in records: a field that is not in it ends the query, which finds it again."""
+    keeps_tombstones: bool
+    max_records: int | None
+
+
+def topic_source(name: str, order: TopicOrder) -> type[DataSource]:
+    """A data source for `spark.readStream.format(name)`, which knows its order: options would show in Spark's UI."""
+    given = asdict(order)
+
+    class TopicSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> StructType:
+            return StructType.fromJson(dict(given["schema"]))
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # Spark's name
+            return TopicStreamReader(TopicOrder(**given))
+
+    return TopicSource
+
+
+@dataclass
+class OffsetRange(InputPartition):
+    """The records of one partition that one Spark task reads."""
+
+    topic: str
+    partition: int
+    begin: int
+    end: int
+
+
+class TopicStreamReader(DataSourceStreamReader):
+    """Threads: one. In the planning process it lives as long as the query; `read` runs on a copy, in an executor."""
+
+    def __init__(self, order: TopicOrder) -> None:
+        self._order = order
+        self._ends: TopicEnds | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_order": self._order, "_ends": None}
+
+    def initialOffset(self) -> SourceOffset:  # Spark's name
+        """Never used: the checkpoint that the query starts with has an offset."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # Spark's name
+        most = self._order.max_records
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: SourceOffset, limit: ReadLimit) -> SourceOffset:  # Spark's name
+        if self._ends is None:
+            from kconnect.spark.query.topic_ends import TopicEnds
+
+            self._ends = TopicEnds.of_order(self._order)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return to_json(limited(from_json(start), self._ends.look(), most))
+
+    def partitions(self, start: SourceOffset, end: SourceOffset) -> Sequence[InputPartition]:
+        begin = from_json(start)
+        return [
+            OffsetRange(at.topic, at.partition, begin.get(at, 0), to)
+            for at, to in sorted(from_json(end).items())
+            if to > begin.get(at, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from kconnect.spark.query.topic_reader import TopicReader
+
+        assert isinstance(partition, OffsetRange)
+        reader = TopicReader.of_order(self._order)
+        at = TopicPartition(partition.topic, partition.partition)
+        yield from reader.read(at, partition.begin, partition.end)
+
+    def commit(self, end: SourceOffset) -> None:
+        """Nothing to do: the driver commits."""
+
+    def stop(self) -> None:
+        if self._ends is not None:
+            self._ends.close()
+
+
+def limited(
+    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int | None
+) -> dict[TopicPartition, int]:
+    """How far the next batch goes: to the ends, or `most` records in all, spread over the partitions that have any.
+
+    Never back: a partition that has become shorter keeps its position.
+    """
+    ends = {at: max(to, start.get(at, 0)) for at, to in {**start, **end}.items()}
+    left = {at: to - start.get(at, 0) for at, to in ends.items() if to > start.get(at, 0)}
+    if most is None or sum(left.values()) <= most:
+        return ends
+    room, given = most, dict.fromkeys(ends, 0)
+    for number, (at, waiting) in enumerate(sorted(left.items(), key=lambda item: item[1])):
+        given[at] = min(waiting, max(room // (len(left) - number), 1))
+        room = max(room - given[at], 0)
+    return {at: start.get(at, 0) + given[at] for at in ends}
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> SourceOffset:
+    """In a fixed order: Spark compares texts to see whether there is anything new."""
+    found: SourceOffset = {}
+    for at, offset in sorted(offsets.items()):
+        found.setdefault(at.topic, {})[str(at.partition)] = offset
+    return found
+
+
+def from_json(body: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, int(number)): int(offset)
+        for topic, parts in body.items()
+        for number, offset in parts.items()
+    }

@@ -1,0 +1,160 @@
+"""QueryLauncher: hosts the tasks that are queries, in threads of the driver's process."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from kconnect.herder.interface import LauncherEvents
+from kconnect.metrics import TaskCounters, TaskMeter, TaskMeters
+from kconnect.model import ConnectorOffset, RunState, TargetState, TaskCondition, TaskId, TaskSpec
+from kconnect.spark.application import SparkApplication
+from kconnect.spark.query.engine import QueryEngine, set_current
+from kconnect.spark.settings import SparkSettings
+
+log = logging.getLogger(__name__)
+
+# A state of a task, or a topic it used
+_Notice: TypeAlias = tuple[TaskId, int, RunState, str | None] | tuple[TaskId, str]
+
+
+class QueryLauncher:
+    """What WorkerLauncher needs of a Launcher, for queries. Its parts are made for the first of them.
+
+    Lifecycle: constructed -> start -> stop. Threads: all methods from any; events come one at a time from one thread.
+    """
+
+    def __init__(self, settings: SparkSettings, app: SparkApplication) -> None:
+        self._engine = QueryEngine(settings, app)
+        self._plugin_path = settings.plugin_path
+        self._events: LauncherEvents | None = None
+        self._notices: queue.SimpleQueue[_Notice | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards the three below
+        self._specs: dict[TaskId, TaskSpec] = {}
+        self._host: Any = None  # a TaskHost; its package is loaded with the first query
+        self._deliverer: threading.Thread | None = None
+        self._meters = TaskMeters()
+
+    def start(self, events: LauncherEvents) -> None:
+        self._events = events
+        set_current(self._engine)
+
+    def start_tasks(self, specs: Sequence[TaskSpec]) -> None:
+        host = self._made_host()
+        for spec in specs:
+            with self._lock:
+                self._specs[spec.id] = spec
+            host.start(spec)
+
+    def ask_to_stop(self, ids: Collection[TaskId]) -> None:
+        """Have them begin to stop; `stop_tasks` waits."""
+        if ids and self._host is not None:
+            self._host.set_target_state(ids, TargetState.STOPPED)
+
+    def stop_tasks(self, ids: Collection[TaskId], timeout_s: float) -> set[TaskId]:
+        with self._lock:
+            known = [task_id for task_id in ids if self._specs.pop(task_id, None) is not None]
+            host = self._host
+        self._meters.forget(known)
+        left: set[TaskId] = set() if host is None else host.stop(known, timeout_s)
+        return left
+
+    def set_target_state(self, ids: Collection[TaskId], state: TargetState) -> None:
+        if self._host is not None:
+            self._host.set_target_state(ids, state)
+
+    def forget_topics(self, connector: str) -> None:
+        if self._host is not None:
+            self._host.forget_topics(connector)
+
+    def task_counters(self) -> Mapping[TaskId, TaskCounters]:
+        self._count()
+        return self._meters.counters()
+
+    def task_meters(self) -> Mapping[TaskId, TaskMeter]:
+        self._count()
+        return self._meters.meters()
+
+    def task_conditions(self) -> Mapping[TaskId, TaskCondition]:
+        host = self._host
+        for (task_id, run), condition in host.conditions().items() if host is not None else ():
+            if self._is_current(task_id, run):
+                self._meters.fares(task_id, run, condition)
+        return self._meters.conditions()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop every query. Idempotent."""
+        with self._lock:
+            host, self._host = self._host, None
+            self._specs.clear()
+        set_current(None)
+        if host is not None:
+            host.close(timeout_s)
+        self._engine.stop_session()
+        if self._deliverer is not None:
+            self._notices.put(None)
+            self._deliverer.join(timeout_s)
+
+    def _made_host(self) -> Any:  # a TaskHost
+        from kconnect.pipeline import TaskHost
+        from kconnect.plugins import PluginRegistry
+        from kconnect.spark.query.loop import query_loop
+
+        assert self._events is not None, "start() first"
+        with self._lock:
+            if self._host is None:
+                self._host = TaskHost(
+                    report=self._report,
+                    offsets=_Offsets(self._events),
+                    may_run=self._events.check_run,
+                    reconfigure=self._events.reconfiguration_requested,
+                    topic_used=lambda task_id, topic: self._notices.put((task_id, topic)),
+                    plugins=PluginRegistry.load(self._plugin_path, tells_skipped=False),
+                    build=query_loop(self._engine),
+                )
+                self._deliverer = threading.Thread(target=self._deliver_all, name="query-events", daemon=True)
+                self._deliverer.start()
+            return self._host
+
+    def _count(self) -> None:
+        host = self._host
+        for (task_id, run), counters in host.counters_by_run().items() if host is not None else ():
+            if self._is_current(task_id, run):
+                self._meters.take(task_id, run, counters)
+
+    def _is_current(self, task_id: TaskId, run: int) -> bool:
+        with self._lock:
+            spec = self._specs.get(task_id)
+            return spec is not None and spec.run == run
+
+    def _report(self, task_id: TaskId, run: int, state: RunState, trace: str | None) -> None:
+        if self._is_current(task_id, run):
+            self._meters.entered(task_id, run, state)
+            self._notices.put((task_id, run, state, trace))
+
+    def _deliver_all(self) -> None:
+        assert self._events is not None, "start() first"
+        while (notice := self._notices.get()) is not None:
+            try:
+                if len(notice) == 2:
+                    self._events.topic_used(*notice)
+                else:
+                    self._events.task_status(*notice)
+            except Exception:  # a callback that fails must not stop the ones after it
+                log.exception("Delivering %s failed", notice)
+
+
+class _Offsets:
+    """OffsetPort straight to the worker's side."""
+
+    def __init__(self, events: LauncherEvents) -> None:
+        self._events = events
+
+    def read(self, connector: str, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._events.read_offsets(connector, partitions)
+
+    def commit(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        self._events.commit_offsets(connector, offsets)

@@ -1,0 +1,106 @@
+"""Where a sink's query stands, by the offsets of its group: planned, ended, altered, reset."""
+
+from __future__ import annotations
+
+import pytest
+
+from kconnect.kafka import CommittedOffset
+from kconnect.model import TopicPartition
+from kconnect.spark.query.positions import TopicPosition
+from kconnect.spark.query.topic_source import from_json, limited, to_json
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+
+
+def committed(*parts: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+    """What the group has after these commits."""
+    found: dict[TopicPartition, CommittedOffset] = {}
+    for part in parts:
+        found |= part
+    return found
+
+
+def test_a_group_without_offsets_begins_with_a_new_id() -> None:
+    first, second = TopicPosition.of({}), TopicPosition.of({})
+
+    assert first.id != second.id
+    assert (first.batch, first.done, first.planned, first.is_altered) == (0, {}, {}, False)
+
+
+def test_a_planned_batch_is_found_again_with_its_range_and_its_number() -> None:
+    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+
+    found = TopicPosition.of(begun.to_commit())
+
+    assert (found.id, found.batch) == (begun.id, 0)
+    assert found.done == {A: 5, B: 0}
+    assert found.planned == {A: 9, B: 4}
+
+
+def test_an_ended_batch_is_not_repeated_and_others_keep_their_offsets() -> None:
+    first = TopicPosition.of({}).from_first({A: 0, B: 0}).plan({A: 9, B: 4})
+    after_first = first.ended()
+    second = after_first.plan({B: 7})
+    ended = second.ended()
+
+    found = TopicPosition.of(
+        committed(after_first.to_commit_as_ended([A, B]), second.to_commit(), ended.to_commit_as_ended([B]))
+    )
+
+    assert (found.id, found.batch, found.planned) == (first.id, 2, {})
+    assert found.done == {A: 9, B: 7}
+    assert not found.is_altered
+
+
+@pytest.mark.parametrize("altered", [{A: CommittedOffset(3, "")}, {C: CommittedOffset(1, "")}])
+def test_an_altered_offset_drops_the_plan_and_its_number_is_not_used_again(
+    altered: dict[TopicPartition, CommittedOffset],
+) -> None:
+    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+
+    found = TopicPosition.of(committed(begun.to_commit(), altered))
+
+    assert found.is_altered
+    assert found.planned == {}
+    assert found.batch == 1, "the table may have batch 1, and would skip another of that number"
+    assert found.id == begun.id
+    assert all(found.done[at] == to.offset for at, to in altered.items())
+
+
+def test_a_removed_offset_counts_as_altered() -> None:
+    begun = TopicPosition.of({}).from_first({A: 5, B: 0}).plan({A: 9, B: 4})
+
+    found = TopicPosition.of({A: begun.to_commit()[A]})
+
+    assert found.is_altered
+    assert (found.batch, found.planned, found.done) == (1, {}, {A: 5})
+
+
+def test_offsets_that_somebody_else_set_begin_with_a_new_id() -> None:
+    found = TopicPosition.of({A: CommittedOffset(3, ""), B: CommittedOffset(4, "some note of another tool")})
+
+    assert found.is_altered
+    assert (found.batch, found.done) == (0, {A: 3, B: 4})
+
+
+def test_the_text_beside_an_offset_is_short() -> None:
+    """Brokers refuse more than 4096 bytes (offset.metadata.max.bytes)."""
+    begun = TopicPosition.of({}).plan({A: 1 << 62})
+
+    assert len(begun.to_commit()[A].metadata) < 200
+
+
+def test_a_batch_takes_no_more_than_its_limit_and_something_of_each_partition() -> None:
+    end = limited({A: 0, B: 0}, {A: 10, B: 1000, C: 50}, 100)
+
+    assert end == {A: 10, B: 45, C: 45}
+    assert limited({A: 3}, {A: 3}, 100) == {A: 3}
+    assert limited({A: 3}, {A: 1}, None) == {A: 3}, "a partition that became shorter does not go back"
+    assert limited({A: 0, B: 0}, {A: 5, B: 5}, 1) == {A: 1, B: 1}
+
+
+def test_offsets_are_written_as_spark_writes_those_of_topics() -> None:
+    offsets = {B: 2, A: 1, TopicPartition("s", 10): 3}
+
+    assert to_json(offsets) == {"s": {"10": 3}, "t": {"0": 1, "1": 2}}
+    assert from_json(to_json(offsets)) == offsets

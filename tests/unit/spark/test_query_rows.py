@@ -1,0 +1,100 @@
+"""Records as rows of a fixed schema: what fits, what is reported, what is new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kconnect.api import RecordBatch, Schema, SchemaBuilder, SinkRecord, Struct
+from kconnect.errors import DataError
+from kconnect.spark.query.topic_rows import ABOUT, RowsOfBatch, SchemaGrownError, fields_of
+
+FIELDS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+def record(value: Any, offset: int = 0, schema: Schema | None = None, key: Any = None) -> SinkRecord:
+    return SinkRecord("t", 0, None, key, schema, value, offset, timestamp=1000)
+
+
+class Reports:
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str]] = []
+
+    def __call__(self, record: SinkRecord, error: Exception) -> None:
+        self.seen.append((record.kafka_offset, str(error)))
+
+
+def rows_of(about: tuple[str, ...] = (), **more: bool) -> RowsOfBatch:
+    settings = {"is_inferred": True, "keeps_tombstones": False} | more
+    schema = pa.schema([*FIELDS, *((name, ABOUT[name]) for name in about)])
+    return RowsOfBatch(schema, about, **settings)
+
+
+def test_dicts_and_structs_become_rows_and_tombstones_do_not() -> None:
+    schema = SchemaBuilder.struct().field("id", Schema.INT64_SCHEMA).field("name", Schema.STRING_SCHEMA).build()
+    records = [record({"id": 1}), record(None, 1), record(Struct(schema, {"id": 2, "name": "b"}), 2, schema)]
+
+    made = rows_of().of(records, Reports())
+
+    assert made.to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": "b"}]
+
+
+def test_columns_are_taken_as_they_are_and_cast_where_the_type_is_wider() -> None:
+    value = pa.StructArray.from_arrays([pa.array([1, 2], pa.int32()), pa.array(["a", "b"])], names=["id", "name"])
+    schema = SchemaBuilder.struct().field("id", Schema.INT32_SCHEMA).field("name", Schema.STRING_SCHEMA).build()
+    batch = RecordBatch("t", kafka_partition=3, value=value, value_schema=schema, kafka_offsets=pa.array([7, 8]))
+
+    made = rows_of(("_topic", "_partition", "_offset", "_deleted")).of(batch, Reports())
+
+    assert made.to_pylist()[1] == {
+        "id": 2,
+        "name": "b",
+        "_topic": "t",
+        "_partition": 3,
+        "_offset": 8,
+        "_deleted": False,
+    }
+
+
+def test_a_record_that_does_not_fit_is_reported_with_its_field_and_the_others_stay() -> None:
+    reports = Reports()
+
+    made = rows_of().of([record({"id": 1}), record({"id": "one"}, 1), record({"id": 3}, 2)], reports)
+
+    assert made["id"].to_pylist() == [1, 3]
+    assert [offset for offset, _ in reports.seen] == [1]
+    assert "Field id does not fit its column of type int64" in reports.seen[0][1]
+
+
+def test_a_new_field_ends_the_reading_and_its_type_can_be_read_from_the_trace() -> None:
+    with pytest.raises(SchemaGrownError) as caught:
+        rows_of().of([record({"id": 1, "at": 1.5}, 4)], Reports())
+
+    assert "t-0@4" in str(caught.value)
+    trace = f"Traceback ..\nkconnect.x.SchemaGrownError: {caught.value}\n\tat org.apache.spark"
+    assert SchemaGrownError.fields_in(trace) == pa.schema([("at", pa.float64())])
+    assert SchemaGrownError.fields_in("something else") is None
+
+
+def test_with_a_configured_schema_other_fields_are_left_out() -> None:
+    made = rows_of(is_inferred=False).of([record({"id": 1, "at": 1.5})], Reports())
+
+    assert made.to_pylist() == [{"id": 1, "name": None}]
+
+
+def test_a_tombstone_is_a_deleted_row_of_a_merge() -> None:
+    made = rows_of(("_key", "_deleted"), keeps_tombstones=True).of([record(None, key={"k": 1})], Reports())
+
+    assert made.to_pylist() == [{"id": None, "name": None, "_key": '{"k":1}', "_deleted": True}]
+
+
+def test_fields_take_a_type_that_fits_all_values() -> None:
+    found = fields_of([{"a": 1, "b": None, "c": [1]}, {"a": 1.5, "d": {"e": None}}])
+
+    assert found == pa.schema(
+        [("a", pa.float64()), ("b", pa.string()), ("c", pa.list_(pa.int64())), ("d", pa.struct([("e", pa.string())]))]
+    )
+    with pytest.raises(DataError, match="Field a has values of different types"):
+        fields_of([{"a": 1}, {"a": "x"}])
