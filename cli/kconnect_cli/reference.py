@@ -54,6 +54,11 @@ _CONNECTORS = {
     "SqlSource": "Reads tables of a database, or a query; also `io.confluent.connect.jdbc.JdbcSourceConnector`, whose "
     "settings and offsets it has. Needs `pip install 'kconnect[sql]'` and the database's driver: "
     "[databases.md](databases.md).",
+    "ObjectSource": "Reads the rows of files and objects: in a folder, or in any store that fsspec reaches, such as S3 "
+    "(`pip install 'kconnect[objects]'`, for S3 `'kconnect[s3]'`). `object.options.NAME=VALUE` is handed to fsspec: "
+    "endpoint, credentials. The offset is the row in its object.",
+    "ObjectSink": "Writes records as files and objects, each record in exactly one. `object.options.NAME=VALUE` is "
+    "handed to fsspec, as for ObjectSource.",
     "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
     "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
     "TableSink": "Writes topics as tables of Parquet files, Delta Lake or Iceberg, each record exactly once: the table "

@@ -122,6 +122,17 @@ class SourceTaskContext(Protocol):
         """
         ...
 
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        """Give up a record that cannot be read as it should be, with what is known of it as its value.
+
+        It is treated as one that a converter failed on: counted, logged, kept as a dead letter, as `errors.*` say.
+        Call it inside of poll, before the records behind it are returned: the letter is written with those, and no
+        offset past it is committed before.
+        Errors: ConnectError if errors are not tolerated (`errors.tolerance=none`); let it fail the task.
+        Differs: Java's sources have no such thing.
+        """
+        ...
+
     def plugin_metrics(self) -> PluginMetrics:
         """Where the task adds metrics of its own, with the tags `connector` and `task` (KIP-877). From any thread."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceTask
+from kconnect.api import ConsumerInterceptor, ProducerInterceptor, SinkTask, SourceRecord, SourceTask
 from kconnect.config.client_config import (
     admin_config,
     consumer_config,
@@ -51,7 +51,7 @@ from kconnect.pipeline.source import SourceLoop, SourceParts
 from kconnect.pipeline.source_context import SourceContext
 from kconnect.pipeline.source_dead_letters import SourceDeadLetters, make_letter_converters
 from kconnect.pipeline.source_offsets import SourceOffsetCommitter
-from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.stages import Stage, StageError, TransformChain
 from kconnect.pipeline.task_hooks import TaskHooks, wants_each_record
 from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
 from kconnect.pipeline.topics import MissingTopics, TopicCreation
@@ -99,7 +99,9 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
     parts = SourceParts(
         task=task,
         task_config=spec.task_config,
-        context=SourceContext(control, ports.offsets, lambda: spec.task_config, requests),
+        context=SourceContext(
+            control, ports.offsets, lambda: spec.task_config, requests, partial(_give_up, tolerance, type(task))
+        ),
         transforms=transforms,
         converters=converters,
         producer=InterceptedProducer(producer, interceptors) if interceptors else producer,
@@ -109,6 +111,10 @@ def _source_loop(control: TaskControl, ports: TaskPorts) -> SourceLoop:
         dead_letters=dead_letters,
     )
     return SourceLoop(control, parts, guarantee)
+
+
+def _give_up(tolerance: Tolerance, plugin: type, record: SourceRecord, error: BaseException) -> None:
+    tolerance.give_up(StageError(Stage.TASK_POLL, plugin, record, error))
 
 
 def _at_least_once(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kconnect.api import OffsetStorageReader, PluginMetrics, TransactionContext
+from kconnect.api import OffsetStorageReader, PluginMetrics, SourceRecord, TransactionContext
 from kconnect.pipeline.ports import OffsetPort, TaskControl
 
 
@@ -18,11 +18,14 @@ class SourceContext:
         offsets: OffsetPort,
         configs: Callable[[], Mapping[str, str]],
         transactions: TransactionContext | None = None,
+        give_up: Callable[[SourceRecord, BaseException], object] | None = None,
     ) -> None:
+        """`give_up` takes what the task reports; without it a report fails the task."""
         self._control = control
         self._reader = _OffsetReader(control, offsets)
         self._configs = configs
         self._transactions = transactions
+        self._give_up = give_up
 
     def configs(self) -> Mapping[str, str]:
         return self._configs()
@@ -32,6 +35,11 @@ class SourceContext:
 
     def transaction_context(self) -> TransactionContext | None:
         return self._transactions
+
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        if self._give_up is None:
+            raise error
+        self._give_up(record, error)
 
     def plugin_metrics(self) -> PluginMetrics:
         return self._control.monitor.of_task

@@ -70,6 +70,16 @@ _OURS = (
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.connectors.objects.object_source.ObjectSourceConnector",
+        "kconnect.builtin.connectors.objects.object_source:ObjectSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.connectors.objects.object_sink.ObjectSinkConnector",
+        "kconnect.builtin.connectors.objects.object_sink:ObjectSinkConnector",
+        (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kconnect.api import (
     PluginMetrics,
@@ -36,6 +36,13 @@ from kconnect.wording import counted
 _RETRY_POLL_S = 0.1
 # A poll() that gives nothing is asked again after this, so that threads of the task's own get their turn.
 _IDLE_S = 0.001
+
+
+class ErrantSourceRecord(NamedTuple):
+    """A record that a task gave up, and why."""
+
+    record: SourceRecord
+    error: BaseException
 
 
 class SourceHarness(Harness[SourceTaskRun]):
@@ -70,6 +77,8 @@ class SourceHarness(Harness[SourceTaskRun]):
         self._store = MemoryOffsetStore()
         self._next_task = 0
         self._failures = InjectedFailures(("poll", "produce", "commit", "read_offsets"))
+        self.errant: list[ErrantSourceRecord] = []
+        """What the tasks reported as errant."""
         if offsets:
             pairs = [ConnectorOffset(partition, offset) for partition, offset in offsets]
             commit_source_offsets(self._store, self._name, pairs)
@@ -202,6 +211,12 @@ class SourceHarness(Harness[SourceTaskRun]):
 
     # --- inside ---
 
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        """What `context.report_errant` does: kept in `errant`. Errors: the error, unless errors.tolerance=all."""
+        self.errant.append(ErrantSourceRecord(record, error))
+        if not self._run.settings.tolerates_errors:
+            raise error
+
     def _update_offsets(self, task: SourceTaskRun) -> None:
         with self._run.calls.calling(task.task, "update_offsets"):
             given = list(task.uncommitted.values())
@@ -323,6 +338,9 @@ class _TaskContext:
 
     def transaction_context(self) -> TransactionContext | None:
         return None
+
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        self._harness.report_errant(record, error)
 
     def wait(self, timeout_s: float) -> bool:
         return self._harness._run.wait(timeout_s)

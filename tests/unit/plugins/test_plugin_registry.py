@@ -131,7 +131,7 @@ def test_an_unknown_connector_is_refused_in_javas_words(registry: PluginRegistry
         ),
         (
             "",
-            "Available connectors: JdbcSink, JdbcSource, HttpJsonSource, SqlSink, SqlSource, ",
+            "Available connectors: JdbcSink, JdbcSource, HttpJsonSource, ",
         ),
     ],
 )

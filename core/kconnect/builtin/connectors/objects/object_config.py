@@ -1,0 +1,214 @@
+"""The settings of ObjectSource and ObjectSink."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kconnect.api import ConfigDef, ConfigError
+from kconnect.builtin.connectors.objects.object_formats import AUTO, COMPRESSIONS, FORMATS
+from kconnect.builtin.connectors.objects.object_names import ObjectNames
+
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+KEEP, DELETE, MOVE = "keep", "delete", "move"
+IGNORE, READ, FAIL = "ignore", "read", "fail"
+
+
+def _check_path(name: str, value: Any) -> None:
+    ObjectNames(str(value or ""), "jsonl", "none")
+
+
+def _check_delimiter(name: str, value: Any) -> None:
+    if len(str(value)) != 1:
+        raise ConfigError.invalid(name, value, "It must be one character; write \\t for a tab")
+
+
+def _url(table: ConfigDef, doc: str) -> ConfigDef:
+    return table.define("object.url", _T.STRING, ConfigDef.NO_DEFAULT, ConfigDef.NonEmptyString(), _I.HIGH, doc)
+
+
+SOURCE_CONFIG = (
+    _url(ConfigDef(), "Folder or prefix to read: a path, or any URL that fsspec opens, such as s3://bucket/folder.")
+    .define(
+        "topic",
+        _T.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.NonEmptyString(),
+        _I.HIGH,
+        "Topic the rows go to.",
+    )
+    .define(
+        "object.pattern",
+        _T.STRING,
+        "**",
+        ConfigDef.NonEmptyString(),
+        _I.HIGH,
+        "Which objects below the URL: * and ? stay in a folder, ** goes below, {csv,json} is either.",
+    )
+    .define(
+        "object.format",
+        _T.STRING,
+        AUTO,
+        ConfigDef.ValidString.in_(AUTO, *FORMATS),
+        _I.HIGH,
+        "What is in them; auto: by the name, lines if that says nothing. json is one document, whose list is its rows.",
+    )
+    .define(
+        "object.compression",
+        _T.STRING,
+        AUTO,
+        ConfigDef.ValidString.in_(AUTO, *COMPRESSIONS),
+        _I.MEDIUM,
+        "How they are compressed; auto: by the name, .gz or .zst.",
+    )
+    .define(
+        "object.order",
+        _T.STRING,
+        "name",
+        ConfigDef.ValidString.in_("name", "time"),
+        _I.MEDIUM,
+        "Which comes first among new objects: the first by name, or the oldest.",
+    )
+    .define(
+        "object.after",
+        _T.STRING,
+        KEEP,
+        ConfigDef.ValidString.in_(KEEP, DELETE, MOVE),
+        _I.HIGH,
+        "What happens with an object once Kafka has all its rows and the offset is committed.",
+    )
+    .define(
+        "object.move.url",
+        _T.STRING,
+        "",
+        None,
+        _I.MEDIUM,
+        "Where object.after=move puts them, under the same names: a folder or prefix in the same store.",
+    )
+    .define(
+        "object.changed",
+        _T.STRING,
+        IGNORE,
+        ConfigDef.ValidString.in_(IGNORE, READ, FAIL),
+        _I.MEDIUM,
+        "When an object that was read has other content: ignore warns once, read reads it again (of lines that were "
+        "appended only those), fail fails the task.",
+    )
+    .define(
+        "object.min.age.ms",
+        _T.LONG,
+        0,
+        ConfigDef.Range.at_least(0),
+        _I.MEDIUM,
+        "Objects written more recently are left for later: for files that are still being written.",
+    )
+    .define(
+        "poll.interval.ms",
+        _T.LONG,
+        5000,
+        ConfigDef.Range.at_least(1),
+        _I.MEDIUM,
+        "Time between two listings.",
+    )
+    .define(
+        "batch.rows",
+        _T.INT,
+        10_000,
+        ConfigDef.Range.at_least(1),
+        _I.LOW,
+        "Most rows of Parquet or a JSON document in one poll; lines and CSV come in blocks of 1 MiB.",
+    )
+    .define(
+        "json.schema",
+        _T.STRING,
+        "none",
+        ConfigDef.ValidString.in_("none", "infer"),
+        _I.MEDIUM,
+        "Of JSON lines: none gives values as they are; infer gives columns with types, which is faster where the next "
+        "step takes columns, and a field that is missing is null.",
+    )
+    .define(
+        "csv.delimiter",
+        _T.STRING,
+        ",",
+        ConfigDef.LambdaValidator.with_(_check_delimiter, "one character"),
+        _I.MEDIUM,
+        "What separates columns of CSV.",
+    )
+    .define(
+        "csv.header",
+        _T.BOOLEAN,
+        True,
+        None,
+        _I.MEDIUM,
+        "Whether the first row of CSV names the columns; they are f0, f1, .. if not.",
+    )
+    .define(
+        "csv.types",
+        _T.STRING,
+        "infer",
+        ConfigDef.ValidString.in_("infer", "string"),
+        _I.MEDIUM,
+        "Types of CSV's columns: infer looks at the first block of each object, string takes them as text.",
+    )
+)
+
+SINK_CONFIG = (
+    _url(ConfigDef(), "Folder or prefix to write below: a path, or any URL that fsspec opens, such as s3://bucket/x.")
+    .define(
+        "object.format",
+        _T.STRING,
+        "jsonl",
+        ConfigDef.ValidString.in_(*FORMATS),
+        _I.HIGH,
+        "What is written. lines: texts and bytes as they are; json: one list in each object.",
+    )
+    .define(
+        "object.compression",
+        _T.STRING,
+        "none",
+        ConfigDef.ValidString.in_(*COMPRESSIONS),
+        _I.MEDIUM,
+        "How objects are compressed; Parquet and Avro compress inside instead.",
+    )
+    .define(
+        "object.path",
+        _T.STRING,
+        "${topic}/partition=${partition}",
+        ConfigDef.LambdaValidator.with_(_check_path, "a template of topic, partition and date"),
+        _I.HIGH,
+        "Folder of an object below the URL, of ${topic}, ${partition}, and ${date:%Y-%m-%d}: the record's time in UTC, "
+        "in the letters of strftime. The name is made of topic, partition, first and last offset.",
+    )
+    .define(
+        "flush.rows",
+        _T.INT,
+        100_000,
+        ConfigDef.Range.at_least(1),
+        _I.HIGH,
+        "Most rows of a partition before its objects are written.",
+    )
+    .define(
+        "flush.bytes",
+        _T.LONG,
+        64 << 20,
+        ConfigDef.Range.at_least(1),
+        _I.MEDIUM,
+        "About how many bytes of a partition are kept before its objects are written.",
+    )
+    .define(
+        "flush.ms",
+        _T.LONG,
+        60_000,
+        ConfigDef.Range.at_least(1),
+        _I.HIGH,
+        "Longest time a record waits before its object is written.",
+    )
+    .define(
+        "csv.delimiter",
+        _T.STRING,
+        ",",
+        ConfigDef.LambdaValidator.with_(_check_delimiter, "one character"),
+        _I.MEDIUM,
+        "What separates columns of CSV.",
+    )
+)

@@ -1,0 +1,87 @@
+"""What an object holds by its name: the format and the compression, and the streams that undo and do the latter."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+FORMATS = ("lines", "jsonl", "json", "csv", "parquet", "avro")
+COMPRESSIONS = ("none", "gzip", "zstd")
+AUTO = "auto"
+_BY_SUFFIX = {
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "json": "json",
+    "csv": "csv",
+    "tsv": "csv",
+    "parquet": "parquet",
+    "pq": "parquet",
+    "avro": "avro",
+}
+_COMPRESSED = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}
+SUFFIXES = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+
+
+def format_of(path: str, chosen: str = AUTO) -> str:
+    """The format of an object: the chosen one, else by its name; lines where that says nothing."""
+    if chosen != AUTO:
+        return chosen
+    parts = _suffixes(path)
+    if parts and parts[-1] in _COMPRESSED:
+        parts.pop()
+    return _BY_SUFFIX.get(parts[-1] if parts else "", "lines")
+
+
+def compression_of(path: str, chosen: str = AUTO) -> str:
+    """How an object is compressed: as chosen, else by its name."""
+    if chosen != AUTO:
+        return chosen
+    parts = _suffixes(path)
+    return _COMPRESSED.get(parts[-1] if parts else "", "none")
+
+
+def decompressed(file: io.BufferedIOBase, compression: str) -> Any:
+    """The content as a file object, from the start. Closing it leaves the object open, which pyarrow does at will."""
+    file.seek(0)
+    if compression == "none":
+        return _Lent(file)
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.PythonFile(_Lent(file), "r"), compression)
+
+
+class _Lent:
+    """A file object whose close() does nothing."""
+
+    closed = False
+
+    def __init__(self, file: io.BufferedIOBase) -> None:
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """It belongs to others."""
+
+
+def compressed(body: bytes, compression: str) -> bytes:
+    if compression == "none":
+        return body
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, compression) as stream:
+        stream.write(body)
+    whole: bytes = sink.getvalue().to_pybytes()
+    return whole
+
+
+def _suffixes(path: str) -> list[str]:
+    return path.rsplit("/", 1)[-1].lower().split(".")[1:]

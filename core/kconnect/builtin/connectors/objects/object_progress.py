@@ -1,0 +1,176 @@
+"""What a source of objects has read, what comes next, and what is done: decisions alone, no store and no clock."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kconnect.api import ConnectError, DataError
+from kconnect.builtin.connectors.objects.object_config import FAIL, READ
+from kconnect.builtin.connectors.objects.object_store import Found
+
+OBJECT_FIELD = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far an object has been read: `row` rows of it, to the byte `position` of its content (-1: unknown)."""
+
+    path: str
+    etag: str
+    size: int
+    row: int = 0
+    position: int = -1
+    done: bool = False
+
+    def offset(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"row": self.row, "etag": self.etag, "size": self.size, "done": self.done}
+        return {**found, "position": self.position} if self.position >= 0 else found
+
+    @classmethod
+    def of(cls, path: str, offset: Mapping[str, Any]) -> Place:
+        return cls(
+            path,
+            str(offset.get("etag") or ""),
+            int(offset.get("size") or 0),
+            int(offset.get("row") or 0),
+            int(offset.get("position", -1)),
+            bool(offset.get("done")),
+        )
+
+
+def partition_of(path: str) -> dict[str, str]:
+    return {OBJECT_FIELD: path}
+
+
+def check_offset(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> None:
+    """Errors: DataError for an offset that nothing can begin at."""
+    if not partition or not isinstance(partition.get(OBJECT_FIELD), str):
+        raise DataError(f"Partition objects should contain the key '{OBJECT_FIELD}'")
+    row = offset.get("row")
+    if not isinstance(row, int) or isinstance(row, bool) or row < 0:
+        raise DataError("The value for the 'row' key in the offset is expected to be a number of rows from 0 on")
+
+
+class Progress:
+    """The objects of one task. `finished` are those to delete or move now, in order."""
+
+    def __init__(self, *, number: int, tasks: int, order: str, changed: str, min_age_s: float) -> None:
+        self._number, self._tasks = number, tasks
+        self._order, self._changed, self._min_age_s = order, changed, min_age_s
+        self._known: dict[str, Place] = {}
+        self._queue: deque[Place] = deque()
+        self._told: dict[str, str] = {}  # the etag of an object that a warning was about
+        self._committing: dict[str, Place] = {}
+        self._committed: dict[str, Place] = {}  # what a committed offset says is done
+        self._gone: set[str] = set()
+        self.finished: deque[Place] = deque()
+
+    def mine(self, found: Iterable[Found]) -> list[Found]:
+        """Those that fall to this task, by a hash of their path that all tasks agree on."""
+        return [one for one in found if zlib.crc32(one.path.encode()) % self._tasks == self._number]
+
+    def unknown(self, found: Iterable[Found]) -> list[Found]:
+        """Those whose committed offset has not been read."""
+        return [one for one in found if one.path not in self._known]
+
+    def learn(self, offsets: Mapping[str, Mapping[str, Any] | None]) -> None:
+        """Committed offsets by path."""
+        for path, offset in offsets.items():
+            if offset:
+                place = self._known[path] = Place.of(path, offset)
+                if place.done:
+                    self._committed[path] = place
+
+    def plan(self, found: Sequence[Found], now_s: float) -> list[str]:
+        """Queue what must be read, in order; gives warnings. Errors: ConnectError with object.changed=fail."""
+        listed = {one.path for one in found}
+        for path in [path for path in self._known if path not in listed]:
+            del self._known[path]  # it is gone: another one of this name is new
+            self._committed.pop(path, None)
+        warnings: list[str] = []
+        waiting = {place.path for place in (*self._queue, *self.finished, *self._committing.values())}
+        places = []
+        for one in found:
+            if one.path in waiting or now_s - one.time_s < self._min_age_s:
+                continue
+            place = self._place(one, warnings)
+            if place is not None:
+                places.append((one, place))
+        places.sort(key=lambda pair: (pair[0].time_s if self._order == "time" else 0.0, pair[0].path))
+        self._queue.extend(place for _, place in places)
+        return warnings
+
+    def next(self) -> Place | None:
+        """The next object to read; it counts as read from now on."""
+        if not self._queue:
+            return None
+        place = self._queue.popleft()
+        self.reached(place)
+        self._committed.pop(place.path, None)
+        self._gone.discard(place.path)
+        return place
+
+    def reached(self, place: Place) -> None:
+        """An object has been read up to here."""
+        self._known[place.path] = replace(place, done=True)
+
+    def postpone(self, place: Place) -> None:
+        """Read on from this place, before all others: the store failed."""
+        self._known[place.path] = place
+        self._queue.appendleft(place)
+
+    def committing(self, offsets: Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+        """These offsets are about to be committed."""
+        for partition, offset in offsets:
+            if offset and offset.get("done"):
+                path = str(partition[OBJECT_FIELD])
+                self._committing[path] = Place.of(path, offset)
+
+    def committed(self) -> None:
+        """Those are committed: what is done in them is finished."""
+        self.finished.extend(self._committing.values())
+        self._committed.update(self._committing)
+        self._committing.clear()
+
+    def gone(self, path: str) -> None:
+        """An object was deleted or moved: its offset is not needed anymore."""
+        self._gone.add(path)
+        self._known.pop(path, None)
+        self._committed.pop(path, None)
+
+    def take_gone(self) -> list[str]:
+        gone, self._gone = self._gone, set()
+        return sorted(gone)
+
+    def _place(self, found: Found, warnings: list[str]) -> Place | None:
+        """Where to read an object from; None if there is nothing to read of it."""
+        known = self._known.get(found.path)
+        fresh = Place(found.path, found.etag, found.size)
+        if known is None:
+            return fresh
+        if known.etag == found.etag or not known.etag:
+            if known.done:
+                if found.path in self._committed:
+                    self.finished.append(known)
+                return None
+            return replace(known, etag=found.etag, size=found.size)
+        return self._changed_place(known, found, fresh, warnings)
+
+    def _changed_place(self, known: Place, found: Found, fresh: Place, warnings: list[str]) -> Place | None:
+        how = f"{found.path} has changed since it was read up to row {known.row}: {known.size} bytes, now {found.size}"
+        if self._changed == FAIL:
+            raise ConnectError(how, hint="object.changed=read reads it again; resetting its offset does so once.")
+        if self._changed == READ:
+            has_grown = found.size > known.size and known.position == known.size
+            return replace(known, etag=found.etag, size=found.size, done=False) if has_grown else fresh
+        if not known.done:
+            warnings.append(f"{how}. It is read again from its first row, as it had not been read to its end")
+            return fresh
+        if self._told.get(found.path) != found.etag:
+            self._told[found.path] = found.etag
+            warnings.append(f"{how}. It is not read again (object.changed=ignore)")
+        return None

@@ -1,0 +1,243 @@
+"""ObjectSink: records as files and objects whose names have the offsets, each record in exactly one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from kconnect.api import (
+    Config,
+    ConfigDef,
+    ConfigError,
+    DataError,
+    RecordBatch,
+    Schema,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from kconnect.builtin.connectors.objects.object_config import SINK_CONFIG
+from kconnect.builtin.connectors.objects.object_names import ObjectNames
+from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
+from kconnect.builtin.connectors.objects.object_units import Limits, Unit, folder_runs
+from kconnect.builtin.connectors.objects.object_writers import Encoder
+from kconnect.builtin.version import KAFKA_VERSION
+
+log = logging.getLogger(__name__)
+
+
+class ObjectSinkConnector(SinkConnector):
+    """Each task writes the objects of its partitions."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        SINK_CONFIG.parse(props)
+        self._props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return ObjectSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props) for _ in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs besides the tasks."""
+
+    def config(self) -> ConfigDef:
+        return SINK_CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also opens the store, which needs no network."""
+        found = super().validate(configs)
+        by_name = {value.name: value for value in found.config_values}
+        if not any(value.error_messages for value in found.config_values):
+            try:
+                open_store(SINK_CONFIG.parse(configs)["object.url"], store_options(configs))
+            except ConfigError as err:
+                by_name["object.url"].add_error_message(f"{err} {err.hint}" if err.hint else str(err))
+        return found
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
+        """Any offset is fine: what is written again replaces the objects of the same names."""
+        return True
+
+
+class ObjectSinkTask(SinkTask):
+    """Keeps the records of each partition until enough came or enough time passed, then writes them as a unit.
+
+    Offsets are committed up to the first record that is not in a complete object. The name of an object has the first
+    and last offset of its unit. After a kill the records of units that were written and not committed come again: the
+    task finds their objects, ends its units where those ended, and so replaces them. Nothing is written when partitions
+    are given away: their next owner reads on from the last unit.
+    """
+
+    supports_batches = True
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = SINK_CONFIG.parse(props)
+        self._store = Store(config["object.url"], store_options(props))
+        self._names = ObjectNames(config["object.path"], config["object.format"], config["object.compression"])
+        self._encoder = Encoder(config["object.format"], config["object.compression"], config["csv.delimiter"])
+        self._limits = Limits(config["flush.rows"], config["flush.bytes"], config["flush.ms"] / 1000)
+        self._units: dict[TopicPartition, Unit] = {}
+        self._added: dict[TopicPartition, int] = {}  # the last offset that is in a unit
+        self._ends: dict[TopicPartition, list[int]] = {}  # where units end that were written before
+
+    def put(self, records: list[SinkRecord]) -> None:
+        """Errors: RetriableError while the store is away; then the same records come again, and are not kept twice."""
+        self._write_due()
+        for (place, _, _), group in groupby(records, _kind_of):
+            self._put_some(place, list(group))
+        self._write_due()
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        self._write_due()
+        if batch.kafka_offsets is None or batch.original_kafka_partition is None:
+            raise DataError(f"A batch of {batch.topic} has no offsets")
+        place = TopicPartition(batch.original_topic, batch.original_kafka_partition)
+        times = batch.timestamp
+        stamps = [times] * len(batch) if times is None or isinstance(times, int) else times.to_pylist()
+        self._keep(
+            place,
+            batch.topic,
+            batch.kafka_offsets.to_pylist(),
+            stamps,
+            lambda start, end: self._encoder.piece_of_batch(batch.slice(start, end - start)),
+        )
+        self._write_due()
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Up to where all records are in complete objects."""
+        return {
+            place: self._units[place].first if place in self._units else offset
+            for place, offset in current_offsets.items()
+        }
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        self._forget(partitions)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._forget(partitions)
+
+    def stop(self) -> None:
+        """What is kept is read again at the next start."""
+
+    # --- records into units ---
+
+    def _put_some(self, place: TopicPartition, records: list[SinkRecord]) -> None:
+        """Records of one partition, topic and schema; when they cannot be kept together, one by one."""
+        try:
+            self._keep_records(place, records)
+            return
+        except DataError as error:
+            if len(records) == 1:
+                self._give_up(records[0], error)
+                return
+        for record in records:
+            self._put_some(place, [record])
+
+    def _keep_records(self, place: TopicPartition, records: Sequence[SinkRecord]) -> None:
+        self._keep(
+            place,
+            records[0].topic,
+            [record.original_kafka_offset for record in records],
+            [record.timestamp for record in records],
+            lambda start, end: self._encoder.piece(records[start:end]),
+        )
+
+    def _keep(
+        self,
+        place: TopicPartition,
+        topic: str,
+        offsets: list[int],
+        times: Sequence[int | None],
+        piece: Callable[[int, int], Any],
+    ) -> None:
+        """Add rows to the unit of a partition, writing each unit that is full. Errors: DataError, RetriableError.
+
+        Rows that are in a unit already, because they came before, are left out.
+        """
+        row = bisect_right(offsets, self._added.get(place, -1))
+        while row < len(offsets):
+            unit = self._unit(place, topic, offsets[row])
+            end = row + unit.room(self._limits, offsets[row:])
+            if end > row:
+                for folder, first, last in folder_runs(self._names, topic, place.partition, times[row:end]):
+                    made = piece(row + first, row + last)
+                    if not unit.fits(folder, made):
+                        self._write(place, unit)
+                        unit = self._unit(place, topic, offsets[row + first])
+                    unit.add(folder, made, last - first, offsets[row + last - 1])
+                    self._added[place] = unit.last
+                row = end
+            if end == row and unit.is_full(self._limits, offsets[row] if row < len(offsets) else None):
+                self._write(place, unit)
+
+    def _unit(self, place: TopicPartition, topic: str, first: int) -> Unit:
+        unit = self._units.get(place)
+        if unit is None:
+            if place not in self._ends:
+                self._ends[place] = self._written_ends(place, topic)
+            ends = self._ends[place]
+            known = bisect_right(ends, first - 1)
+            end = ends[known] if known < len(ends) else None
+            unit = self._units[place] = Unit(first, self._encoder.content, time.monotonic(), end)
+        return unit
+
+    def _written_ends(self, place: TopicPartition, topic: str) -> list[int]:
+        """Where the units end whose objects are in the store."""
+        prefix = self._names.prefix(topic if topic == place.topic else None, place.partition, place.topic)
+        return self._names.ends(place.topic, place.partition, self._store.below(f"{self._store.root}/{prefix}"))
+
+    def _give_up(self, record: SinkRecord, error: DataError) -> None:
+        where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+        failure = DataError(f"The record at {where} cannot be written: {error}", hint=error.hint)
+        failure.__cause__ = error
+        reporter = self.context.errant_record_reporter()
+        if reporter is None:
+            raise failure
+        reporter.report(record, failure)
+
+    # --- units into objects ---
+
+    def _write_due(self) -> None:
+        now = time.monotonic()
+        for place, unit in list(self._units.items()):
+            if unit.is_full(self._limits, None) or unit.is_late(self._limits, now):
+                self._write(place, unit)
+
+    def _write(self, place: TopicPartition, unit: Unit) -> None:
+        """Write the objects of a unit. Errors: RetriableError; the unit stays, and is written with the next put."""
+        unit.is_due = True
+        name = self._names.name(
+            place.topic, place.partition, unit.first, unit.end if unit.end is not None else unit.last
+        )
+        for folder, content in unit.contents.items():
+            path = "/".join(part for part in (self._store.root, folder, name) if part)
+            self._store.write(path, content.body())
+            log.debug("Wrote %s", path)
+        del self._units[place]
+
+    def _forget(self, partitions: Collection[TopicPartition]) -> None:
+        for place in partitions:
+            self._units.pop(place, None)
+            self._added.pop(place, None)
+            self._ends.pop(place, None)
+
+
+def _kind_of(record: SinkRecord) -> tuple[TopicPartition, str, Schema | None]:
+    """What records share that are kept together."""
+    place = TopicPartition(record.original_topic, record.original_kafka_partition)
+    return place, record.topic, record.value_schema

@@ -1,0 +1,223 @@
+"""ObjectSource: the rows of files and objects, on a disk or in any store that fsspec reaches."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kconnect.api import (
+    Config,
+    ConfigDef,
+    ConfigError,
+    ExactlyOnceSupport,
+    RecordBatch,
+    RetriableError,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+from kconnect.builtin.connectors.objects.object_config import DELETE, MOVE, SOURCE_CONFIG
+from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
+from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
+from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
+from kconnect.builtin.version import KAFKA_VERSION
+
+log = logging.getLogger(__name__)
+
+TASK, TASKS = "object.task", "object.tasks"
+_OFFSETS_AT_ONCE = 1000
+
+
+class ObjectSourceConnector(SourceConnector):
+    """Each task reads the objects whose names fall to it."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        _checked(props)
+        self._props = props
+
+    def task_class(self) -> type[SourceTask]:
+        return ObjectSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [{**self._props, TASK: str(number), TASKS: str(max_tasks)} for number in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs besides the tasks."""
+
+    def config(self) -> ConfigDef:
+        return SOURCE_CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Config:
+        """Also opens the store, which needs no network, and checks combinations of settings."""
+        found = super().validate(configs)
+        if not any(value.error_messages for value in found.config_values):
+            try:
+                _checked(configs)
+            except ConfigError as err:
+                name = err.problems[0].key if err.problems else "object.url"
+                told = f"{err} {err.hint}" if err.hint else str(err)
+                for value in found.config_values:
+                    if value.name == (name if name in SOURCE_CONFIG.config_keys else "object.url"):
+                        value.add_error_message(told)
+        return found
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """The offset of each row is its place in its object, and nothing happens to an object before the commit."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        for partition, offset in offsets:
+            if offset is not None:
+                check_offset(partition, offset)
+        return True
+
+
+def _checked(props: Mapping[str, str]) -> dict[str, Any]:
+    config = SOURCE_CONFIG.parse(props)
+    options = store_options(props)
+    fs, root = open_store(config["object.url"], options)
+    if config["object.after"] == MOVE:
+        target = config["object.move.url"]
+        if not target:
+            raise ConfigError.invalid("object.move.url", target, "object.after=move needs it")
+        other, path = open_store(target, options)
+        if type(other) is not type(fs):
+            raise ConfigError.invalid("object.move.url", target, "It must be in the same store as object.url")
+        if path == root:
+            raise ConfigError.invalid("object.move.url", target, "It must be another folder than object.url")
+    return config
+
+
+class ObjectSourceTask(SourceTask):
+    """Lists, then reads one object after the other; a poll gives the rows of one block.
+
+    The offset of a row is its number in the object (`row`), with the object's `etag` and `size`; the last row says
+    `done`. An object is deleted or moved when the offset that says so is committed, or at the next start.
+    """
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = _checked(props)
+        self._store = Store(config["object.url"], store_options(props))
+        self._target = open_store(config["object.move.url"], store_options(props))[1] if self._moves else None
+        self._topic: str = config["topic"]
+        self._settings = RowSettings.of(config)
+        self._progress = Progress(
+            number=int(props.get(TASK, "0")),
+            tasks=int(props.get(TASKS, "1")),
+            order=config["object.order"],
+            changed=config["object.changed"],
+            min_age_s=config["object.min.age.ms"] / 1000,
+        )
+        self._open: OpenObject | None = None
+        self._next_listing = 0.0
+        self._without_rows: list[Place] = []
+
+    @property
+    def _moves(self) -> bool:
+        return bool(self._config["object.after"] == MOVE)
+
+    def poll(self) -> RecordBatch | list[SourceRecord] | None:
+        """The next block of rows; None when a listing has nothing new, after waiting for the next."""
+        self._finish_objects()
+        if self._open is None and not self._open_next():
+            self.context.wait(max(0.0, self._next_listing - time.monotonic()))
+            return None
+        opened = self._open
+        assert opened is not None
+        try:
+            rows = opened.next_rows()
+        except RetriableError:
+            self._close()
+            self._progress.postpone(opened.place)
+            raise
+        if opened.is_done:
+            self._close()
+        if rows is None:
+            self._without_rows.append(replace(opened.place, done=True))
+            return None
+        polled = opened.polled(rows, self._topic)
+        self._progress.reached(opened.place)
+        return polled
+
+    def stop(self) -> None:
+        """Also deletes or moves what was committed last."""
+        self._close()
+        try:
+            self._finish_objects()
+        except RetriableError as err:
+            log.warning("%s; it is done at the next start", err)
+
+    def update_offsets(
+        self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        """Adds objects without rows, and takes out those that are gone; notes which are done with this commit."""
+        empty, self._without_rows = self._without_rows, []
+        done = [(partition_of(place.path), place.offset()) for place in empty]
+        self._progress.committing([*offsets, *done])
+        return [*done, *((partition_of(path), None) for path in self._progress.take_gone())]
+
+    def commit(self) -> None:
+        self._progress.committed()
+
+    # --- objects ---
+
+    def _open_next(self) -> bool:
+        place = self._progress.next()
+        if place is None and time.monotonic() >= self._next_listing:
+            self._list()
+            place = self._progress.next()
+        if place is None:
+            return False
+        log.info("Reading %s%s", place.path, f" from row {place.row + 1}" if place.row else "")
+        self._open = OpenObject(self._store, place, self._settings, self._topic, self.context.report_errant)
+        return True
+
+    def _list(self) -> None:
+        self._next_listing = time.monotonic() + self._config["poll.interval.ms"] / 1000
+        found = self._store.listing(self._config["object.pattern"], besides=self._target)
+        mine = self._progress.mine(found)
+        unknown = self._progress.unknown(mine)
+        reader = self.context.offset_storage_reader()
+        for start in range(0, len(unknown), _OFFSETS_AT_ONCE):
+            part = unknown[start : start + _OFFSETS_AT_ONCE]
+            kept = reader.offsets([partition_of(one.path) for one in part])
+            self._progress.learn(dict(zip((one.path for one in part), kept, strict=True)))
+        for told in self._progress.plan(mine, time.time()):
+            log.warning("%s", told)
+
+    def _finish_objects(self) -> None:
+        """Delete or move what is done, as long as it is what was read."""
+        after = self._config["object.after"]
+        if after not in (DELETE, MOVE):
+            self._progress.finished.clear()
+            return
+        while self._progress.finished:
+            place = self._progress.finished[0]
+            now = self._store.find(place.path)
+            if now is not None and now.etag != place.etag:
+                log.warning("%s has changed since it was read; it is not %sd", place.path, after)
+            elif now is not None and after == DELETE:
+                self._store.remove(place.path)
+            elif now is not None and self._target is not None:
+                self._store.move(place.path, self._target + place.path[len(self._store.root) :])
+            if now is None or now.etag == place.etag:
+                self._progress.gone(place.path)
+            self._progress.finished.popleft()
+
+    def _close(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.close()

@@ -1,0 +1,86 @@
+"""The rows of one partition that are written together, and when they are: decisions alone, no store and no clock."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kconnect.builtin.connectors.objects.object_names import ObjectNames
+from kconnect.builtin.connectors.objects.object_writers import Content
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a unit is written: flush.rows, flush.bytes, flush.ms."""
+
+    rows: int
+    bytes: int
+    wait_s: float
+
+
+class Unit:
+    """Rows from the offset `first` on. With `end`, a unit that was written before: it ends at that offset again."""
+
+    def __init__(self, first: int, content: Callable[[], Content], began_s: float, end: int | None = None) -> None:
+        self.first, self.end = first, end
+        self.last = first - 1
+        self.contents: dict[str, Content] = {}
+        self.is_due = False
+        self._content, self._began_s = content, began_s
+        self._rows = 0
+
+    def room(self, limits: Limits, offsets: Sequence[int]) -> int:
+        """How many of the rows with these offsets can come in."""
+        if self.is_due:
+            return 0
+        if self.end is not None:
+            return bisect_right(offsets, self.end)
+        return min(len(offsets), limits.rows - self._rows)
+
+    def fits(self, folder: str, piece: Any) -> bool:
+        content = self.contents.get(folder)
+        return content is None or content.fits(piece)
+
+    def add(self, folder: str, piece: Any, rows: int, last: int) -> None:
+        """Rows up to the offset `last`."""
+        content = self.contents.get(folder)
+        if content is None:
+            content = self.contents[folder] = self._content()
+        content.add(piece)
+        self._rows += rows
+        self.last = last
+
+    def is_full(self, limits: Limits, following: int | None) -> bool:
+        """Whether it must be written before the row with the offset `following`, None if that is not there yet."""
+        if self.is_due:
+            return True
+        if self.end is not None:
+            return self.last >= self.end or (following is not None and following > self.end)
+        return self._rows >= limits.rows or sum(part.size for part in self.contents.values()) >= limits.bytes
+
+    def is_late(self, limits: Limits, now_s: float) -> bool:
+        return self.end is None and now_s - self._began_s >= limits.wait_s
+
+
+def folder_runs(
+    names: ObjectNames, topic: str, partition: int, times: Sequence[int | None]
+) -> Iterator[tuple[str, int, int]]:
+    """Neighbouring rows of one folder: the folder, the first row, and the one behind the last."""
+    if not names.has_dates:
+        yield names.folder(topic, partition, None), 0, len(times)
+        return
+    known: dict[int | None, str] = {}
+    start, folder = 0, ""
+    for row, time_ms in enumerate(times):
+        second = None if time_ms is None else time_ms // 1000
+        found = known.get(second)
+        if found is None:
+            found = known[second] = names.folder(topic, partition, time_ms)
+        if row and found != folder:
+            yield folder, start, row
+            start = row
+        folder = found
+    if times:
+        yield folder, start, len(times)

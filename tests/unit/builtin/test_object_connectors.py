@@ -1,0 +1,291 @@
+"""ObjectSource and ObjectSink in a folder, through the harness."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
+from kconnect.errors import ConfigError, ConnectError
+from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
+from kit.waiting import eventually
+
+PLACE = TopicPartition("t", 0)
+
+
+def source_of(folder: Path, **more: str) -> SourceHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"object.url": str(folder), "topic": "rows", "poll.interval.ms": "1", **settings}
+    return SourceHarness("ObjectSource", config)
+
+
+def sink_into(folder: Path, log: MemoryLog | None = None, **more: str) -> SinkHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"object.url": str(folder), "topics": "t", "object.path": "", **settings}
+    return SinkHarness("ObjectSink", config, log=log)
+
+
+def lines_of(folder: Path) -> list[Any]:
+    """What is in all objects below a folder, by name."""
+    return [json.loads(line) for path in sorted(folder.rglob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def idle_until_written(sink: SinkHarness, folder: Path, objects: int = 1) -> None:
+    """Empty puts, as of a topic in which nothing happens, until flush.ms is over."""
+
+    def written() -> bool:
+        sink.task.put([])
+        return len([path for path in folder.rglob("*") if path.is_file()]) >= objects
+
+    eventually(written, 5, "the unit is written")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "in"
+    made.mkdir()
+    return made
+
+
+# --- source ---
+
+
+def test_files_come_in_order_each_to_its_end_and_a_restart_goes_on_inside(folder: Path) -> None:
+    (folder / "b.txt").write_text("3\n4")
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"1\n2\n"))
+    with source_of(folder) as source:
+        assert [record.value for record in source.poll(4)] == ["1", "2", "3", "4"]
+        source.commit()
+        assert source.offset(object=f"{folder}/a.txt.gz")["done"] is True  # type: ignore[index]
+        (folder / "c.txt").write_text("5\n")
+        source.restart()
+        assert [record.value for record in source.poll(1)] == ["5"]
+        assert source.poll_once() == []
+
+
+def test_a_file_in_a_kill_goes_on_behind_the_last_committed_row(folder: Path) -> None:
+    (folder / "a.json").write_text(json.dumps(list(range(10))))
+    with source_of(folder, batch_rows="3") as source:
+        assert [record.value for record in source.poll_once()] == [0, 1, 2]
+        source.commit()
+        assert [record.value for record in source.poll_once()] == [3, 4, 5]
+        source.crash()
+        source.start()
+        assert [record.value for record in source.poll(7)] == list(range(3, 10))
+
+
+@pytest.mark.parametrize("after", ["delete", "move"])
+def test_a_file_goes_when_its_rows_are_committed_and_its_offset_with_it(
+    folder: Path, tmp_path: Path, after: str
+) -> None:
+    (folder / "x").mkdir()
+    (folder / "x" / "a.txt").write_text("1\n")
+    (folder / "empty.txt").write_text("")
+    done = folder / "done"  # below the folder that is read: what is there is not read again
+    with source_of(folder, object_after=after, object_move_url=str(done)) as source:
+        source.poll(1)
+        source.poll_once()
+        source.poll_once()
+        assert (folder / "x" / "a.txt").exists()
+        source.commit()
+        source.poll_once()
+        assert not (folder / "x" / "a.txt").exists()
+        assert (done / "x" / "a.txt").exists() is (after == "move")
+        (folder / "b.txt").write_text("2\n")
+        assert [record.value for record in source.poll(1)] == ["2"]
+        source.commit()
+        assert source.offset(object=f"{folder}/x/a.txt") is None
+    assert not (folder / "b.txt").exists(), "what was committed at the end is done in stop()"
+
+
+def test_what_a_kill_left_between_commit_and_deletion_is_done_at_the_next_start(folder: Path) -> None:
+    (folder / "a.txt").write_text("1\n")
+    with source_of(folder) as source:
+        source.poll(1)
+        source.commit()
+        offsets = [(offset.partition, offset.offset) for offset in source.offsets]
+    config = {"object.url": str(folder), "topic": "rows", "object.after": "delete", "poll.interval.ms": "1"}
+    with SourceHarness("ObjectSource", config, offsets=offsets) as source:  # type: ignore[arg-type]
+        assert source.poll_once() == []
+        source.poll_once()
+        assert not (folder / "a.txt").exists()
+
+
+def test_a_file_that_grew_is_told_or_read_on(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = folder / "a.log"
+    for changed, wanted in (("ignore", []), ("read", ["2"])):
+        file.write_text("1\n")
+        with source_of(folder, object_changed=changed) as source:
+            source.poll(1)
+            source.commit()
+            with file.open("a") as more:
+                more.write("2\n")
+            if changed == "ignore":
+                told = "a.log has changed since it was read"
+                eventually(lambda told=told: source.poll_once() or told in caplog.text, 5, "a warning")  # type: ignore[misc]
+            assert [record.value for record in source.poll(len(wanted))] == wanted
+
+
+def test_a_broken_row_fails_the_task_with_its_name_or_is_given_up(folder: Path) -> None:
+    (folder / "a.jsonl").write_text('{"a": 1}\noops\n{"a": 2}\n')
+    with source_of(folder) as source, pytest.raises(DataError, match=r"Row 2 of .*/a\.jsonl cannot be read.*oops"):
+        source.poll(2)
+    with source_of(folder, errors_tolerance="all") as source:
+        assert [record.value for record in source.poll(2)] == [{"a": 1}, {"a": 2}]
+        [errant] = source.errant
+        assert (errant.record.value, errant.record.source_offset["row"]) == ("oops", 2)  # type: ignore[index]
+    (folder / "b.parquet").write_bytes(b"no parquet")
+    with source_of(folder, errors_tolerance="all") as source:
+        source.poll(2)
+        with pytest.raises(DataError, match=r"b\.parquet cannot be read"):
+            source.poll(1)
+
+
+def test_tasks_share_the_files(folder: Path) -> None:
+    for number in range(20):
+        (folder / f"{number:02}.txt").write_text(f"{number}\n")
+    with source_of(folder, tasks_max="3") as source:
+        values = sorted(int(record.value) for record in source.poll(20))
+        assert values == list(range(20))
+        assert source.poll_once() == source.poll_once() == source.poll_once() == []
+
+
+def test_settings_that_cannot_work_are_refused_with_what_to_do(folder: Path) -> None:
+    for more, told in (
+        ({"object_after": "move"}, r"object\.after=move needs it"),
+        ({"object_after": "move", "object_move_url": "memory://x"}, "in the same store"),
+        ({"object_after": "move", "object_move_url": str(folder)}, "another folder"),
+        ({"csv_delimiter": ";;"}, "one character"),
+        ({"object_format": "xml"}, "xml"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            source_of(folder, **more).start()
+    with pytest.raises(ConfigError, match="Protocol not known: nowhere"):
+        SourceHarness("ObjectSource", {"object.url": "nowhere://x", "topic": "t"}).start()
+
+
+def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    with source_of(tmp_path / "nothing") as source, pytest.raises(ConnectError, match="There is no folder"):
+        source.poll_once()
+
+
+def test_offsets_are_checked(folder: Path) -> None:
+    with source_of(folder) as source:
+        assert source.connector.alter_offsets({}, [({"object": "a"}, {"row": 3}), ({"x": 1}, None)])
+        for partition, offset in (({"x": "a"}, {"row": 1}), ({"object": "a"}, {"row": -1}), ({"object": "a"}, {})):
+            with pytest.raises(DataError):
+                source.connector.alter_offsets({}, [(partition, offset)])
+
+
+# --- sink ---
+
+
+def test_units_are_written_when_full_and_offsets_follow_them(tmp_path: Path) -> None:
+    with sink_into(tmp_path, flush_rows="4") as sink:
+        sink.put(*[{"id": number} for number in range(10)])
+        assert sink.commit() == {PLACE: 8}
+        assert lines_of(tmp_path) == [{"id": number} for number in range(8)]
+        assert not list(tmp_path.rglob(".unfinished-*"))
+
+
+def test_records_that_come_again_replace_their_objects_even_with_other_limits(tmp_path: Path) -> None:
+    log = MemoryLog()
+    with sink_into(tmp_path, log, flush_rows="4") as sink:
+        sink.put(*[{"id": number} for number in range(10)])
+        sink.crash()  # 0-3 and 4-7 are written, nothing is committed
+    names = {path.name for path in tmp_path.iterdir()}
+    with sink_into(tmp_path, log, flush_rows="3") as sink:
+        sink.put(*[{"id": number} for number in range(10, 12)])
+        assert names < {path.name for path in tmp_path.iterdir()}
+        assert lines_of(tmp_path) == [{"id": number} for number in range(11)]
+        assert sink.commit() == {PLACE: 11}
+
+
+def test_late_units_are_written_without_new_records(tmp_path: Path) -> None:
+    with sink_into(tmp_path, flush_ms="1") as sink:
+        sink.put({"id": 1})
+        idle_until_written(sink, tmp_path)
+        assert lines_of(tmp_path) == [{"id": 1}]
+        assert sink.commit() == {PLACE: 1}
+
+
+def test_a_store_that_is_away_costs_nothing_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sink_into(tmp_path, flush_rows="2") as sink:
+        store = sink.task._store
+        write, failures = store.write, [RetriableError("away"), RetriableError("away")]
+
+        def failing(path: str, body: bytes) -> None:
+            if failures:
+                raise failures.pop()
+            write(path, body)
+
+        monkeypatch.setattr(store, "write", failing)
+        records = [SinkRecord("t", 0, None, None, None, {"id": number}, number - 1) for number in range(1, 4)]
+        for _ in range(2):
+            with pytest.raises(RetriableError):
+                sink.task.put(records)
+        sink.task.put(records)  # the same again, as the worker does
+        sink.task.put([SinkRecord("t", 0, None, None, None, {"id": 4}, 3)])
+        assert lines_of(tmp_path) == [{"id": number} for number in range(1, 5)]
+
+
+def test_columns_and_records_make_the_same_objects(tmp_path: Path) -> None:
+    schema = SchemaBuilder.struct().field("id", SchemaBuilder.int32().build()).build()
+    worker = {"value.converter.schemas.enable": "true", "value.converter": "JsonConverter"}
+    config = {"object.url": str(tmp_path), "topics": "t", "object.format": "parquet", "flush.rows": "3"}
+    with SinkHarness("ObjectSink", config, worker=worker) as sink:
+        sink.put_records([SinkRecord("t", 0, None, None, schema, Struct(schema).put("id", n), n) for n in range(6)])
+    paths = sorted((tmp_path / "t" / "partition=0").iterdir())
+    assert [pq.read_table(path)["id"].to_pylist() for path in paths] == [[0, 1, 2], [3, 4, 5]]
+    assert ObjectSinkTask.supports_batches
+
+
+def test_a_schema_that_cannot_be_in_the_same_object_begins_another(tmp_path: Path) -> None:
+    with sink_into(tmp_path, object_format="parquet", flush_ms="200") as sink:
+        sink.put({"a": 1}, {"a": 2.5, "b": "x"})
+        assert len(list(tmp_path.iterdir())) == 0
+        sink.put({"a": "text"})
+        idle_until_written(sink, tmp_path, 2)
+    tables = [pq.read_table(path).to_pylist() for path in sorted(tmp_path.iterdir())]
+    assert tables == [[{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}], [{"a": "text"}]]
+
+
+def test_a_value_that_the_format_cannot_hold_names_its_place_or_goes_to_the_reporter(tmp_path: Path) -> None:
+    with sink_into(tmp_path, object_format="lines", errors_tolerance="all", flush_ms="1") as sink:
+        sink.put("a", {"no": "line"}, "b", None)
+        idle_until_written(sink, tmp_path)
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["a\nb\n"]
+        assert "t-0, offset 1 cannot be written" in str(sink.errant[0].error)
+
+
+def test_secrets_are_in_no_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "very-secret-value"
+    settings = {"object.url": "s3://b/x", "topic": "t", "object.options.key": "k", "object.options.secret": secret}
+    settings |= {"object.options.endpoint_url": "http://127.0.0.1:1"}
+    settings["object.options.config_kwargs"] = '{"retries": {"max_attempts": 0}, "connect_timeout": 1}'
+    with SourceHarness("ObjectSource", settings) as source:
+        with pytest.raises(RetriableError) as told:
+            source.task.poll()
+        assert secret not in f"{told.value} {told.value.__cause__!r} {source.task.__dict__!r} {caplog.text}"
+        assert "Cannot list b/x" in str(told.value)
+
+
+def test_files_are_readable_as_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with sink_into(tmp_path, flush_rows="1") as sink:
+            sink.put({"id": 1})
+        assert next(tmp_path.iterdir()).stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)

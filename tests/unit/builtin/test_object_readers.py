@@ -1,0 +1,180 @@
+"""Objects as rows: each format from each row on, and what is wrong in one row."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+from kconnect.api import DataError
+from kconnect.api.columns import values_of
+from kconnect.builtin.connectors.objects.object_formats import compressed, compression_of, format_of
+from kconnect.builtin.connectors.objects.object_readers import Reading, Rows, read_rows
+
+ROWS = 25
+TABLE = pa.table({"id": list(range(ROWS)), "name": [f"n{number}" for number in range(ROWS)]})
+AVRO = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}
+
+
+def _csv() -> bytes:
+    out = io.BytesIO()
+    pc.write_csv(TABLE, out)
+    return out.getvalue()
+
+
+def _parquet() -> bytes:
+    out = io.BytesIO()
+    pq.write_table(TABLE, out, row_group_size=7)
+    return out.getvalue()
+
+
+def _avro() -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, AVRO, TABLE.to_pylist(), sync_interval=30)
+    return out.getvalue()
+
+
+def _jsonl() -> bytes:
+    return b"".join(b'{"id": %d, "name": "n%d"}\n' % (number, number) for number in range(ROWS))
+
+
+BODIES: dict[str, Callable[[], bytes]] = {
+    "lines": lambda: b"\n".join(b"n%d" % number for number in range(ROWS)),  # the last one without its end
+    "jsonl": _jsonl,
+    "json": lambda: b"[" + b",".join(_jsonl().splitlines()) + b"]",
+    "csv": _csv,
+    "parquet": _parquet,
+    "avro": _avro,
+}
+
+
+def fail(row: int, held: Any, error: Exception) -> None:
+    raise AssertionError(f"row {row}: {held!r}: {error}")
+
+
+def read(body: bytes, format_: str, *, broken: Any = fail, **more: Any) -> list[Rows]:
+    settings = {"compression": "none", "batch_rows": 4, **more}
+    return list(read_rows(Reading(file=io.BytesIO(body), format=format_, broken=broken, **settings)))
+
+
+def plain(found: list[Rows]) -> list[tuple[int, Any]]:
+    """Row numbers and values."""
+    pairs: list[tuple[int, Any]] = []
+    for rows in found:
+        values = rows.values if rows.column is None else values_of(rows.schema, rows.column, len(rows))
+        pairs += zip(rows.row_numbers().to_pylist(), map(_dict, values or ()), strict=True)
+        assert pairs[-1][0] == rows.row
+    return pairs
+
+
+def _dict(value: Any) -> Any:
+    return {field.name: value.get(field.name) for field in value.schema.fields} if hasattr(value, "schema") else value
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+@pytest.mark.parametrize("format_", BODIES)
+def test_from_each_row_on_come_exactly_the_rows_behind_it(format_: str, compression: str) -> None:
+    body = compressed(BODIES[format_](), "none" if format_ == "parquet" else compression)
+    whole = plain(read(body, format_, compression=compression))
+    assert [row for row, _ in whole] == list(range(1, ROWS + 1))
+    assert [value if format_ == "lines" else value["name"] for _, value in whole] == TABLE["name"].to_pylist()
+    for row in range(ROWS + 1):
+        assert plain(read(body, format_, compression=compression, row=row)) == whole[row:], f"behind row {row}"
+
+
+@pytest.mark.parametrize("json_schema", ["none", "infer"])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_lines_go_on_at_a_byte(compression: str, json_schema: str) -> None:
+    for format_ in ("lines", "jsonl"):
+        body = compressed(BODIES[format_](), compression)
+        whole = read(body, format_, compression=compression, json_schema=json_schema)
+        positions = [position for rows in whole if rows.positions for position in rows.positions().to_pylist()]
+        assert len(positions) == ROWS
+        for row, position in enumerate(positions, 1):
+            rest = read(body, format_, compression=compression, json_schema=json_schema, row=row, position=position)
+            assert plain(rest) == plain(whole)[row:]
+
+
+def test_what_is_no_json_is_left_out_with_its_number_and_blank_lines_are_no_rows() -> None:
+    broken: list[tuple[int, Any]] = []
+    body = b'{"a": 1}\n\noh no\n{"a": 2}\n'
+    for schema in ("none", "infer"):
+        broken.clear()
+        found = read(body, "jsonl", broken=lambda row, held, _: broken.append((row, held)), json_schema=schema)
+        assert plain(found) == [(1, {"a": 1}), (4, {"a": 2})]
+        assert broken == [(3, b"oh no")]
+
+
+def test_inferred_columns_widen_and_get_new_fields_and_texts_stay_texts() -> None:
+    body = b'{"a": 1, "at": "2026-01-01 00:00:00"}\n{"a": 2.5, "new": [1]}\n{"a": "text"}\n'
+    broken: list[int] = []
+    found = read(body, "jsonl", broken=lambda row, *_: broken.append(row), json_schema="infer")
+    assert plain(found) == [
+        (1, {"a": 1.0, "at": "2026-01-01 00:00:00", "new": None}),
+        (2, {"a": 2.5, "at": None, "new": [1]}),
+    ]
+    assert broken == [3]
+
+
+def test_a_json_document_that_is_no_list_is_one_row_and_long_numbers_keep_their_digits() -> None:
+    assert plain(read(b'{"id": 12345678901234567890123}', "json")) == [(1, {"id": 12345678901234567890123})]
+    assert plain(read(b" ", "json")) == []
+    with pytest.raises(DataError, match="It is not JSON"):
+        read(b"[1,", "json")
+
+
+def test_a_csv_row_with_other_columns_is_told_and_the_numbers_behind_it_stay() -> None:
+    broken: list[tuple[int, Any]] = []
+    body = b'a,b\n1,"x\ny"\n3\n4,\n5,""\n'
+    found = read(body, "csv", broken=lambda row, held, _: broken.append((row, held)))
+    assert plain(found) == [(1, {"a": 1, "b": "x\ny"}), (3, {"a": 4, "b": None}), (4, {"a": 5, "b": ""})]
+    assert broken == [(2, "3")]
+    rest = read(body, "csv", broken=lambda *_: None, row=3)
+    assert plain(rest) == [(4, {"a": 5, "b": ""})]
+
+
+def test_csv_without_names_of_texts_only_and_of_nothing() -> None:
+    assert plain(read(b"1;x\n", "csv", csv_header=False, csv_delimiter=";")) == [(1, {"f0": 1, "f1": "x"})]
+    assert plain(read(b"a\n1\n", "csv", csv_types="string")) == [(1, {"a": "1"})]
+    assert read(b"", "csv") == []
+    assert read(b"a,b\n", "csv") == []
+
+
+def test_a_value_of_another_type_late_in_a_csv_names_its_row() -> None:
+    body = b"a\n" + b"1\n" * (1 << 20) + b"x\n"
+    with pytest.raises(DataError, match=r"(?i)row #\d+.*invalid value 'x'"):
+        read(body, "csv")
+
+
+@pytest.mark.parametrize("format_", ["parquet", "avro", "csv", "jsonl"])
+def test_content_of_another_kind_is_an_error_and_a_cut_archive_too(format_: str) -> None:
+    if format_ in ("parquet", "avro"):
+        with pytest.raises(DataError):
+            read(b"\x00\x01 no such thing", format_)
+    else:
+        with pytest.raises(OSError, match=r"(?i)truncated|inflate|corrupt|unexpected"):
+            read(gzip.compress(BODIES[format_]())[:-12], format_, compression="gzip")
+
+
+def test_format_and_compression_are_told_by_the_name() -> None:
+    names = ("a.txt", "b/x.jsonl.gz", "c.NDJSON.zst", "d.json", "e.tsv", "f.parquet", "g.avro", "noname", "h.log.gz")
+    found = [(format_of(name), compression_of(name)) for name in names]
+    assert found == [
+        ("lines", "none"),
+        ("jsonl", "gzip"),
+        ("jsonl", "zstd"),
+        ("json", "none"),
+        ("csv", "none"),
+        ("parquet", "none"),
+        ("avro", "none"),
+        ("lines", "none"),
+        ("lines", "gzip"),
+    ]
+    assert (format_of("a.csv", "lines"), compression_of("a.gz", "none")) == ("lines", "none")
