@@ -35,12 +35,9 @@ class Distributed(Standalone):
         self.files[0].write_text("".join(line for line in lines if not line.startswith("offset.storage.file.")))
 
 
-@contextmanager
-def workers(
-    bootstrap: str, group: str, count: int, launcher: Callable[[], Launcher] = MemoryLauncher, **settings: str
-) -> Iterator[list[DistributedWorker]]:
-    """Workers in this process, in their group; keywords with `_` become settings with `.`."""
-    props = {
+def worker_settings(bootstrap: str, group: str, **settings: str) -> dict[str, str]:
+    """Settings of a worker of a test; keywords with `_` become settings with `.`."""
+    return {
         "bootstrap.servers": bootstrap,
         **STRING_CONVERTERS,
         **cluster_settings(group),
@@ -48,6 +45,14 @@ def workers(
         "heartbeat.interval.ms": "500",
         **{key.replace("_", "."): value for key, value in settings.items()},
     }
+
+
+@contextmanager
+def workers(
+    bootstrap: str, group: str, count: int, launcher: Callable[[], Launcher] = MemoryLauncher, **settings: str
+) -> Iterator[list[DistributedWorker]]:
+    """Workers in this process, in their group; keywords with `_` become settings with `.`."""
+    props = worker_settings(bootstrap, group, **settings)
     with ExitStack() as stack:
         made = []
         for _ in range(count):
