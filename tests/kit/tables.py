@@ -38,14 +38,21 @@ def read_table(settings: dict[str, str]) -> pa.Table:
         return _plain_files(settings["table.path"])
     if kind == "delta":
         from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
 
-        return pa.table(DeltaTable(settings["table.path"]).to_pyarrow_table())
+        try:
+            return pa.table(DeltaTable(settings["table.path"]).to_pyarrow_table())
+        except TableNotFoundError:
+            return pa.table({})
     from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
 
     prefix = "table.catalog."
     catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
     try:
         return catalog.load_table(settings["table.name"]).scan().to_arrow()
+    except NoSuchTableError:
+        return pa.table({})
     finally:
         catalog.close()
 

@@ -1,0 +1,63 @@
+"""Each record is in the tables once, although slots, the worker and the broker are killed while they are written."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from kconnect.devbroker import DevBroker
+from kit.table_kills import Numbers, TableRun
+from kit.topics import create_topic, topic_for
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+_IS_LONG = os.environ.get("KCONNECT_TABLES") == "long"
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_slot_and_a_killed_worker_neither_lose_nor_double_a_record(
+    broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    count, topic = 20_000, topic_for(request)
+    create_topic(broker.bootstrap, topic, partitions=2)
+    with TableRun(tmp_path, broker, topic, seed=1) as run, Numbers(broker.bootstrap, topic, count, 2_500) as numbers:
+        run.await_rows(1_000, 60)
+        run.kill("slot")
+        run.await_rows(4_000, 60)
+        run.kill("worker")
+        run.await_rows(run.rows("parquet") + 500, 60)
+        run.kill("slot")
+        numbers.await_end(60)
+        run.await_rows(count, 90)
+        run.worker.stop()
+        run.assert_each_once(count)
+
+
+def a_million_records_are_there_once_after_kills_every_few_seconds(
+    own_broker: DevBroker, tmp_path: Path, request: pytest.FixtureRequest, seed: int
+) -> None:
+    count, chance = int(os.environ.get("KCONNECT_TABLES_RECORDS", "1000000")), random.Random(seed)
+    topic, bootstrap = topic_for(request), own_broker.bootstrap
+    create_topic(bootstrap, topic, partitions=2)
+    with TableRun(tmp_path, own_broker, topic, seed) as run, Numbers(bootstrap, topic, count, 8_000) as numbers:
+        while numbers.produced < count:
+            time.sleep(chance.uniform(2, 6))
+            run.kill(chance.choice(["slot", "slot", "slot", "worker", "broker"]))
+        numbers.await_end(300)
+        run.await_rows(count, 300)
+        run.worker.stop()
+        run.assert_each_once(count)
+    told = f"seed {seed}: {count} records once in each table; killed: {run.kills}"
+    request.config.get_terminal_writer().line(told)
+
+
+if os.environ.get("KCONNECT_TABLES") == "long":  # `make tables`: minutes for each seed
+    test_a_million = pytest.mark.timeout(1_800)(
+        pytest.mark.parametrize(
+            "seed", [int(seed) for seed in os.environ.get("KCONNECT_TABLES_SEEDS", "1 2 3").split()]
+        )(a_million_records_are_there_once_after_kills_every_few_seconds)
+    )
