@@ -51,7 +51,9 @@ def converters() -> Converters:
 
 def fetched(rows: int, size: int) -> list[FetchedBatch]:
     values = [
-        json.dumps({"id": n, "name": f"customer {n % 5000}", "price": n / 8, "ok": n % 2 == 0, "country": "DE"}).encode()
+        json.dumps(
+            {"id": n, "name": f"customer {n % 5000}", "price": n / 8, "ok": n % 2 == 0, "country": "DE"}
+        ).encode()
         for n in range(rows)
     ]
     return [
@@ -94,7 +96,9 @@ def measure(settings: dict[str, str], batches: list[FetchedBatch], rows: int) ->
     used, took = time.process_time() - cpu, time.monotonic() - began
     singles = []
     for number in range(20):
-        one = FetchedBatch("orders", 0, [rows + number], None, batches[0].values[:1], [0], TimestampType.CREATE_TIME, None)
+        one = FetchedBatch(
+            "orders", 0, [rows + number], None, batches[0].values[:1], [0], TimestampType.CREATE_TIME, None
+        )
         before = time.monotonic()
         give(task, made.to_connect_batch(one))
         task.pre_commit({at: rows + number + 1})

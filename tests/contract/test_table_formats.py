@@ -210,3 +210,38 @@ def test_rows_are_divided_by_partition_columns(make, settings):
     table.write(TableWrite(given, (OffsetRange(A, None, 0, 4),)))
     found = {row["id"]: row["name"] for row in read_table(settings).to_pylist()}
     assert found == {0: "a/b", 1: None, 2: "a/b", 3: "ü c"}
+
+
+@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+def test_rows_replace_and_remove_those_with_their_keys(make, settings):
+    table = make()
+    table.open([A])
+
+    def merge(base, stop, given, gone=()):
+        deletes = pa.table({"id": pa.array(gone, pa.int64())})
+        table.write(TableWrite(given, (OffsetRange(A, base, base or 0, stop),), ("id",), deletes))
+
+    merge(None, 3, rows(1, 2, 3), gone=[9])
+    merge(3, 6, pa.table({"id": [2, 4], "name": ["new", None], "Größe in m": [1.5, None]}), gone=[3])
+    merge(6, 7, rows(1).slice(0, 0), gone=[77])
+    assert make().offsets([A]) == {A: 7}, "also where no row changed"
+    found = read_table(settings).select(["id", "name", "Größe in m"]).sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, "n1", None), (2, "new", 1.5), (4, None, None)]
+    zombie = make()
+    zombie.open([A])
+    merge(7, 8, rows(5))
+    with pytest.raises(StaleOffsetsError):
+        zombie.write(TableWrite(rows(5, 6), (OffsetRange(A, 7, 7, 9),), ("id",), None))
+    assert ids(settings) == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+def test_a_key_of_several_columns_is_one_key(make, settings):
+    table = make()
+    table.open([A])
+    for base, names in ((None, ["a", "b"]), (2, ["b", "c"])):
+        given = pa.table({"id": [1, 1], "name": names, "at": [base or 0] * 2})
+        gone = pa.table({"id": [1], "name": ["z"]})
+        table.write(TableWrite(given, (OffsetRange(A, base, base or 0, (base or 0) + 2),), ("id", "name"), gone))
+    found = {row["name"]: row["at"] for row in read_table(settings).to_pylist()}
+    assert found == {"a": 0, "b": 2, "c": 2}

@@ -84,6 +84,8 @@ def test_a_record_that_does_not_fit_is_reported_where_errors_are_tolerated(tmp_p
     with SinkHarness(TableSinkConnector, {**settings, **NOW, "errors.tolerance": "all"}) as sink:
         sink.put({"id": 1, "name": "a"})
         sink.put({"id": 2, "name": "b"}, {"id": 3, "name": ["c"]}, {"id": 4, "name": "d"})
+        sink.put({"id": "five"})
+        assert [letter.record.kafka_offset for letter in sink.errant] == [2, 4]
         assert [row["id"] for row in rows(settings)] == [1, 2, 4]
 
 
@@ -152,3 +154,57 @@ def test_files_say_which_offsets_they_hold(tmp_path):
     assert file.name.startswith("sink.t-0-000000000000-000000000000-")
     commits = sorted((tmp_path / "table" / "_kconnect" / "sink" / "t" / "0").glob("*.json"))
     assert json.loads(commits[-1].read_text())["offset"] == 1
+
+
+UPSERT = {**LATER, "write.mode": "upsert", "key.converter.schemas.enable": "false"}
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_the_last_change_of_each_key_is_the_row_and_a_tombstone_removes_it(kind, tmp_path):
+    settings = table_settings(kind, tmp_path)
+
+    def change(at, key, value):
+        return SinkRecord("t", 0, None, {"id": key}, None, value, at)
+
+    with SinkHarness(TableSinkConnector, {**settings, **UPSERT}) as sink:
+        sink.put_records([change(0, 1, {"name": "a"}), change(1, 2, {"name": "b"}), change(2, 1, {"name": "A"})])
+        sink.put_records([change(3, 3, {"name": "c"}), change(4, 3, None), change(5, 9, None)])
+    with SinkHarness(TableSinkConnector, {**settings, **UPSERT}, log=sink.log) as again:
+        again.deliver()
+        again.put_records([change(6, 2, None), change(7, 2, {"name": "B"}), change(8, 1, {"name": None, "more": 1})])
+    assert rows(settings) == [{"id": 1, "name": None, "more": 1}, {"id": 2, "name": "B", "more": None}]
+
+
+def test_merge_keys_of_the_value_take_deletions_by_a_key_of_one_value(tmp_path):
+    settings = {**table_settings("delta", tmp_path), "merge.keys": "id"}
+    with SinkHarness(TableSinkConnector, {**settings, **UPSERT}) as sink:
+        sink.put_records([SinkRecord("t", 0, None, "1", None, {"id": 1, "n": "a"}, 0)])
+        sink.put_records([SinkRecord("t", 0, None, "2", None, {"id": 2, "n": "b"}, 1)])
+        sink.put_records([SinkRecord("t", 0, None, "1", None, None, 2)])
+    assert rows(settings) == [{"id": 2, "n": "b"}]
+
+
+NO_KEY = {
+    "a value without the column": (None, {"n": 1}, "It has no key, and no column id in its value"),
+    "a null in it": (None, {"id": None, "n": 1}, "Column id of its key is null"),
+    "a deletion without key": (None, None, "It has no key, and no column id in its value"),
+}
+
+
+@pytest.mark.parametrize("case", NO_KEY)
+def test_a_record_that_no_key_can_be_taken_from_is_told(case, tmp_path):
+    key, value, message = NO_KEY[case]
+    settings = {**table_settings("delta", tmp_path), "merge.keys": "id"}
+    sink = SinkHarness(TableSinkConnector, {**settings, **UPSERT}).start()
+    sink.put_records([SinkRecord("t", 0, None, None, None, {"id": 1}, 0)])
+    with pytest.raises(ConnectError) as error:
+        sink.put_records([SinkRecord("t", 0, None, key, None, value, 1)])
+    assert str(error.value).endswith(f"The record at t-0, offset 1 cannot be written: {message}")
+    sink.crash()
+
+
+def test_upserts_by_a_key_without_fields_are_told_what_to_set(tmp_path):
+    sink = SinkHarness(TableSinkConnector, {**table_settings("delta", tmp_path), **UPSERT}).start()
+    with pytest.raises(ConnectError, match="its key has no fields to know its row by"):
+        sink.put_records([SinkRecord("t", 0, None, "k", None, {"id": 1}, 0)])
+    sink.crash()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kconnect.api import ConnectError, RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
+from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,13 +111,7 @@ class DeltaLakeTable:
             if not changed:
                 return
             try:
-                self._table.create_write_transaction(
-                    actions=[],
-                    mode="append",
-                    schema=self._table.schema(),
-                    partition_by=self._table.metadata().partition_columns,
-                    commit_properties=self._properties_of(changed),
-                )
+                self._write_transactions(self._properties_of(changed))
             except Exception as error:  # as in write
                 if not _is_conflict(error):
                     raise self._told("set offsets in", error) from error
@@ -177,6 +172,9 @@ class DeltaLakeTable:
         transactions = self._properties_of({span.at: span.stop for span in write.ranges})
         codec: Any = "UNCOMPRESSED" if self._compression == "none" else self._compression.upper()
         writer = WriterProperties(compression=codec)
+        if write.keys:
+            self._merge(write, transactions, writer)
+            return
         write_deltalake(
             self._table,
             write.rows,
@@ -185,6 +183,34 @@ class DeltaLakeTable:
             writer_properties=writer,
             commit_properties=transactions,
         )
+
+    def _merge(self, write: TableWrite, transactions: Any, writer: Any) -> None:
+        """Replace and remove rows by their keys. Delta does not commit what changes nothing: then offsets alone."""
+        merge = self._table.merge(
+            with_deletes(write),
+            " AND ".join(f"t.`{name}` = s.`{name}`" for name in write.keys),
+            source_alias="s",
+            target_alias="t",
+            merge_schema=True,
+            writer_properties=writer,
+            commit_properties=transactions,
+        )
+        merge.when_matched_delete(f"s.{DELETED}").when_matched_update_all(
+            except_cols=[DELETED]
+        ).when_not_matched_insert_all(f"NOT s.{DELETED}", except_cols=[DELETED]).execute()
+        if not self._has(write):
+            self._write_transactions(transactions)
+
+    def _write_transactions(self, transactions: Any) -> None:
+        """Commit offsets, and no rows."""
+        self._table.create_write_transaction(
+            actions=[],
+            mode="append",
+            schema=self._table.schema(),
+            partition_by=self._table.metadata().partition_columns,
+            commit_properties=transactions,
+        )
+        self._load()
 
     def _properties_of(self, offsets: Mapping[TopicPartition, int | None]) -> Any:
         from deltalake import CommitProperties, Transaction

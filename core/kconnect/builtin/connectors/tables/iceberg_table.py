@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,10 @@ class IcebergTable:
         change.set_properties({self._key: text})
         # Without rows as well: only a snapshot makes the commits of others fail that do not know these offsets
         rows = pa.Table.from_batches([], columns) if write is None else write.rows
+        if write is not None and write.keys and self._table.current_snapshot() is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # pyiceberg warns where no row has one of the keys
+                change.delete(_with_keys_of(write), snapshot_properties={self._key: text})
         change.append(rows, snapshot_properties={self._key: text})
         change.commit_transaction()
         self._table.metadata.properties["commit.retry.num-retries"] = "0"
@@ -212,6 +217,15 @@ def _is_conflict(error: Exception) -> bool:
     if isinstance(error, CommitFailedException | CommitStateUnknownException):
         return True
     return "database is locked" in str(error)  # SQLite's, where the catalog is a file
+
+
+def _with_keys_of(write: TableWrite) -> Any:
+    """The condition of pyiceberg for the rows that a commit replaces or removes."""
+    import pyarrow as pa
+    from pyiceberg.table.upsert_util import create_match_filter
+
+    keys = [table.select(list(write.keys)) for table in (write.rows, write.deletes) if table is not None]
+    return create_match_filter(pa.concat_tables(keys, promote_options="permissive"), list(write.keys))
 
 
 def _as_json(offsets: Mapping[TopicPartition, int]) -> str:

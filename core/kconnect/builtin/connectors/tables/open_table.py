@@ -22,6 +22,8 @@ class OpenTable:
         self.format: TableFormat = open_table(config, topic)
         self.plan = FlushPlan(config.limits)
         self.schema: pa.Schema | None = None
+        self.keys: tuple[str, ...] = ()
+        """The columns that identify a row; none when rows are only added."""
         self.rules = SchemaRules(self.format.where, config.evolution, self.format.stored_type, self.format.can_widen)
 
     def open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:

@@ -96,6 +96,18 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if _is_bytes(kind) else kind
 
 
+def key_as(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """A column of a record's key with the type of the table's; a text may be a number. Errors: DataError."""
+    import pyarrow as pa
+
+    if _is_text(column.type) and pa.types.is_integer(kind):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"Column {name} of its key is text that is no {kind}: {error}") from error
+    return _as(column, kind, name)
+
+
 def _added(kind: pa.DataType, path: str, rules: SchemaRules) -> pa.DataType:
     if rules.evolution is Evolution.NONE:
         raise DataError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from kconnect.api import (
     Config,
@@ -25,7 +26,18 @@ from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_r
 from kconnect.builtin.connectors.tables.table_config import CONFIG, TableConfig, problems
 from kconnect.builtin.connectors.tables.table_format import OffsetRange, StaleOffsetsError, TableWrite
 from kconnect.builtin.connectors.tables.table_schema import conformed, schema_for
+from kconnect.builtin.connectors.tables.upserts import (
+    changes_schema,
+    deletions,
+    in_order,
+    key_names,
+    last_changes,
+    with_keys,
+)
 from kconnect.builtin.version import KAFKA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -159,10 +171,7 @@ class TableSinkTask(SinkTask):
         try:
             self._add(rows_of_batch(batch))
         except DataError:
-            records: list[SinkRecord] = list(batch.to_records())  # type: ignore[arg-type]  # a sink's batch
-            if len(records) == 1 or (self.context.errant_record_reporter() is None and len(records) == 1):
-                raise
-            self._take_one_by_one(records)
+            self._take_one_by_one(list(batch.to_records()))  # type: ignore[arg-type]  # a sink's batch
 
     def _take_one_by_one(self, records: list[SinkRecord]) -> None:
         for record in records:
@@ -190,14 +199,30 @@ class TableSinkTask(SinkTask):
             return
         self._require_known(rows)
         table = self._table(self._config.table_of(at.topic), at.topic)
-        columns = rows.columns
-        if len(columns):
-            columns = with_partition_columns(columns, self._config.partition_by, rows.times)
-            table.schema = schema_for(table.schema, columns, table.rules)
-            if not len(table.schema):
-                raise DataError("it has no field with a value, so that no table can be made of it")
-            columns = conformed(columns, table.schema)
-        table.plan.add(at, columns, rows.start, rows.stop, self.now_s())
+        changes = self._changes(table, rows) if self._config.is_upsert else self._rows(table, rows, rows.columns)
+        table.plan.add(at, changes, rows.start, rows.stop, self.now_s())
+
+    def _rows(self, table: OpenTable, rows: Rows, columns: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns as the table has them, which may get more or wider ones."""
+        if not len(columns):
+            return columns
+        columns = with_partition_columns(columns, self._config.partition_by, rows.times)
+        table.schema = schema_for(table.schema, columns, table.rules)
+        if not len(table.schema):
+            raise DataError("it has no field with a value, so that no table can be made of it")
+        return conformed(columns, table.schema)
+
+    def _changes(self, table: OpenTable, rows: Rows) -> pa.RecordBatch | None:
+        """Rows and deletions in the order of their offsets, with the key that each has."""
+        keys = key_names(rows, self._config.merge_keys)
+        if table.keys and keys != table.keys:
+            raise DataError(f"Its key has the fields {', '.join(keys)}, and rows before it {', '.join(table.keys)}")
+        given = with_keys(rows, keys, of_key=not self._config.merge_keys) if len(rows.columns) else rows.columns
+        columns, deleted = self._rows(table, rows, given), deletions(rows, keys)
+        if table.schema is None:
+            return None  # no table, and no row to remove from it
+        table.keys = keys
+        return in_order(columns, deleted, rows.offsets, table.schema)
 
     def _require_known(self, rows: Rows) -> None:
         """Errors: ConnectError for records that the table has, or that go to a table nobody looked into."""
@@ -254,11 +279,14 @@ class TableSinkTask(SinkTask):
 
         assert table.schema is not None
         ranges = tuple(OffsetRange(at, self._base.get(at), one.start, one.stop) for at, one in commit.items())
-        batches = [conformed(batch, table.schema) for one in commit.values() for batch in one.batches]
-        rows = pa.Table.from_batches(batches, table.schema)
+        schema = changes_schema(table.schema) if table.keys else table.schema
+        batches = [conformed(batch, schema) for one in commit.values() for batch in one.batches]
+        rows, deletes = pa.Table.from_batches(batches, schema), None
+        if table.keys:
+            rows, deletes = last_changes(rows, table.keys, table.schema)
         began_s = self.now_s()
         try:
-            table.format.write(TableWrite(rows, ranges))
+            table.format.write(TableWrite(rows, ranges, table.keys, deletes))
         except StaleOffsetsError as error:
             self._go_to(table, error)
             return
