@@ -13,10 +13,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kconnect.spark.launcher import SparkLauncher
     from kconnect.spark.settings import SparkSettings
 
-__all__ = ["SparkLauncher", "SparkSettings"]
+__all__ = ["SparkLauncher", "SparkSettings", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("kconnect")` known to a Spark session: any Python connector to read, to stream and to write with."""
+    from kconnect.spark.datasource.format import register as register_format
+
+    register_format(spark)
 
 
 def __getattr__(name: str) -> Any:  # whatever the name stands for

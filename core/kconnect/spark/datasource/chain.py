@@ -1,0 +1,207 @@
+"""What a source's poll gives, through its transformations and converters, as parallel columns.
+
+Like the worker's path to Kafka (pipeline/source.py), except that a part without a converter keeps its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.api import ConfigDef, ConnectRecord, Converter, RecordBatch, Schema, SchemaAndValue
+from kconnect.config.connector_config import SourceConnectorConfig
+from kconnect.kafka.byte_column import ByteColumn
+from kconnect.model import TaskId
+from kconnect.pipeline.conversion import KafkaHeaders, KafkaRecord
+from kconnect.pipeline.plugin_monitor import PluginMonitor
+from kconnect.pipeline.plugin_parts import make_converters, make_steps
+from kconnect.pipeline.polled_lists import PolledLists
+from kconnect.pipeline.stages import TransformChain
+from kconnect.pipeline.tolerance import LogReporter, Tolerance, ToleranceSettings
+from kconnect.plugins import PluginRegistry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The keys or values of some rows: an Arrow column, or a list of Connect values, None if all are null.
+
+    `is_bytes`: a converter made them. `schema`: Connect's schema of all of them, None for schemaless values.
+    """
+
+    data: pa.Array | Sequence[Any] | None
+    schema: Schema | None = None
+    is_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records of one key schema and one value schema. Lists run in parallel; a single value stands for all rows."""
+
+    length: int
+    topic: str | Sequence[str]
+    partition: int | Sequence[int | None] | None
+    timestamp: pa.Array | int | Sequence[int | None] | None
+    headers: Sequence[KafkaHeaders | None] | None
+    key: Part
+    value: Part
+
+
+class KeepsType(Converter):
+    """Stands where a config names no converter: it makes no bytes, and the column keeps its type."""
+
+    ignores_headers = True
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        """There are no settings."""
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+    def from_connect_data(self, topic: str, schema: Schema | None, value: Any, headers: Any = None) -> None:
+        return None
+
+    def from_connect_batch(self, topic: str, schema: Schema | None, column: pa.Array) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.nulls(len(column), pa.binary())
+
+    def to_connect_data(self, topic: str, value: bytes | None, headers: Any = None) -> SchemaAndValue:
+        return SchemaAndValue(None, None)
+
+    def to_connect_batch(self, topic: str, column: pa.Array) -> tuple[None, None]:
+        return None, None
+
+
+class SourceChain:
+    """Transformations, converters and tolerance of one source task. Threads: the one that calls `rows`.
+
+    Errors: StageError for a record that fails and is not tolerated.
+    """
+
+    def __init__(
+        self,
+        config: SourceConnectorConfig,
+        worker: Mapping[str, str],
+        plugins: PluginRegistry,
+        task: int,
+        wait: Callable[[float], bool],
+    ) -> None:
+        """`wait`: waits between the retries of a record, and tells whether the task must stop."""
+        monitor = PluginMonitor(TaskId(config.name, task))
+        self.metrics = monitor.of_task
+        self.tolerance = make_tolerance(config, TaskId(config.name, task), plugins, wait)
+        self._transforms = TransformChain(make_steps(config, plugins, monitor), self.tolerance)
+        self._converters = make_converters(config, worker, plugins, self.tolerance, monitor)
+        self._lists = PolledLists(self._transforms)
+        self._has_key, self._has_value = config.key_converter is not None, config.value_converter is not None
+
+    def rows(self, polled: RecordBatch | Sequence[ConnectRecord]) -> Iterator[Rows]:
+        """The rows that are left of one poll, in order, in runs of equal schemas."""
+        columns = polled if isinstance(polled, RecordBatch) else self._lists.columns_of(polled)
+        kept: Any  # RecordBatch, list of records, or None
+        if isinstance(columns, RecordBatch):
+            kept = self._transforms.apply_batch(columns) if len(self._transforms) else columns
+        else:
+            kept = self._transforms.apply_records(columns)
+        if isinstance(kept, RecordBatch):
+            yield self._of_batch(kept)
+        elif kept:
+            for run in _runs(kept):
+                yield from self._of_records(run)
+
+    def close(self) -> None:
+        try:
+            self._transforms.close()
+        finally:
+            self._converters.close()
+
+    def _of_batch(self, batch: RecordBatch) -> Rows:
+        if not (self._has_key or self._has_value or batch.headers):
+            key, value = Part(batch.key, batch.key_schema), Part(batch.value, batch.value_schema)
+            return Rows(len(batch), batch.topic, batch.kafka_partition, batch.timestamp, None, key, value)
+        made = self._converters.to_kafka_batch(batch)
+        kept = batch if made.rows is None else batch.filter(_mask(made.rows, len(batch)))
+        key = _bytes(made.keys) if self._has_key else Part(kept.key, kept.key_schema)
+        value = _bytes(made.values) if self._has_value else Part(kept.value, kept.value_schema)
+        return Rows(len(kept), kept.topic, kept.kafka_partition, kept.timestamp, made.headers, key, value)
+
+    def _of_records(self, records: Sequence[ConnectRecord]) -> Iterator[Rows]:
+        made: Sequence[KafkaRecord | None] | None = None
+        if self._has_key or self._has_value or any(record.has_headers for record in records):
+            made = self._converters.to_kafka_records(records)
+            records = [record for record, one in zip(records, made, strict=True) if one is not None]
+            made = [one for one in made if one is not None]
+        if not records:
+            return
+        first = records[0]
+        key = Part([record.key for record in records], first.key_schema)
+        value = Part([record.value for record in records], first.value_schema)
+        if made is not None and self._has_key:
+            key = Part([one.key for one in made], is_bytes=True)  # type: ignore[union-attr]  # no None is left
+        if made is not None and self._has_value:
+            value = Part([one.value for one in made], is_bytes=True)  # type: ignore[union-attr]
+        yield Rows(
+            len(records),
+            [record.topic for record in records],
+            [record.kafka_partition for record in records],
+            [record.timestamp for record in records],
+            None if made is None else [one.headers for one in made],  # type: ignore[union-attr]
+            key,
+            value,
+        )
+
+
+def _bytes(made: Sequence[bytes | None] | None) -> Part:
+    """What a converter made, as a column if it made one."""
+    data = made.column if isinstance(made, ByteColumn) else None if made is None else list(made)
+    return Part(data, is_bytes=True)
+
+
+def make_tolerance(
+    config: Any,  # a SourceConnectorConfig or SinkConnectorConfig
+    task_id: TaskId,
+    plugins: PluginRegistry,
+    wait: Callable[[float], bool],
+) -> Tolerance:
+    """The errors.* settings of a connector at work."""
+    settings = ToleranceSettings(
+        tolerate_all=config.tolerates_errors,
+        retry_timeout_ms=config.errors_retry_timeout_ms,
+        retry_delay_max_ms=config.errors_retry_delay_max_ms,
+        log_enable=config.errors_log_enable,
+        log_include_messages=config.errors_log_include_messages,
+    )
+    reporters = []
+    if config.errors_log_enable:
+        reporters.append(
+            LogReporter(task_id, include_messages=config.errors_log_include_messages, java_name=plugins.java_name)
+        )
+    return Tolerance(settings, wait, reporters)
+
+
+def _runs(records: Sequence[ConnectRecord]) -> Iterator[Sequence[ConnectRecord]]:
+    """The records in runs of equal schemas: sources give long ones, often a single."""
+    start = 0
+    for index in range(1, len(records) + 1):
+        if index == len(records) or not _is_alike(records[start], records[index]):
+            yield records[start:index] if start or index < len(records) else records
+            start = index
+
+
+def _is_alike(one: ConnectRecord, other: ConnectRecord) -> bool:
+    return _is_same(one.key_schema, other.key_schema) and _is_same(one.value_schema, other.value_schema)
+
+
+def _is_same(one: Schema | None, other: Schema | None) -> bool:
+    return one is other or one == other
+
+
+def _mask(rows: Sequence[int], length: int) -> pa.BooleanArray:
+    import pyarrow as pa
+
+    kept: Final = set(rows)
+    return pa.array([index in kept for index in range(length)], pa.bool_())

@@ -1,0 +1,230 @@
+"""Rows of a source as the Arrow columns of a DataFrame: which columns there are, and each value made to fit.
+
+Columns are named as in Spark's Kafka format: key, value, topic, partition, timestamp, headers. Values with a schema
+have its type; those without become JSON text, since nothing promises that the next one looks the same. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kconnect.api import Type
+from kconnect.api.columns import arrow_type, column_of, values_of
+from kconnect.errors import DataError
+from kconnect.records.plain import plain
+from kconnect.spark.datasource.chain import Part, Rows
+from kconnect.spark.datasource.fitting import NotFittingError, build, fit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RECORD_COLUMNS: Final = ("key", "value", "topic", "partition", "timestamp", "headers")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a DataFrame, and how records become its rows.
+
+    `is_record`: one of RECORD_COLUMNS each; else each is a field of the value. `is_strict`: the columns were inferred
+    from the first records, so that a field which none of them had is an error, and not left out in silence.
+    """
+
+    schema: pa.Schema
+    is_record: bool
+    is_strict: bool = False
+
+    def batch(self, rows: Rows) -> pa.RecordBatch:
+        """The rows with exactly this schema. Errors: DataError naming column, record and type."""
+        import pyarrow as pa
+
+        if self.is_record:
+            arrays = [_RECORD_PARTS[field.name](rows, field.type, self.is_strict) for field in self.schema]
+        else:
+            row_type = pa.struct(list(self.schema))
+            arrays = _typed(rows, rows.value, row_type, "value", is_strict=self.is_strict).flatten()
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def inferred(rows: Iterable[Rows], *, is_record: bool) -> pa.Schema:
+    """The columns that fit these rows, each nullable. Errors: DataError if values have no fields to be columns."""
+    import pyarrow as pa
+
+    seen = list(rows)
+    value = _common([_natural(one.value) for one in seen])
+    if is_record:
+        key = _common([_natural(one.key) for one in seen])
+        types = {"key": key, "value": value, **_fixed_types()}
+        return pa.schema([pa.field(name, types[name]) for name in RECORD_COLUMNS])
+    if value is None or not pa.types.is_struct(value):
+        raise DataError(
+            "kconnect.columns=value makes a column of each field of the value, and the values have no fields with a "
+            "schema",
+            hint='Give the columns: .schema("id BIGINT, name STRING"), or leave kconnect.columns out.',
+        )
+    return pa.schema(list(value))
+
+
+def is_record_schema(names: Sequence[str]) -> bool:
+    """Whether columns of these names are those of records, and not fields of the value."""
+    return "value" in names and set(names) <= set(RECORD_COLUMNS)
+
+
+def _fixed_types() -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    return {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "headers": pa.list_(pa.field("element", header)),
+    }
+
+
+def _common(types: Sequence[pa.DataType | None]) -> pa.DataType:
+    """The one type of several runs of rows; text if they differ or nothing is known."""
+    import pyarrow as pa
+
+    found = [kind for kind in types if kind is not None]
+    return found[0] if found and all(kind == found[0] for kind in found) else pa.string()
+
+
+def _natural(part: Part) -> pa.DataType | None:
+    """The type a part has by itself; None if all of it is null."""
+    import pyarrow as pa
+
+    if part.is_bytes:
+        return pa.binary()
+    if part.schema is not None:
+        return _of_spark(arrow_type(part.schema))
+    if part.data is None:
+        return None
+    if not isinstance(part.data, list | tuple):
+        kind = part.data.type  # type: ignore[union-attr]  # an Arrow column
+        return pa.string() if pa.types.is_nested(kind) else _of_spark(kind)
+    kinds = {type(value) for value in part.data if value is not None}
+    if not kinds:
+        return None
+    plain_types = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), bytes: pa.binary(), str: pa.string()}
+    return plain_types.get(kinds.pop(), pa.string()) if len(kinds) == 1 else pa.string()
+
+
+def _of_spark(kind: pa.DataType) -> pa.DataType:
+    """The type that Spark has for it: times of day are ms, as Connect counts them."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _of_spark(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_of_spark(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_of_spark(kind.key_type), _of_spark(kind.item_type))
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC")
+    if pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) else kind
+
+
+def _typed(rows: Rows, part: Part, kind: pa.DataType, name: str, *, is_strict: bool) -> pa.Array:
+    """Keys or values as a column of this type. Errors: DataError naming the record that does not fit."""
+    import pyarrow as pa
+
+    if part.data is None:
+        return pa.nulls(rows.length, kind)
+    try:
+        if pa.types.is_string(kind) and _needs_text(part):
+            return pa.array(_texts(part, rows.length), kind)
+        if not isinstance(part.data, list | tuple):
+            return fit(part.data, kind, is_strict=is_strict)
+        if part.schema is not None:
+            return fit(column_of(part.schema, part.data), kind, is_strict=is_strict)
+        return build(part.data, kind)
+    except (NotFittingError, DataError) as error:
+        topic = rows.topic if isinstance(rows.topic, str) else rows.topic[getattr(error, "row", 0)]
+        raise DataError(
+            f"A {name} of topic {topic} does not fit the DataFrame: {error}",
+            hint=f'Give a schema that fits, .schema("{name} STRING, topic STRING") for JSON text, or '
+            f'.option("{name}.converter", "JsonConverter") for the bytes as a topic would have them.',
+        ) from error
+
+
+def _needs_text(part: Part) -> bool:
+    """Whether values become text by being written as JSON."""
+    import pyarrow as pa
+
+    if part.is_bytes:
+        return False
+    if isinstance(part.data, list | tuple):
+        return part.schema is None or part.schema.type is not Type.STRING
+    kind = part.data.type  # type: ignore[union-attr]  # not None: asked before
+    return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _texts(part: Part, length: int) -> list[str | None]:
+    is_list = isinstance(part.data, list | tuple)
+    values: Sequence[Any] = part.data if is_list else values_of(part.schema, part.data, length)  # type: ignore[assignment]  # not None
+    return [value if value is None or isinstance(value, str) else _json(value) for value in values]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _topics(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    return _spread(rows.topic, rows.length, kind)
+
+
+def _partitions(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    return _spread(rows.partition, rows.length, kind)
+
+
+def _times(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    """Times are ms; a column of integers keeps them so."""
+    import pyarrow as pa
+
+    ms = _spread(rows.timestamp, rows.length, pa.int64())
+    return ms.cast(pa.timestamp("ms", tz="UTC")).cast(kind) if pa.types.is_timestamp(kind) else ms.cast(kind)
+
+
+def _headers(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    import pyarrow as pa
+
+    if rows.headers is None:
+        return pa.nulls(rows.length, kind)
+    made = [None if row is None else [{"key": key, "value": value} for key, value in row] for row in rows.headers]
+    return pa.array(made, kind)
+
+
+def _spread(value: Any, length: int, kind: pa.DataType) -> pa.Array:
+    """One value for all rows, or a column."""
+    import pyarrow as pa
+
+    if value is None:
+        return pa.nulls(length, kind)
+    if isinstance(value, str | int):
+        return pa.repeat(pa.scalar(value, kind), length)
+    return pa.array(value, kind) if isinstance(value, list | tuple) else value.cast(kind)
+
+
+def _keys(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    return _typed(rows, rows.key, kind, "key", is_strict=is_strict)
+
+
+def _values(rows: Rows, kind: pa.DataType, is_strict: bool) -> pa.Array:
+    return _typed(rows, rows.value, kind, "value", is_strict=is_strict)
+
+
+_RECORD_PARTS: Final[dict[str, Callable[[Rows, Any, bool], Any]]] = {
+    "key": _keys,
+    "value": _values,
+    "topic": _topics,
+    "partition": _partitions,
+    "timestamp": _times,
+    "headers": _headers,
+}

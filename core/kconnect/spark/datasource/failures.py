@@ -1,0 +1,67 @@
+"""What Spark shows of an error: one sentence with the root cause first, secrets hidden, instead of a Python trace."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kconnect.errors import ConfigError, ConnectError
+from kconnect.pipeline.stages import StageError
+from kconnect.redaction import redact
+
+# pyspark gives the message alone while it is set. The process ends with the error, so nobody else meets it.
+_HIDE_TRACE = "SPARK_HIDE_TRACEBACK"
+
+
+@contextmanager
+def told_to_spark(doing: str) -> Iterator[None]:
+    """Errors inside become a ConnectError whose text is all that Spark shows. `doing`: `reading task 0`, or empty."""
+    try:
+        yield
+    except Exception as error:  # whatever a connector or its plugins raise
+        os.environ[_HIDE_TRACE] = "1"
+        raise ConnectError(redact(text_of(error, doing))) from None
+
+
+def text_of(error: BaseException, doing: str = "") -> str:
+    """The error as Spark's user reads it: the root cause, what failed with it, what to do, the plugin's own lines."""
+    chain = _chain(error)
+    root = chain[-1]
+    lines = [_said(root)]
+    for outer in reversed(chain[:-1]):
+        said = outer.place if isinstance(outer, StageError) else _without(_said(outer), lines[0])
+        if said and said not in lines:
+            lines.append(said)
+    if doing:
+        lines.append(f"while {doing}")
+    hint = next((e.hint for e in chain if isinstance(e, ConnectError) and e.hint), None)
+    text = "\n  ".join(lines) + (f"\n{hint}" if hint else "")
+    return text if isinstance(root, ConnectError) else f"{text}\n{_trace(root)}"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found = [error]
+    while found[-1].__cause__ is not None and found[-1].__cause__ not in found:
+        found.append(found[-1].__cause__)
+    return found
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip()
+    if isinstance(error, ConfigError) and error.problems and not error.problems[0].key:
+        return error.problems[0].message  # an unknown class: without the list of all that there are
+    if isinstance(error, ConnectError):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _without(text: str, root: str) -> str:
+    """What an outer error adds to its cause: `FileTask.poll() raised OSError`."""
+    return text.replace(f": {root}", "").replace(root, "").strip(" :\n")
+
+
+def _trace(error: BaseException) -> str:
+    """The plugin's lines: the last frames of the trace."""
+    return "".join(traceback.format_tb(error.__traceback__)[-3:]).rstrip()

@@ -1,0 +1,194 @@
+"""One sink task for the rows of one Spark partition: put, flush, and only then Spark's commit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kconnect.api import PluginMetrics, RecordBatch, SinkRecord, SinkTask
+from kconnect.errors import ConnectError, RetriableError, TimedOutError
+from kconnect.model import TaskId, TopicPartition
+from kconnect.pipeline.plugin_call import plugin_call
+from kconnect.pipeline.plugin_monitor import PluginMonitor
+from kconnect.pipeline.plugin_parts import make_converters, make_steps, make_task
+from kconnect.pipeline.stages import TransformChain
+from kconnect.spark.datasource.chain import make_tolerance
+from kconnect.spark.datasource.connector import ConnectorOfFormat
+
+log = logging.getLogger(__name__)
+
+_RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 10.0
+# How often a sink that holds rows back is asked again
+_FLUSH_AGAIN_S = 0.05
+
+Payload = RecordBatch | list[SinkRecord]
+
+
+class SinkTaskRun:
+    """Threads: one. Lifecycle: constructed -> start -> puts -> finish -> stop, which is due after any error, too.
+
+    Implements SinkTaskContext. A task may skip ahead to an offset when a partition is opened, as one does that keeps
+    offsets with its data: rows before it are there already.
+    """
+
+    def __init__(self, connector: ConnectorOfFormat, config: Mapping[str, str], index: int) -> None:
+        connector.hides_secrets([config])
+        self._config = config
+        self._options = connector.options
+        settings = connector.sink_config()
+        task_id = TaskId(settings.name, index)
+        monitor = PluginMonitor(task_id)
+        self._metrics = monitor.of_task
+        self.tolerance = make_tolerance(settings, task_id, connector.plugins, _pause)
+        self._transforms = TransformChain(make_steps(settings, connector.plugins, monitor), self.tolerance)
+        self.converters = make_converters(settings, connector.worker, connector.plugins, self.tolerance, monitor)
+        self._task: SinkTask = make_task(connector.config, connector.plugins, SinkTask)  # type: ignore[type-abstract]  # looks for a subclass
+        self._name = type(self._task).__name__
+        self._positions: dict[TopicPartition, int] = {}
+        self._seeks: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._is_commit_wanted = False
+        self._timeout_s: float | None = None
+
+    def start(self) -> None:
+        with plugin_call(self._task, "initialize"):
+            self._task.initialize(self)
+        with plugin_call(self._task, "start"):
+            self._task.start(self._config)
+
+    def open(self, place: TopicPartition, first_offset: int) -> int:
+        """Open a partition that is met for the first time; returns the offset of the next row that is wanted."""
+        if place not in self._positions:
+            self._positions[place] = first_offset
+            with plugin_call(self._task, "open"):
+                self._task.open([place])
+        return max(self._seeks.pop(place, 0), self._positions[place])
+
+    def put(self, place: TopicPartition, payload: Payload, next_offset: int) -> None:
+        """Hand the task rows of one partition. Errors: StageError; TimedOutError; what the task raises."""
+        kept: Any = payload
+        if len(self._transforms):
+            is_batch = isinstance(payload, RecordBatch)
+            kept = self._transforms.apply_batch(payload) if is_batch else self._transforms.apply_records(payload)  # type: ignore[arg-type]
+        if kept is not None and len(kept):
+            self._await_resume(place)
+            self._deliver(kept)
+        self._positions[place] = next_offset
+        if self._is_commit_wanted:
+            self._is_commit_wanted = False
+            self._pre_commit()
+
+    def finish(self) -> None:
+        """Have the task make everything durable, and close its partitions.
+
+        Errors: TimedOutError when it still holds rows back after kconnect.flush.timeout.ms; what flush() raises.
+        """
+        if not self._positions:
+            return
+        deadline = time.monotonic() + self._options.flush_timeout_s
+        while late := self._held_back():
+            if time.monotonic() >= deadline:
+                raise TimedOutError(
+                    f"{self._name} holds back rows of {', '.join(map(str, late))} for longer than "
+                    f"{self._options.flush_timeout_s:g} s",
+                    hint="kconnect.flush.timeout.ms is how long it may; have it flush sooner by its own settings.",
+                )
+            time.sleep(_FLUSH_AGAIN_S)
+            self._deliver([])  # as a worker does between fetches: a task may act on time
+        with plugin_call(self._task, "close"):
+            self._task.close(sorted(self._positions))
+
+    def stop(self) -> None:
+        try:
+            with plugin_call(self._task, "stop"):
+                self._task.stop()
+        finally:
+            try:
+                self._transforms.close()
+            finally:
+                self.converters.close()
+
+    # --- SinkTaskContext ---
+
+    def configs(self) -> Mapping[str, str]:
+        return self._config
+
+    def offset(self, tp: TopicPartition | Mapping[TopicPartition, int], offset: int | None = None) -> None:
+        wanted = {tp: offset or 0} if isinstance(tp, TopicPartition) else dict(tp)
+        for place, at in wanted.items():
+            if at < self._positions.get(place, at) and self._task_was_given(place):
+                raise ConnectError(f"{self._name} asks for rows of {place} again, which Spark has given already")
+        self._seeks.update(wanted)
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
+
+    def timeout(self, timeout_ms: int) -> None:
+        self._timeout_s = timeout_ms / 1000
+
+    def assignment(self) -> set[TopicPartition]:
+        return set(self._positions)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self._paused.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._paused.difference_update(partitions)
+
+    def request_commit(self) -> None:
+        self._is_commit_wanted = True
+
+    def errant_record_reporter(self) -> None:
+        return None
+
+    # --- inside ---
+
+    def _deliver(self, payload: Payload) -> None:
+        """put() or put_batch(), repeated while it raises RetriableError, for kconnect.retry.timeout.ms."""
+        if isinstance(payload, RecordBatch) and not self._task.supports_batches:
+            payload = payload.to_records()  # type: ignore[assignment]  # a sink's batch gives sink records
+        method = "put_batch" if isinstance(payload, RecordBatch) else "put"
+        call: Callable[[Any], None] = getattr(self._task, method)
+        deadline, wait_s = time.monotonic() + self._options.retry_timeout_s, _RETRY_FIRST_S
+        while True:
+            try:
+                with plugin_call(self._task, method):
+                    call(payload)
+                return
+            except RetriableError as error:
+                asked_s, self._timeout_s = self._timeout_s, None
+                if time.monotonic() >= deadline:
+                    raise TimedOutError(
+                        f"{error}\n  {self._name}.{method}() failed for {self._options.retry_timeout_s:g} s",
+                        hint=error.hint or "kconnect.retry.timeout.ms says how long it is repeated.",
+                    ) from error
+                log.warning("%s.%s() failed and will be retried: %s", self._name, method, error)
+                time.sleep(max(min(asked_s or error.retry_after_s or wait_s, deadline - time.monotonic()), 0))
+                wait_s = min(wait_s * 2, _RETRY_LAST_S)
+
+    def _held_back(self) -> list[TopicPartition]:
+        """Partitions whose rows the task does not vouch for yet."""
+        allowed = self._pre_commit()
+        return [place for place, offset in self._positions.items() if allowed.get(place, 0) < offset]
+
+    def _pre_commit(self) -> Mapping[TopicPartition, int]:
+        with plugin_call(self._task, "pre_commit"):
+            return self._task.pre_commit(dict(self._positions)) or {}
+
+    def _await_resume(self, place: TopicPartition) -> None:
+        deadline = time.monotonic() + self._options.flush_timeout_s
+        while place in self._paused:
+            if time.monotonic() >= deadline:
+                raise TimedOutError(f"{self._name} has paused {place} for {self._options.flush_timeout_s:g} s")
+            time.sleep(_FLUSH_AGAIN_S)
+            self._deliver([])
+
+    def _task_was_given(self, place: TopicPartition) -> bool:
+        return place in self._positions
+
+
+def _pause(timeout_s: float) -> bool:
+    time.sleep(timeout_s)
+    return False

@@ -1,0 +1,148 @@
+"""One source task from start to stop, polled with retries; and its whole content read in order."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kconnect.api import RecordBatch, SourceRecord, SourceTask
+from kconnect.errors import RetriableError, TimedOutError
+from kconnect.pipeline.plugin_call import call_error, plugin_call
+from kconnect.pipeline.plugin_parts import make_task
+from kconnect.pipeline.polled_lists import no_records_error
+from kconnect.pipeline.task_hooks import wants_each_record
+from kconnect.spark.datasource.chain import Rows, SourceChain
+from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.positions import Positions
+from kconnect.spark.datasource.task_context import PollingContext, is_empty
+
+log = logging.getLogger(__name__)
+
+Polled = RecordBatch | Sequence[SourceRecord]
+
+# A poll() that comes back empty at once is asked 100 times a second at most, as in a worker.
+_IDLE_WAIT_S = (0.001, 0.010)
+_RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 10.0
+
+
+class SourceTaskRun:
+    """Threads: one for start, poll, rows, committed and stop; `context` has what others may call.
+
+    Lifecycle: constructed -> start -> polls -> stop, which is due after a failed start, too.
+    """
+
+    def __init__(self, connector: ConnectorOfFormat, config: Mapping[str, str], index: int, offsets: Positions) -> None:
+        connector.hides_secrets([config])
+        self.index = index
+        self._config = config
+        self._retry_timeout_s = connector.options.retry_timeout_s
+        settings = connector.source_config()
+        self.chain = SourceChain(settings, connector.worker, connector.plugins, index, self._wait)
+        self.context = PollingContext(config, offsets, self.chain.metrics)
+        self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
+        self.name = type(self._task).__name__
+        self.wants_each = wants_each_record(type(self._task))
+        self._empty_polls = 0
+
+    def start(self) -> None:
+        with plugin_call(self._task, "initialize"):
+            self._task.initialize(self.context)
+        with plugin_call(self._task, "start"):
+            self._task.start(self._config)
+
+    def poll(self) -> Polled | None:
+        """The next records; None if there are none right now, after a wait.
+
+        Errors: what poll() raises; a RetriableError once it has been repeated for kconnect.retry.timeout.ms.
+        """
+        polled: Polled | None = self._poll_with_retries()
+        if not (polled is None or isinstance(polled, RecordBatch) or _is_list(polled)):
+            raise no_records_error(self._task, polled)
+        found = not is_empty(polled)
+        self.context.gave(any_records=found)
+        if found:
+            self._empty_polls = 0
+            return polled
+        self._empty_polls += 1
+        if not self.context.is_at_end:
+            self.context.wait(min(_IDLE_WAIT_S[0] * self._empty_polls, _IDLE_WAIT_S[1]))
+        return None
+
+    def rows(self, polled: Polled) -> Iterator[Rows]:
+        """What transformations and converters make of it."""
+        return self.chain.rows(polled)
+
+    def committed(self, records: Sequence[SourceRecord]) -> None:
+        """Spark has committed a batch: the task's hooks. What they raise is logged, as in a worker."""
+        for record in records:
+            self._hook("commit_record", record, None)
+        self._hook("commit")
+
+    def stop(self) -> None:
+        """Stop the task, whatever its chain does."""
+        try:
+            with plugin_call(self._task, "stop"):
+                self._task.stop()
+        finally:
+            self.chain.close()
+
+    def _poll_with_retries(self) -> Any:  # whatever the plugin gives
+        deadline, wait_s, failures = None, _RETRY_FIRST_S, 0
+        while True:
+            try:
+                return self._task.poll()
+            except RetriableError as error:
+                failures += 1
+                now = time.monotonic()
+                deadline = now + self._retry_timeout_s if deadline is None else deadline
+                if now >= deadline:
+                    raise _still_failing(self.name, failures, self._retry_timeout_s, error) from error
+                log.warning("%s.poll() failed and will be retried: %s", self.name, error)
+                if self._wait(min(error.retry_after_s or wait_s, deadline - now)):
+                    return None
+                wait_s = min(wait_s * 2, _RETRY_LAST_S)
+            except Exception as error:
+                raise call_error(self.name, "poll", error) from error
+
+    def _wait(self, timeout_s: float) -> bool:
+        """Wait between retries: that is no idling."""
+        deadline = time.monotonic() + timeout_s
+        while not self.context.is_stopping and time.monotonic() < deadline:
+            time.sleep(min(0.05, max(deadline - time.monotonic(), 0)))
+        return self.context.is_stopping
+
+    def _hook(self, name: str, *args: Any) -> None:
+        try:
+            getattr(self._task, name)(*args)
+        except Exception:  # the plugin's; as in a worker the task goes on
+            log.exception("%s.%s() failed; the task continues", self.name, name)
+
+
+def read_to_end(
+    connector: ConnectorOfFormat, config: Mapping[str, str], index: int, *, timeout_s: float | None = None
+) -> Iterator[Rows]:
+    """All that a task gives until it is idle for kconnect.idle.ms, or until `timeout_s`."""
+    run = SourceTaskRun(connector, config, index, Positions())
+    deadline = float("inf") if timeout_s is None else time.monotonic() + timeout_s
+    try:
+        run.start()
+        run.context.end_after(connector.options.idle_s)
+        while not run.context.is_at_end and time.monotonic() < deadline:
+            polled = run.poll()
+            if polled is not None:
+                yield from run.rows(polled)
+    finally:
+        run.stop()
+
+
+def _is_list(polled: Any) -> bool:
+    return isinstance(polled, list) and all(isinstance(record, SourceRecord) for record in polled)
+
+
+def _still_failing(name: str, failures: int, timeout_s: float, error: RetriableError) -> TimedOutError:
+    return TimedOutError(
+        f"{error}\n  {name}.poll() failed {failures} times in {timeout_s:g} s",
+        hint=error.hint or "kconnect.retry.timeout.ms says how long it is repeated.",
+    )

@@ -1,0 +1,109 @@
+"""What a source task sees of Spark: its SourceTaskContext, with waits that tell when it has nothing to give."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kconnect.api import PluginMetrics
+from kconnect.spark.datasource.positions import Positions
+
+
+class PollingContext:
+    """Implements kconnect.api.SourceTaskContext. Threads: the task's; `wake` and `stop` any.
+
+    `idle_s`: seconds after which a task that gives nothing is at its end, None for a stream that never ends. It is
+    told so as a stop: then its `wait` returns True and poll() comes back.
+    """
+
+    def __init__(self, config: Mapping[str, str], offsets: Positions, metrics: PluginMetrics) -> None:
+        self._config = config
+        self._offsets = offsets
+        self._metrics = metrics
+        self._changed = threading.Condition()  # guards what stands below
+        self._is_woken = False
+        self._is_stopping = False
+        self._idle_since: float | None = None
+        self._idle_s: float | None = None
+
+    # --- for the task ---
+
+    def configs(self) -> Mapping[str, str]:
+        return self._config
+
+    def offset_storage_reader(self) -> Positions:
+        return self._offsets
+
+    def transaction_context(self) -> None:
+        return None
+
+    def plugin_metrics(self) -> PluginMetrics:
+        return self._metrics
+
+    def wait(self, timeout_s: float) -> bool:
+        with self._changed:
+            self._begin_idling()
+            deadline = time.monotonic() + timeout_s
+            while not (self._is_woken or self.is_at_end):
+                left = min(deadline, self._end_at()) - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            self._is_woken = False
+            return self.is_at_end
+
+    def wake(self) -> None:
+        with self._changed:
+            self._is_woken = True
+            self._changed.notify_all()
+
+    # --- for the runtime ---
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the task must stop, or has given nothing for so long that a bounded read ends."""
+        return self._is_stopping or time.monotonic() >= self._end_at()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the task said that there is nothing: poll() came back empty, or waits."""
+        return self._idle_since is not None
+
+    def end_after(self, idle_s: float | None) -> None:
+        """End once the task has given nothing for so long."""
+        with self._changed:
+            self._idle_s = idle_s
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+
+    def gave(self, *, any_records: bool) -> None:
+        """poll() came back."""
+        with self._changed:
+            if any_records:
+                self._idle_since = None
+            else:
+                self._begin_idling()
+
+    def _begin_idling(self) -> None:
+        if self._idle_since is None:
+            self._idle_since = time.monotonic()
+
+    def _end_at(self) -> float:
+        if self._idle_since is None or self._idle_s is None:
+            return float("inf")
+        return self._idle_since + self._idle_s
+
+
+def is_empty(polled: Any) -> bool:
+    """Whether a poll gave nothing."""
+    return polled is None or len(polled) == 0

@@ -1,0 +1,343 @@
+"""format("kconnect"): connectors read, streamed and written by a real local Spark, killed and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from kit.pace import ample_s, ended
+from kit.spark_session import local_session
+from kit.waiting import eventually
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with local_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+class Items:
+    """A service with numbered items, at most 50 an answer, those beyond `?after=`."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                after = int(parse_qs(urlsplit(self.path).query).get("after", ["0"])[-1])
+                last = min(outer.count, after + 50)
+                items = [{"id": number, "name": f"item {number}"} for number in range(after + 1, last + 1)]
+                body = json.dumps(items).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Quiet."""
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.options = {
+            "connector.class": "HttpJsonSource",
+            "url": f"http://127.0.0.1:{self._http.server_port}/items",
+            "topic": "items",
+            "cursor.field": "id",
+            "cursor.param": "after",
+            "poll.interval.ms": "20",
+        }
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+
+@pytest.fixture
+def items() -> Iterator[Items]:
+    made = Items()
+    yield made
+    made.close()
+
+
+class Lines:
+    """A file that grows by numbered lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.options = {"connector.class": "FileStreamSource", "file": str(path), "topic": "lines", "batch.size": "500"}
+
+    def grow(self, by: int) -> None:
+        with self.path.open("a") as file:
+            file.writelines(f"{number}\n" for number in range(self.count, self.count + by))
+        self.count += by
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Lines:
+    made = Lines(tmp_path / "lines.txt")
+    made.grow(1000)
+    return made
+
+
+def _read(spark: Any, options: dict[str, str], **more: str) -> Any:
+    return spark.read.format("kconnect").options(**options, **more)
+
+
+def test_a_source_is_read_to_its_end_with_the_columns_of_sparks_kafka_format(spark, lines):
+    found = _read(spark, lines.options).load()
+
+    assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
+        ("key", "string"),
+        ("value", "string"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("timestamp", "timestamp"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+    ]
+    rows = found.select("value", "topic").collect()
+    assert [(int(row.value), row.topic) for row in rows] == [(number, "lines") for number in range(1000)]
+
+
+def test_fields_of_schemaless_values_are_columns_when_a_schema_names_them(spark, items):
+    items.count = 120
+    fast = {"kconnect.idle.ms": "300"}
+
+    table = _read(spark, items.options, **fast).schema("id BIGINT, name STRING, price DECIMAL(5,2)").load()
+    record = _read(spark, items.options, **fast).load().limit(1).collect()[0]
+
+    assert sorted(map(tuple, table.collect())) == [(n, f"item {n}", None) for n in range(1, 121)]
+    assert json.loads(record.value) == {"id": 1, "name": "item 1"}  # without a schema it is JSON text
+
+
+def test_transformations_predicates_and_converters_work_as_in_a_worker(spark, lines):
+    found = (
+        _read(spark, lines.options)
+        .option("transforms", "Wrap,OnlyLines")
+        .option("transforms.Wrap.type", "HoistField$Value")
+        .option("transforms.Wrap.field", "number")
+        .option("transforms.OnlyLines.type", "InsertHeader")
+        .option("transforms.OnlyLines.header", "From")
+        .option("transforms.OnlyLines.value.literal", "here")
+        .option("transforms.OnlyLines.predicate", "IsLines")
+        .option("predicates", "IsLines")
+        .option("predicates.IsLines.type", "TopicNameMatches")
+        .option("predicates.IsLines.pattern", "lin.*")
+    )
+    typed, as_bytes = (
+        found.load(),
+        found.option("value.converter", "JsonConverter").option("value.converter.schemas.enable", "false"),
+    )
+
+    assert typed.schema["value"].dataType.simpleString() == "struct<number:string>"
+    row = typed.first()
+    assert (row.value.number, row.headers[0].key, bytes(row.headers[0].value)) == ("0", "From", b"here")
+    assert bytes(as_bytes.load().first().value) == b'{"number":"0"}'
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"connector.class": "FileStreamSourse"}, "Did you mean FileStreamSource"),
+        ({"topc": "x"}, "Unknown setting: topc. Did you mean topic?"),
+        ({"file": "/nowhere/at/all"}, "No record came by which to see the columns"),
+    ],
+)
+def test_wrong_options_are_refused_by_load_with_one_sentence_and_no_trace(spark, lines, change, said):
+    with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as caught:
+        _read(spark, {**lines.options, "kconnect.schema.timeout.ms": "500", **change}).load()
+    assert said in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_a_record_that_fails_is_named_and_one_that_is_tolerated_is_left_out(spark, lines):
+    with lines.path.open("a") as file:
+        file.write("no number\n")
+    cast = {"transforms": "c", "transforms.c.type": "Cast$Value", "transforms.c.spec": "int32"}
+
+    with pytest.raises(Exception, match="no number") as caught:
+        _read(spark, lines.options, **cast).load().count()
+    assert "failed in TRANSFORMATION of CastValue" in str(caught.value)
+    assert "'position'" in str(caught.value)
+    tolerant = _read(spark, lines.options, **cast, **{"errors.tolerance": "all"}).load()
+    assert tolerant.schema["value"].dataType.simpleString() == "int"
+    assert tolerant.count() == 1000
+
+
+def test_a_secret_is_in_no_plan_that_spark_shows(spark, items, tmp_path):
+    items.count = 5
+    secret = {"auth.type": "bearer", "auth.token": "hunter2-hunter2"}
+    found = _read(spark, items.options, **secret, **{"kconnect.idle.ms": "100"}).load()
+    found.write.format("kconnect").mode("append").options(
+        **{"connector.class": "FileStreamSink", "file": str(tmp_path / "out"), "x.password": "hunter2-hunter2"}
+    ).save()
+
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    shown = [executions.apply(index) for index in range(executions.size())]
+    plans = "\n".join(f"{one.description()} {one.details()} {one.physicalPlanDescription()}" for one in shown)
+    assert "kconnect" in plans
+    assert "hunter2" not in plans + found._jdf.queryExecution().toString()
+
+
+def _stream(spark: Any, options: dict[str, str], folder: Path) -> Any:
+    return (
+        spark.readStream.format("kconnect")
+        .options(**options)
+        .schema("value STRING")
+        .load()
+        .writeStream.format("parquet")
+        .option("path", str(folder / "table"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+    )
+
+
+def _values(spark: Any, folder: Path) -> list[str]:
+    return [row.value for row in spark.read.parquet(str(folder / "table")).collect()]
+
+
+def test_a_stream_that_is_stopped_and_started_again_has_each_record_once(spark, lines, items, tmp_path):
+    items.count = 60
+    queries = {"file": lines.options, "http": {**items.options, "transforms": "e", **_ONLY_ID}}
+    for _ in range(2):
+        running = [_stream(spark, options, tmp_path / name).start() for name, options in queries.items()]
+        for query in running:
+            query.processAllAvailable()
+            query.stop()
+        lines.grow(700)
+        items.count += 70
+    for name, options in queries.items():
+        _stream(spark, {**options, "kconnect.idle.ms": "300"}, tmp_path / name).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+    assert sorted(map(int, _values(spark, tmp_path / "file"))) == list(range(2400))
+    assert sorted(map(int, _values(spark, tmp_path / "http"))) == list(range(1, 201))
+
+
+_ONLY_ID = {"transforms.e.type": "ExtractField$Value", "transforms.e.field": "id"}
+
+_PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+import kconnect.spark
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(
+    "spark.driver.memory", "512m").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+kconnect.spark.register(spark)
+folder, *queries = sys.argv[1:]
+for number, options in enumerate(queries):
+    (spark.readStream.format("kconnect").options(**eval(options)).schema("value STRING").load()
+        .writeStream.format("parquet").option("path", f"{folder}/{number}/table")
+        .option("checkpointLocation", f"{folder}/{number}/checkpoint").start())
+spark.streams.awaitAnyTermination()
+"""
+
+
+def test_a_query_that_is_killed_has_each_record_once(spark, lines, items, tmp_path):
+    lines.grow(7000)
+    items.count = 1000
+    options = [
+        {**lines.options, "kconnect.max.rows": "1000"},
+        {**items.options, "transforms": "e", **_ONLY_ID, "kconnect.max.rows": "100"},
+    ]
+    with _killed(tmp_path, options):
+        eventually(lambda: min(_committed(tmp_path, 0), _committed(tmp_path, 1)) >= 2, ample_s(60))
+    lines.grow(3000)
+    items.count += 50
+    for number, one in enumerate(options):
+        rest = _stream(spark, {**one, "kconnect.max.rows": "500000", "kconnect.idle.ms": "300"}, tmp_path / str(number))
+        rest.trigger(availableNow=True).start().awaitTermination()
+
+    assert sorted(map(int, _values(spark, tmp_path / "0"))) == list(range(lines.count))
+    assert sorted(map(int, _values(spark, tmp_path / "1"))) == list(range(1, items.count + 1))
+
+
+class _killed:
+    """A program with these queries; killed with all its processes at the end of the block."""
+
+    def __init__(self, folder: Path, options: list[dict[str, str]]) -> None:
+        program = [sys.executable, "-c", _PROGRAM, str(folder), *map(repr, options)]
+        self._process = subprocess.Popen(program, start_new_session=True)
+
+    def __enter__(self) -> None:
+        """It runs."""
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        ended(self._process, 10)
+
+
+def _committed(folder: Path, number: int) -> int:
+    return len([path for path in (folder / str(number) / "checkpoint/commits").glob("*") if path.name.isdigit()])
+
+
+def test_rows_are_written_by_a_sink_as_values_and_as_records(spark, tmp_path):
+    out = tmp_path / "out.txt"
+    sink = {"connector.class": "FileStreamSink", "file": str(out)}
+    rows = spark.range(4).coalesce(1)
+
+    rows.selectExpr("id", "concat('n', id) name").write.format("kconnect").options(**sink, topics="t").mode(
+        "append"
+    ).save()
+    rows.selectExpr("concat('t', id) topic", "cast(to_json(named_struct('id', id)) as binary) value").write.format(
+        "kconnect"
+    ).options(**sink).option("value.converter", "JsonConverter").option(
+        "value.converter.schemas.enable", "false"
+    ).option("transforms", "T").option("transforms.T.type", "InsertField$Value").option(
+        "transforms.T.topic.field", "of"
+    ).mode("append").save()
+
+    assert out.read_text().splitlines() == [f"Struct{{id={n},name=n{n}}}" for n in range(4)] + [
+        f"{{id={n}, of=t{n}}}" for n in range(4)
+    ]
+
+
+def test_wrong_writes_are_refused_and_a_failing_row_is_named(spark, tmp_path):
+    sink = {"connector.class": "FileStreamSink", "file": str(tmp_path / "out.txt")}
+    frame = spark.range(3).coalesce(1).selectExpr("if(id = 2, 'x', '1') value")
+
+    def refusal(mode: str = "append", **more: str) -> str:
+        with pytest.raises(Exception, match="kconnect") as caught:
+            frame.write.format("kconnect").options(**sink, **more).mode(mode).save()
+        assert "Traceback" not in str(caught.value)
+        return str(caught.value)
+
+    assert "The rows have no topic" in refusal()
+    assert 'mode("overwrite") does not exist here' in refusal("overwrite", topics="t")
+    failed = refusal(topics="t", transforms="c", **{"transforms.c.type": "Cast$Value", "transforms.c.spec": "int8"})
+    assert "Value (x) was out of range" in failed
+    assert "row 2 of partition 0" in failed
+
+
+def test_a_stream_from_a_source_to_a_sink_writes_each_record_over_stops(spark, lines, tmp_path):
+    out = tmp_path / "out.txt"
+    for _ in range(2):
+        stream = spark.readStream.format("kconnect").options(**lines.options).load()
+        query = (
+            stream.select("value", "topic")
+            .writeStream.format("kconnect")
+            .options(**{"connector.class": "FileStreamSink", "file": str(out)})
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start()
+        )
+        query.processAllAvailable()
+        query.stop()
+        lines.grow(500)
+    assert sorted(map(int, out.read_text().split())) == list(range(1500))

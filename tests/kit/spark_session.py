@@ -1,0 +1,48 @@
+"""A Spark session of this process for a file of tests, and its end: session, JVM and what pyspark keeps of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["local_session"]
+
+
+@contextmanager
+def local_session(folder: Path) -> Iterator[Any]:
+    """`local[2]`, quiet, with `format("kconnect")` registered and nothing left of it afterwards."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    import kconnect.spark
+
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }
+    before = os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        kconnect.spark.register(spark)
+        yield spark
+    finally:
+        gateway = SparkContext._gateway
+        spark.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(20)
+        SparkContext._gateway = SparkContext._jvm = None
+        if before is not None:
+            os.environ["PYSPARK_SUBMIT_ARGS"] = before

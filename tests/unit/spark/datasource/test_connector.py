@@ -1,0 +1,108 @@
+"""Options of format("kconnect") as the settings of a connector: spelt, checked, and refused with a sentence."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from kconnect import redaction
+from kconnect.api import SinkConnector, SourceConnector
+from kconnect.errors import ConfigError
+from kconnect.spark.datasource.connector import ConnectorOfFormat
+from kconnect.spark.datasource.failures import text_of
+
+_FILE = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"connector.class": ""}, 'Missing required configuration "connector.class"'),
+        ({"connector.class": "Nothing"}, "Failed to find any class that implements Connector and which name matches"),
+        ({"topc": "x"}, "Unknown setting: topc. Did you mean topic?"),
+        ({"topic": ""}, "Invalid value  for configuration topic: String must be non-empty"),
+        ({"batch.size": "many"}, "Invalid value many for configuration batch.size: Not a number of type INT"),
+        ({"connector.class": "FileStreamSink"}, "FileStreamSinkConnector is not a source connector"),
+        ({"transforms": "x"}, "transforms.x.type"),
+        ({"value.converter": "Avrro"}, "Avrro"),
+        ({"kconnect.max.rows": "none"}, "Invalid value none for configuration kconnect.max.rows"),
+        ({"kconnect.columns": "all"}, "String must be one of: auto, record, value"),
+    ],
+)
+def test_wrong_options_are_refused_in_the_words_of_the_tables(change, said):
+    with pytest.raises(ConfigError) as caught:
+        ConnectorOfFormat({**_FILE, **change}, SourceConnector)
+    text = text_of(caught.value)
+    assert said in text
+    assert "PluginDesc" not in text  # Java's list of all that there are
+
+
+def test_names_with_capitals_come_back_from_where_they_are_known():
+    lower = {
+        **_FILE,
+        "transforms": "Wrap,Other",
+        "transforms.wrap.type": "HoistField$Value",
+        "transforms.wrap.field": "Line",
+        "transforms.wrap.predicate": "IsIt",
+        "transforms.other.type": "InsertHeader",
+        "transforms.other.header": "h",
+        "transforms.other.value.literal": "x",
+        "predicates": "IsIt",
+        "predicates.isit.type": "TopicNameMatches",
+        "predicates.isit.pattern": "t",
+        "path": "of spark",
+        "checkpointlocation": "of spark",
+        "kconnect.max.rows": "7",
+    }
+    made = ConnectorOfFormat(lower, SourceConnector)
+    assert made.options.max_rows == 7
+    assert made.config == {
+        **_FILE,
+        "name": "kconnect",
+        "transforms": "Wrap,Other",
+        "transforms.Wrap.type": "HoistField$Value",
+        "transforms.Wrap.field": "Line",
+        "transforms.Wrap.predicate": "IsIt",
+        "transforms.Other.type": "InsertHeader",
+        "transforms.Other.header": "h",
+        "transforms.Other.value.literal": "x",
+        "predicates": "IsIt",
+        "predicates.IsIt.type": "TopicNameMatches",
+        "predicates.IsIt.pattern": "t",
+    }
+    assert [spec.transform.alias for spec in made.source_config().transforms] == ["Wrap", "Other"]
+
+
+def test_secrets_are_hidden_in_each_process_that_gets_the_connector():
+    options = {"connector.class": "HttpJsonSource", "url": "http://x/", "topic": "t", "auth.token": "hunter2-hunter2"}
+    made = ConnectorOfFormat({**options, "auth.type": "bearer"}, SourceConnector)
+    redaction.forget("format kconnect")
+    again = pickle.loads(pickle.dumps(made))
+    assert redaction.redact("said hunter2-hunter2") == "said [hidden]"
+    assert "hunter2" not in repr(again)
+    redaction.forget("format kconnect")
+
+
+def test_a_sink_needs_no_topics_where_its_rows_name_them():
+    made = ConnectorOfFormat({"connector.class": "FileStreamSink", "file": "f"}, SinkConnector)
+    assert made.topic is None
+    named = ConnectorOfFormat({"connector.class": "FileStreamSink", "file": "f", "topics": "t"}, SinkConnector)
+    assert named.topic == "t"
+
+
+def test_the_root_cause_comes_first_and_the_rest_says_where_it_was():
+    try:
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError as error:
+            raise ConfigError("Cannot open the file", hint="Make room.") from error
+    except ConfigError as error:
+        lines = text_of(error, "reading task 0").splitlines()
+    assert lines[:4] == [
+        "OSError: [Errno 28] No space left on device",
+        "  Cannot open the file",
+        "  while reading task 0",
+        "Make room.",
+    ]
+    assert "test_connector.py" in "".join(lines[4:])  # the line that raised, as it is no error of ours
