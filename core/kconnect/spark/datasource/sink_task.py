@@ -49,7 +49,7 @@ class SinkTaskRun:
         self._positions: dict[TopicPartition, int] = {}
         self._seeks: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
-        self._is_commit_wanted = False
+        self._is_commit_wanted = self._is_finishing = False
         self._timeout_s: float | None = None
 
     def start(self) -> None:
@@ -87,6 +87,7 @@ class SinkTaskRun:
         """
         if not self._positions:
             return
+        self._is_finishing = True
         deadline = time.monotonic() + self._options.flush_timeout_s
         while late := self._held_back():
             if time.monotonic() >= deadline:
@@ -139,6 +140,12 @@ class SinkTaskRun:
 
     def request_commit(self) -> None:
         self._is_commit_wanted = True
+
+    def put_within(self, timeout_ms: int) -> None:
+        """Rows come as Spark has them, and `finish` comes behind the last: there is nothing to be timed."""
+
+    def is_closing(self) -> bool:
+        return self._is_finishing
 
     def errant_record_reporter(self) -> None:
         return None

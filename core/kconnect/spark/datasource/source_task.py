@@ -12,6 +12,7 @@ from kconnect.errors import RetriableError, TimedOutError
 from kconnect.pipeline.plugin_call import call_error, plugin_call
 from kconnect.pipeline.plugin_parts import make_task
 from kconnect.pipeline.polled_lists import no_records_error
+from kconnect.pipeline.stages import Stage, StageError
 from kconnect.pipeline.task_hooks import wants_each_record
 from kconnect.spark.datasource.chain import Rows, SourceChain
 from kconnect.spark.datasource.connector import ConnectorOfFormat
@@ -40,7 +41,7 @@ class SourceTaskRun:
         self._retry_timeout_s = connector.options.retry_timeout_s
         settings = connector.source_config()
         self.chain = SourceChain(settings, connector.worker, connector.plugins, index, self._wait)
-        self.context = PollingContext(config, offsets, self.chain.metrics)
+        self.context = PollingContext(config, offsets, self.chain.metrics, self._give_up)
         self._task: SourceTask = make_task(connector.config, connector.plugins, SourceTask)  # type: ignore[type-abstract]  # looks for a subclass
         self.name = type(self._task).__name__
         self.wants_each = wants_each_record(type(self._task))
@@ -87,6 +88,10 @@ class SourceTaskRun:
                 self._task.stop()
         finally:
             self.chain.close()
+
+    def _give_up(self, record: SourceRecord, error: BaseException) -> None:
+        """A record that the task could not read. Errors: StageError unless errors are tolerated."""
+        self.chain.tolerance.give_up(StageError(Stage.TASK_POLL, type(self._task), record, error))
 
     def _poll_with_retries(self) -> Any:  # whatever the plugin gives
         deadline, wait_s, failures = None, _RETRY_FIRST_S, 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from kconnect.api import PluginMetrics
+from kconnect.api import PluginMetrics, SourceRecord
 from kconnect.spark.datasource.positions import Positions
 
 
@@ -18,10 +18,17 @@ class PollingContext:
     told so as a stop: then its `wait` returns True and poll() comes back.
     """
 
-    def __init__(self, config: Mapping[str, str], offsets: Positions, metrics: PluginMetrics) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        offsets: Positions,
+        metrics: PluginMetrics,
+        give_up: Callable[[SourceRecord, BaseException], object],
+    ) -> None:
         self._config = config
         self._offsets = offsets
         self._metrics = metrics
+        self._give_up = give_up
         self._changed = threading.Condition()  # guards what stands below
         self._is_woken = False
         self._is_stopping = False
@@ -38,6 +45,9 @@ class PollingContext:
 
     def transaction_context(self) -> None:
         return None
+
+    def report_errant(self, record: SourceRecord, error: BaseException) -> None:
+        self._give_up(record, error)
 
     def plugin_metrics(self) -> PluginMetrics:
         return self._metrics
