@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigError
-from kconnect.builtin.connectors.sql_describe import TEXT_TYPES
 from kconnect.builtin.connectors.sql_dialect import DIALECTS
 from kconnect.builtin.connectors.sql_source_config import ISOLATION
 from kconnect.builtin.connectors.sql_url import database_url
@@ -60,7 +59,9 @@ def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S) -> sa.Engin
     except ImportError as err:
         raise ConfigError.invalid("connection.url", "[hidden]", f"The driver cannot be imported: {err}") from err
     if url.drivername.endswith("psycopg"):
-        sa.event.listen(engine, "connect", _read_as_text)
+        from kconnect.builtin.connectors.sql_psycopg import prepare
+
+        sa.event.listen(engine, "connect", prepare)
     return engine
 
 
@@ -80,13 +81,6 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
     elif url.drivername.startswith("sqlite"):
         wanted = {"timeout": connect_s}
     return {name: value for name, value in wanted.items() if name not in url.query}
-
-
-def _read_as_text(connection: Any, _record: Any) -> None:  # psycopg's, SQLAlchemy's
-    from psycopg.types.string import TextLoader
-
-    for number in TEXT_TYPES:
-        connection.adapters.register_loader(number, TextLoader)
 
 
 def driver_connection(connection: sa.Connection) -> Any:
