@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import avro, clusters, commands, console, moving, starting, waiting
+from bench import avro, clusters, commands, console, moving, queries, starting, tables, waiting
 from bench.ground import Figures, Ground
 
-__all__ = ["CASES", "NEEDS", "ONLY_OURS"]
+__all__ = ["BESIDE_SPARK", "CASES", "NEEDS", "ONLY_OURS"]
 
 CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "file-to-topic": moving.file_to_topic,
@@ -33,6 +33,11 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "cluster-creates": clusters.cluster_creates,
     "cluster-join": clusters.cluster_join,
     "cluster-list": clusters.cluster_list,
+    "table-parquet": tables.table_parquet,
+    "table-delta": tables.table_delta,
+    "table-query": queries.table_query,
+    "table-latency": tables.table_latency,
+    "query-latency": queries.query_latency,
 }
 
 ONLY_OURS = frozenset(
@@ -47,9 +52,14 @@ ONLY_OURS = frozenset(
         "avro-write",
         "avro-lines",
         "avro-read",
+        "table-latency",
+        "query-latency",
     }
 )
 """Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""
+
+BESIDE_SPARK = frozenset({"table-parquet", "table-delta", "table-query"})
+"""Cases that have Spark, as it comes, as the other side."""
 
 NEEDS = {"beside-kcat": ("kcat", "Debian and Ubuntu have it: apt install kcat")}
 """Programs that a case needs beyond what `make` brings, and where they come from: without them it is left out."""

@@ -1,4 +1,4 @@
-"""The table of a bench run: medians, spread, and how we compare with Java; or with an older run of ours.
+"""The table of a bench run: medians, spread, and how we compare with Java, or Spark; or with an older run of ours.
 
 python tests/bench/compare.py                 the newest results
 python tests/bench/compare.py FILE            these results
@@ -71,8 +71,17 @@ _FIGURES = {
     "watched_cpu_percent": ("the same while twenty browsers poll", "{:.1f}", False),
     "console_cpu_percent": ("of that the console, % of a core", "{:.1f}", False),
     "first_paint_ms": ("first paint of 1,000 connectors, ms", "{:,.0f}", False),
+    "parquet_p50_ms": ("row readable in Parquet files, ms above flush.ms, p50", "{:.1f}", False),
+    "parquet_p99_ms": ("row readable in Parquet files, ms above flush.ms, p99", "{:.1f}", False),
+    "delta_p50_ms": ("row readable in Delta Lake, ms above flush.ms, p50", "{:.1f}", False),
+    "delta_p99_ms": ("row readable in Delta Lake, ms above flush.ms, p99", "{:.1f}", False),
+    "row_p50_ms": ("row readable, ms, p50", "{:,.0f}", False),
+    "row_p99_ms": ("row readable, ms, p99", "{:,.0f}", False),
     "show_s": ("`topics config show`, 1,000 connectors, s", "{:.2f}", False),
 }
+
+
+_TITLES = {"java": "Java Connect {kafka}", "spark": "Spark {pyspark}"}
 
 
 def figures_of(document: Mapping[str, Any], side: str) -> dict[tuple[str, str], list[float]]:
@@ -88,11 +97,15 @@ def figures_of(document: Mapping[str, Any], side: str) -> dict[tuple[str, str], 
 
 def table(document: Mapping[str, Any], against: Mapping[str, Any] | None = None) -> str:
     """Markdown: one row for each case and figure; `median (least - most)`, and ours divided by the other."""
-    other_title = f"Java Connect {document['versions']['kafka']}" if against is None else f"ours at {against['commit']}"
+    sides = [side for side in _TITLES if figures_of(document, side)] or ["java"]
+    titles = " or ".join(_TITLES[side].format(**document["versions"]) for side in sides)
+    other_title = titles if against is None else f"ours at {against['commit']}"
     ours = figures_of(document, "ours")
-    other = figures_of(document, "java") if against is None else figures_of(against, "ours")
+    other = figures_of(document, "java") | figures_of(document, "spark")  # no case has both
+    if against is not None:
+        other = figures_of(against, "ours")
     rows = [
-        f"| case | figure | {other_title} | ours | ours / {'Java' if against is None else 'before'} |",
+        f"| case | figure | {other_title} | ours | ours / {'the other' if against is None else 'before'} |",
         "|---|---|---|---|---|",
     ]
     for case, figure in dict.fromkeys([*other, *ours]):

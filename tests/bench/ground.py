@@ -48,6 +48,7 @@ class Ground:
     filled_topic: str
     """Holds the input's lines; made when the first case needs it."""
     is_filled: bool = False
+    has_rows: bool = False
     count: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""Our worker beside Java Kafka Connect: same broker, same input, alternating runs, medians. `make bench`.
+"""Our worker beside Java Kafka Connect, or Spark: same broker, same input, alternating runs, medians. `make bench`.
 
 Writes bench-results/TIME-COMMIT.json and prints the table (compare.py prints it again, or against older results).
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(_TESTS))
 
 import psutil  # noqa: E402  # after the path is set, as all below
 
-from bench.cases import CASES, NEEDS, ONLY_OURS  # noqa: E402
+from bench.cases import BESIDE_SPARK, CASES, NEEDS, ONLY_OURS  # noqa: E402
 from bench.compare import table  # noqa: E402
 from bench.ground import LINE_BYTES, Ground, make_input  # noqa: E402
 from kconnect.devbroker import KAFKA_VERSION, DevBroker, find_java  # noqa: E402
@@ -53,7 +53,7 @@ def main() -> int:
             _warm_up(broker.bootstrap)
             for case in options.cases:
                 for run in range(options.runs):
-                    sides = ["ours"] if case in ONLY_OURS else options.sides
+                    sides = _sides(case, options.only)
                     for side in sides if run % 2 == 0 else sides[::-1]:
                         _one(case, side, run, ground, results, failures)
     finally:
@@ -63,6 +63,12 @@ def main() -> int:
     for failure in failures:
         _say(failure)
     return 1 if failures else 0
+
+
+def _sides(case: str, only: str | None) -> list[str]:
+    if case in ONLY_OURS:
+        return ["ours"]
+    return [side for side in ("spark" if case in BESIDE_SPARK else "java", "ours") if only in (None, side)]
 
 
 def _one(case: str, side: str, run: int, ground: Ground, results: list[dict[str, Any]], failures: list[str]) -> None:
@@ -133,14 +139,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, help="runs of each side (default 3)")
     parser.add_argument("--lines", type=int, default=3_000_000, help="lines of 100 bytes (default 3000000)")
     parser.add_argument("--cases", default=",".join(CASES), help=f"comma-separated (default {','.join(CASES)})")
-    parser.add_argument("--only", choices=["java", "ours"], help="one side only")
+    parser.add_argument("--only", choices=["java", "spark", "ours"], help="one side only")
     options = parser.parse_args()
     options.cases = options.cases.split(",")
     unknown = set(options.cases) - set(CASES)
     if unknown or options.runs < 1 or options.lines < 1000:
         parser.error(f"unknown cases {sorted(unknown)}" if unknown else "at least 1 run of 1000 lines")
     options.cases = [case for case in options.cases if _has_what_it_needs(case)]
-    options.sides = [options.only] if options.only else ["java", "ours"]
     options.load = round(os.getloadavg()[0], 2)
     return options
 

@@ -36,20 +36,32 @@ def test_the_longest_gap_counts_silence_at_both_ends_of_the_span() -> None:
 
 
 def test_the_table_has_medians_spread_and_ratio() -> None:
-    values = {"java": [100.0, 300.0, 200.0], "ours": [900.0, 600.0, 800.0]}
+    title, _, row = written("file-to-topic", {"java": [100.0, 300.0, 200.0], "ours": [900.0, 600.0, 800.0]})
+
+    assert title == "| case | figure | Java Connect 4.3.0 | ours | ours / the other |"
+    assert row == "| file-to-topic | records/s (more is better) | 200 (100 - 300) | 800 (600 - 900) | 4.00 |"
+
+
+def test_cases_beside_spark_name_it() -> None:
+    title, _, row = written("table-parquet", {"spark": [100.0], "ours": [800.0]})
+
+    assert title == "| case | figure | Spark 4.2.1 | ours | ours / the other |"
+    assert row == "| table-parquet | records/s (more is better) | 100 | 800 | 8.00 |"
+
+
+def written(case: str, values: dict[str, list[float]]) -> list[str]:
+    """The first three lines of the table."""
     document = {
         "commit": "abc",
         "time": "now",
         "machine": {"cores": 2, "cpu": "x", "memory_gb": 4},
-        "versions": {"kafka": "4.3.0"},
+        "versions": {"kafka": "4.3.0", "pyspark": "4.2.1"},
         "settings": {"lines": 1000, "line_bytes": 100, "runs": 3},
         "results": [
-            {"case": "file-to-topic", "side": side, "run": run, "records_per_s": value}
+            {"case": case, "side": side, "run": run, "records_per_s": value}
             for side, column in values.items()
             for run, value in enumerate(column)
         ],
     }
 
-    row = table(document).splitlines()[2]
-
-    assert row == "| file-to-topic | records/s (more is better) | 200 (100 - 300) | 800 (600 - 900) | 4.00 |"
+    return table(document).splitlines()[:3]

@@ -128,7 +128,7 @@ def may_pass(error: BaseException, kind: str) -> bool:
 
 
 def told(error: BaseException) -> str:
-    """An error in one line: what the database says, without the statement."""
+    """An error in one line: what the driver says, without SQLAlchemy's additions."""
     cause = cause_of(error)
-    text = getattr(getattr(cause, "diag", None), "message_primary", None) or str(cause)
-    return f"{type(cause).__name__}: {' '.join(text.split())}"
+    text = " ".join(str(cause).split())
+    return f"{type(cause).__name__}: {text}"
