@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from kconnect.model import TargetState
 from kconnect_cli.app import run
+from kit.topics import create_topic
 from kit.written_cluster import WrittenCluster
 
 pytestmark = pytest.mark.broker
@@ -54,6 +56,15 @@ def cluster(broker, tmp_path_factory):
         ("topics", "export", "-"),
         ("connectors", "show", "v", "--direct"),
         ("connectors", "delete", "v", "--direct", "--dry-run"),
+        ("connectors", "delete", "v", "--with-offsets", "--direct", "--dry-run"),
+        ("connectors", "copy", "v", "w", "--direct", "--dry-run"),
+        ("connectors", "rename", "v", "w", "--direct", "--dry-run"),
+        ("config", "history", "v", "--direct"),
+        ("config", "history", "v", "--direct", "-o", "json"),
+        ("config", "diff", "v", "--direct"),
+        ("config", "rollback", "v", "--direct", "--dry-run"),
+        ("describe", "v", "--direct"),
+        ("describe", "v", "--direct", "-o", "json"),
     ],
     ids=lambda command: " ".join(word for word in command if "{" not in word),
 )
@@ -64,6 +75,38 @@ def test_what_the_class_types_as_password_is_shown_by_no_command(cluster, monkey
     told = capsys.readouterr()
     assert "hunter" not in told.out + told.err
     assert "pin" in told.out + told.err
+
+
+def test_what_commands_leave_on_this_machine_has_no_secret_and_is_for_its_owner_alone(
+    cluster, broker, monkeypatch, capsys, tmp_path
+):
+    """The history of offsets, and whatever else commands that change something write into the user's folders."""
+    monkeypatch.setenv("KCONNECT_WORKER", str(cluster.worker_file))
+    for folder in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(folder, str(tmp_path / folder))
+    create_topic(broker.bootstrap, "vaults")
+    config = {**CONFIG, "topics": "vaults", "consumer.override.sasl.jaas.config": 'x required password="hunter-4";'}
+    for pin in ("hunter-5", "hunter-6"):
+        cluster.add_connector("left", {**config, "pin": pin}, target=TargetState.STOPPED, state=None)
+    at_0 = {"partition": {"kafka_topic": "vaults", "kafka_partition": 0}, "offset": {"kafka_offset": 0}}
+    (tmp_path / "offsets.json").write_text(json.dumps({"offsets": [at_0]}))
+    for command in (
+        ("offsets", "alter", "left", "-f", str(tmp_path / "offsets.json")),
+        ("offsets", "reset", "left", "--to-latest"),
+        ("offsets", "undo", "left"),
+        ("config", "rollback", "left"),
+        ("connectors", "copy", "left", "left-too"),
+        ("connectors", "delete", "left-too", "--with-offsets"),
+    ):
+        assert run([*command, "--direct", "--yes"]) == 0, capsys.readouterr().err
+    assert run(["offsets", "history", "left", "--direct"]) == 0
+    told = capsys.readouterr()
+    assert "hunter" not in told.out + told.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "offsets.json"]
+    assert [path.name for path in files if path.name.startswith("left-")], "the history of offsets"
+    for path in files:
+        assert b"hunter" not in path.read_bytes(), path
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 def test_secrets_are_shown_to_who_asks(cluster, monkeypatch, capsys, tmp_path):

@@ -394,3 +394,21 @@ def test_without_context_headers_or_without_a_topic_it_says_what_to_do(desk: Des
     assert f"The dead letter topic {desk.dlq} does not exist" in missing
     desk.cluster.add_connector(desk.name, {"connector.class": "FileStreamSink", "topics": "t"})
     assert "has no dead letter topic\nHint: connect config set" in desk.run("list", expect=3).stderr
+
+
+def test_letters_of_a_connector_with_brokers_of_its_own_are_read_there(desk: Desk, own_broker: DevBroker) -> None:
+    there = own_broker.bootstrap
+    overrides = {f"{client}.override.bootstrap.servers": there for client in ("producer", "admin")}
+    desk.start(**overrides)
+    produce_lines(desk.bootstrap, desk.topic, ["oops"])
+    eventually(lambda: end_offset(there, desk.dlq) == 1, 20, "the letter is there")
+    found = desk.run("list", "-o", "json")
+    assert found.json["count"] == 1
+    assert f"are in Kafka at {there}, as its config says" in found.stderr
+    refused = desk.run("replay", "--yes", expect=1)
+    assert f"lie in Kafka at {there}, and its records come from {desk.bootstrap}" in refused.stderr
+    (desk.folder / "fix.json").write_text(json.dumps([{"op": "replace", "path": "/value", "value": {"id": 2}}]))
+    done = desk.run("replay", "--through", "--edit", "fix.json", "--yes", "-o", "json")
+    assert done.json["outcomes"] == {"replay": 1}
+    assert desk.lines() == ["{id=2}"]
+    assert desk.run("list", "-o", "json").json["replayed"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
     from kconnect.dead_letters import DeadLetter, DeadLetterTopic, Documents, Selection
+    from kconnect.direct.access import ClusterAccess
     from kconnect.model import ConnectorInfo
     from kconnect.plugins import PluginRegistry
 
@@ -31,10 +33,11 @@ class LetterDesk:
         self.session = session
         self.name = connector
         self.access = cluster_of(session).access()
-        self.access.raise_if_refused()
         info = _connector(session, connector)
         self._type = info.type
         self.config = dict(info.config)
+        self._brokers = self._where_letters_are()
+        self._brokers.raise_if_refused()
         self.settings = dead_letter_settings(connector, self.config)
         self._topic: DeadLetterTopic | None = None
 
@@ -50,7 +53,7 @@ class LetterDesk:
         if self._topic is None:
             from kconnect.dead_letters import DeadLetterTopic, KafkaAccess
 
-            clients = self.access.clients()
+            clients = self._brokers.clients()
             access = KafkaAccess(
                 producer=clients.producer,
                 consumer=clients.consumer,
@@ -92,6 +95,16 @@ class LetterDesk:
         from kconnect.dead_letters import selected
 
         return selected(self.topic.letters(), self.selection)
+
+    def _where_letters_are(self) -> ClusterAccess:
+        from kconnect.dead_letters import letters_worker
+
+        worker = letters_worker(self.config, self.access.worker)
+        if worker is self.access.worker:
+            return self.access
+        access = replace(self.access, worker=worker)
+        self.session.say(f"Dead letters of {self.name} are in Kafka at {access.bootstrap_servers}, as its config says.")
+        return access
 
     def say_skipped(self, others: int, unknown: int) -> None:
         """What else is in the topic."""

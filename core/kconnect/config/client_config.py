@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kconnect.api.config_parse import parse_type
 from kconnect.api.configdef import ConfigDef
@@ -118,6 +118,16 @@ def consumer_interceptors(
     """The interceptors of a consumer that `consumer_config` describes."""
     given = _layers(worker, "consumer.", connector, "consumer.override.")
     return _interceptors(_consumer_defaults(worker, client_id, group_id), given)
+
+
+def brokers_of(
+    client: Literal["producer", "consumer"], worker: Mapping[str, str], connector: Mapping[str, str]
+) -> dict[str, str]:
+    """In Java's names, the brokers of a connector's producer or consumer and the login there: for other clients."""
+    given = _layers(worker, f"{client}.", connector, f"{client}.override.")
+    own = {key: value for key, (value, _) in given.items() if key in SECURITY_KEYS or key == "security.protocol"}
+    servers = given["bootstrap.servers"][0] if "bootstrap.servers" in given else worker.get("bootstrap.servers", "")
+    return {**own, "bootstrap.servers": servers}
 
 
 def admin_config(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final, Self
 
@@ -23,6 +23,7 @@ from kconnect.dead_letters import (
     dead_letter_settings,
     is_source,
     letter_documents,
+    letters_worker,
 )
 from kconnect.direct.access import ClusterAccess
 from kconnect.errors import BadRequestError, NotFoundError
@@ -93,8 +94,9 @@ class LetterDesk:
     @property
     def topic(self) -> DeadLetterTopic:
         if self._topic is None:
-            self.access.raise_if_refused()
-            clients = self.access.clients()
+            brokers = replace(self.access, worker=letters_worker(self.config, self.access.worker))
+            brokers.raise_if_refused()
+            clients = brokers.clients()
             access = KafkaAccess(
                 producer=clients.producer,
                 consumer=clients.consumer,

@@ -27,6 +27,7 @@ from kconnect.dead_letters import (
     Tally,
     isolation_level,
     prepared_view,
+    refuse_two_clusters,
     replay,
     replay_through,
     selected,
@@ -93,6 +94,8 @@ class LetterReplay:
         self._how = how
         if how.through and (why := why_not_through(desk)) is not None:
             raise BadRequestError(f"These letters cannot go straight into the sink: {why}")
+        if not (how.through or desk.is_source):
+            refuse_two_clusters(desk.config, desk.access.worker)
         self._edit = _edit(desk, how.patch) if how.patch else None
 
     def record(self) -> str:

@@ -8,6 +8,7 @@ from kconnect.dead_letters.chain import SourceChain, is_source, letter_documents
 from kconnect.dead_letters.document import Documents
 from kconnect.dead_letters.letter import DeadLetter, dead_letter
 from kconnect.dead_letters.marks import Marks
+from kconnect.dead_letters.place import letters_worker, refuse_two_clusters
 from kconnect.dead_letters.planning import Outcome, ReplayRules, Tally, isolation_level
 from kconnect.dead_letters.replay import MarkWriter, Preparation, Prepared, replay, tally
 from kconnect.dead_letters.selection import OffsetRange, Selection, Summary, selected, summary
@@ -37,7 +38,9 @@ __all__ = [
     "isolation_level",
     "letter_documents",
     "letter_view",
+    "letters_worker",
     "prepared_view",
+    "refuse_two_clusters",
     "replay",
     "replay_through",
     "selected",

@@ -81,7 +81,7 @@ def replay(
     JSON: outcomes, targets, why; with --dry-run a list of letter, outcome, before, after. Exit code 1 when letters
     failed, or stay behind for another reason that needs you.
     """  # noqa: D301  # \b is the help's mark of lines that stay as they are
-    from kconnect.dead_letters import ReplayRules
+    from kconnect.dead_letters import ReplayRules, refuse_two_clusters
 
     session = session_of(ctx)
     rules = ReplayRules(
@@ -94,6 +94,8 @@ def replay(
     with signals_raise(), LetterDesk(session, name) as desk:
         if through and desk.is_source:
             raise UsageProblem(f"--through is for sinks: letters of {name}, a source, pass its chain anyway")
+        if not (through or desk.is_source):
+            refuse_two_clusters(desk.config, desk.access.worker)
         job = _Job(desk, rules, edit, file, through=through)
         if dry_run:
             _show(session, desk, job)
