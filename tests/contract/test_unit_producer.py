@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from kconnect.kafka import DeliveryFailure, RecordDelivery, RecordProducer, TransactionalProducer
-from kconnect.kafka.producer import WrittenRecord
+from kconnect.kafka.delivery import WrittenRecord
 from kconnect.pipeline.conversion import KafkaBatch
 from kconnect.pipeline.exactly_once import Transactions
 from kconnect.pipeline.resting_producer import TopicProducer

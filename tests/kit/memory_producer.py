@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from kconnect.errors import ConnectError
 from kconnect.kafka import AnyDelivery, Delivery, DeliveryFailure
-from kconnect.kafka.producer import EndedUnits
+from kconnect.kafka.delivery import EndedUnits
 from kconnect.pipeline.conversion import KafkaBatch
 
 __all__ = ["MemoryProducer", "Sent"]

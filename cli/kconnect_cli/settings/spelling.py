@@ -56,7 +56,7 @@ def misspelt_text(key: str, meant: str) -> str:
 def known_settings(answer: Row) -> list[str]:
     """The names that an answer of validate lists, and those of kconnect's own that no table has."""
     from kconnect.config.connector_keys import DEAD_LETTER_KEYS
-    from kconnect.config.worker_keys import OWN_OF_CONNECTORS
+    from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
 
     return [
         *OWN_OF_CONNECTORS,

@@ -12,8 +12,9 @@ from kconnect.api.configdef import ConfigDef
 from kconnect.config.addresses import check_servers
 from kconnect.config.distributed_keys import CLUSTER, GROUP
 from kconnect.config.key_table import define_rows
+from kconnect.config.own_worker_keys import KCONNECT
 from kconnect.config.security_keys import SASL, SSL
-from kconnect.config.worker_keys import KCONNECT, REST, STANDALONE, TOPIC_TRACKING, WORKER
+from kconnect.config.worker_keys import REST, STANDALONE, TOPIC_TRACKING, WORKER
 from kconnect.errors import ConfigError, ConfigProblem
 from kconnect.folders import data_folder
 

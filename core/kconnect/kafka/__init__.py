@@ -9,19 +9,19 @@ from kconnect.kafka.bulk_producer import BulkProducer
 from kconnect.kafka.byte_column import ByteColumn, as_bytes
 from kconnect.kafka.client_statistics import ClientUsage
 from kconnect.kafka.consumer import Behind, ConsumedRun, RebalanceListener, RecordConsumer
-from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
-from kconnect.kafka.fenced_offsets import CommittedOffset, FencedOffsets
-from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
-from kconnect.kafka.log import CompactedLog, LogSpec
-from kconnect.kafka.producer import (
+from kconnect.kafka.delivery import (
     AnyDelivery,
     Delivery,
     DeliveryFailure,
     RecordDelivery,
-    RecordProducer,
     ReportedDelivery,
     WrittenRecord,
 )
+from kconnect.kafka.exclusive_writer import KafkaExclusiveWriter
+from kconnect.kafka.fenced_offsets import CommittedOffset, FencedOffsets
+from kconnect.kafka.internal_topics import InternalTopicSpec, ensure_internal_topic
+from kconnect.kafka.log import CompactedLog, LogSpec
+from kconnect.kafka.producer import RecordProducer
 from kconnect.kafka.range_consumer import RangeConsumer
 from kconnect.kafka.scan import ScanSpec, scan
 from kconnect.kafka.topic_pattern import topic_pattern

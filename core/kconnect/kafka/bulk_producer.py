@@ -12,15 +12,8 @@ from kconnect.kafka.bulk_client import BulkClient
 from kconnect.kafka.byte_column import ByteColumn
 from kconnect.kafka.client_statistics import ClientStatistics, ClientUsage
 from kconnect.kafka.clients import connect_error
-from kconnect.kafka.producer import (
-    PURGE_WAIT_S,
-    ROOM_WAIT_S,
-    AnyDelivery,
-    Delivery,
-    Headers,
-    RecordColumns,
-    RecordProducer,
-)
+from kconnect.kafka.delivery import AnyDelivery, Delivery
+from kconnect.kafka.producer import PURGE_WAIT_S, ROOM_WAIT_S, Headers, RecordColumns, RecordProducer
 
 # Records in a unit. Measured, values of 100 B as columns, us of CPU a record on the sending thread (medians of 5, busy
 # machine), by the bulk client and without: 1,000 in a unit 0.83 and 0.83; 2,000 0.62 and 1.03; 10,000 0.43 and 1.20.

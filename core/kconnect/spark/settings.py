@@ -17,7 +17,7 @@ from kconnect.folders import cache_folder
 class SparkSettings:
     """Settings of the runtime, checked. Build with `parse`; the constructor is for tests.
 
-    The settings `kconnect.*` are defined, with their defaults, in kconnect.config.worker_keys.
+    The settings `kconnect.*` are defined, with their defaults, in kconnect.config.own_worker_keys.
     """
 
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold the secrets of a file system

@@ -11,7 +11,8 @@ from confluent_kafka import KafkaError, KafkaException
 from kconnect.errors import ConnectError, DataError, RetriableError, TimedOutError, UnreachableError
 from kconnect.kafka import Delivery
 from kconnect.kafka.clients import ClientLog, kafka_errors
-from kconnect.kafka.producer import DeliveryFailure, EndedUnits, _when
+from kconnect.kafka.delivery import DeliveryFailure, EndedUnits
+from kconnect.kafka.producer import _when
 
 log = logging.getLogger("test.client")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from kconnect.kafka.producer import Delivery, DeliveryFailure, EndedUnits
+from kconnect.kafka.delivery import Delivery, DeliveryFailure, EndedUnits
 
 
 def told(code: int) -> DeliveryFailure:

@@ -30,9 +30,9 @@ from kconnect.config.exactly_once_settings import is_distributed, is_exactly_onc
 from kconnect.config.kerberos import GSSAPI, OTHER_MECHANISMS, missing_mechanism, wants_kerberos
 from kconnect.config.label_keys import label_problems
 from kconnect.config.misspelt import misspelt_settings
+from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.config.restart_keys import restart_problems
 from kconnect.config.variables import Variables, secret_values
-from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import BadRequestError, ConfigError, ConfigProblem, ConnectError, NotFoundError
 from kconnect.herder.validation.config_infos import ConfigInfo, ConfigInfos, merged, of_connector, with_references
 from kconnect.herder.validation.exactly_once_checks import check_exactly_once
