@@ -85,7 +85,9 @@ def test_what_commands_leave_on_this_machine_has_no_secret_and_is_for_its_owner_
     for folder in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
     create_topic(broker.bootstrap, "vaults")
-    config = {**CONFIG, "topics": "vaults", "consumer.override.sasl.jaas.config": 'x required password="hunter-4";'}
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    login = f'{module} required username="u" password="hunter-4";'
+    config = {**CONFIG, "topics": "vaults", "consumer.override.sasl.jaas.config": login}
     for pin in ("hunter-5", "hunter-6"):
         cluster.add_connector("left", {**config, "pin": pin}, target=TargetState.STOPPED, state=None)
     at_0 = {"partition": {"kafka_topic": "vaults", "kafka_partition": 0}, "offset": {"kafka_offset": 0}}

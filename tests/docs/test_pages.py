@@ -145,8 +145,11 @@ def test_settings_of_the_documents_are_known_and_valid(
     settings = parse_properties(block.text.replace("/etc/connect/", f"{tmp_path}/"), str(block))
     assert settings
     if "connector.class" in settings:
-        ConnectorValidator(PluginRegistry.load(None), _WORKER, Variables()).raise_if_invalid(settings)
-        assert "not known" not in caplog.text
+        validator = ConnectorValidator(PluginRegistry.load(None), _WORKER, Variables())
+        validator.raise_if_invalid(settings)
+        assert "Unknown setting" not in caplog.text
+        validator.raise_if_invalid({**settings, "tasks.maxx": "1"})
+        assert "Unknown setting" in caplog.text, "it says so of others"
         return
     kind = DistributedConfig if "group.id" in settings else StandaloneConfig
     assert kind.parse({**_WORKER, **settings}, None).unknown_keys() == []

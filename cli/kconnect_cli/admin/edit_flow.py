@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kconnect.direct.read.secret_masks import SecretMasks
     from kconnect_cli.session import CliSession
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without writing it.")]
 Force = Annotated[bool, typer.Option("--force", help="Write even if live workers own it, or it is malformed.")]
 
 _COLUMNS = (

@@ -15,6 +15,7 @@ from kconnect.wording import counted
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
+from kconnect_cli.options.looks import Follow
 from kconnect_cli.options.record_range import From, Last, Offset, Partitions, Until, range_of
 from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.signals import signals_raise
@@ -31,7 +32,6 @@ _Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.", s
 _Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=0, help="End after N records.", show_default=False)
 ]
-_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is written, until Ctrl-C.")]
 _KEY_HELP = "Only records with this key, as shown, or base64:..."
 _Key = Annotated[str | None, typer.Option("--key", metavar="KEY", help=_KEY_HELP, show_default=False)]
 _WHERE_HELP = "Only records for which this holds: what follows WHERE in Spark's dialect, as for SqlPredicate."
@@ -75,7 +75,7 @@ def records(
     last: Last = None,
     until: Until = None,
     limit: _Limit = None,
-    follow: _Follow = False,
+    follow: Follow = False,
     key: _Key = None,
     where: _Where = None,
     connector: _As = None,

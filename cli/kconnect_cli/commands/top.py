@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.options.direct import DIRECT, direct_client
+from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.shared import takes
 from kconnect_cli.screen.output import Format
 from kconnect_cli.session import CliSession, session_of
@@ -34,10 +34,8 @@ _Patterns = Annotated[
 def top(
     ctx: typer.Context,
     patterns: _Patterns = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two looks.")] = "2s",
-    regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Patterns are regular expressions for the whole name.")
-    ] = False,
+    interval: Interval = "2s",
+    regexp: Regexp = False,
 ) -> None:
     """Watch connectors, tasks, slots and workers live, full screen: the worst first; ? shows the keys.
 
@@ -45,9 +43,7 @@ def top(
     each after a question. With --direct it reads the cluster's topics, and there need be no worker.
     """
     session = session_of(ctx)
-    pause_s = seconds_of(interval, "--interval")
-    if pause_s <= 0:
-        raise UsageProblem(f"--interval {interval} must be greater than zero")
+    pause_s = interval_s(interval)
     keeps = _keeps(patterns or (), regexp)
     _refuse_without_terminal(session)
     from kconnect_cli.top.run import run_screen

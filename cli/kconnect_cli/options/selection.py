@@ -11,6 +11,7 @@ import typer
 
 from kconnect.errors import ConfigError, NotFoundError
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.looks import Regexp
 from kconnect_cli.session import CliSession
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", 
 _NAMES_HELP = "Connector names; with --regexp regular expressions."
 _STATE_HELP = f"Only those in this state, or with a task in it; may be repeated: {', '.join(STATES[:5])}."
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=_NAMES_HELP, show_default=False)]
-_Regexp = Annotated[bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")]
 _All = Annotated[bool, typer.Option("--all", help="All connectors.")]
 _PREFIX_HELP = "Connectors whose names begin with this; may be repeated."
 _Prefix = Annotated[list[str] | None, typer.Option("--prefix", metavar="PREFIX", help=_PREFIX_HELP, show_default=False)]
@@ -170,7 +170,7 @@ class SelectionOptions:
     """
 
     names: _Names = None
-    regexp: _Regexp = False
+    regexp: Regexp = False
     prefix: _Prefix = None
     labels: LabelOption = None
     all_: _All = False

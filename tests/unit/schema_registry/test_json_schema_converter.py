@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: wire format, schema text, what comes back, and each thing that can be wrong."""
+"""JsonSchemaConverter: wire format, subjects, types, registration, what comes back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kconnect.api import (
-    ConfigError,
     DataError,
     Date,
     Decimal,
@@ -24,72 +23,21 @@ from kconnect.api import (
     Timestamp,
     Type,
 )
-from kconnect.schema_registry.json_schema.json_schema_converter import JsonSchemaConverter
+from kit.json_schema_records import (
+    ENUM,
+    ORDER,
+    ORDER_TEXT,
+    UNION,
+    converter,
+    found,
+    order,
+    plain,
+    read,
+    record,
+    registered,
+    written,
+)
 from kit.memory_registry import MemoryRegistry
-
-ENUM = "io.confluent.connect.json.Enum"
-ORDER = (
-    SchemaBuilder.struct()
-    .name("com.example.Order")
-    .field("id", Schema.INT64_SCHEMA)
-    .field("note", Schema.OPTIONAL_STRING_SCHEMA)
-    .build()
-)
-ORDER_TEXT = (
-    '{"type":"object","title":"com.example.Order","properties":{"note":{"connect.index":1,"oneOf":[{"type":"null"},'
-    '{"type":"string"}]},"id":{"type":"integer","connect.index":0,"connect.type":"int64"}}}'
-)
-
-
-def converter(registry: MemoryRegistry, is_key: bool = False, /, **settings: str) -> JsonSchemaConverter:
-    made = JsonSchemaConverter(registry)
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    made.configure({"schema.registry.url": "http://unused:1", **given}, is_key)
-    return made
-
-
-@pytest.fixture
-def registry() -> MemoryRegistry:
-    return MemoryRegistry()
-
-
-def order(number: int, note: str | None = None) -> Struct:
-    return Struct(ORDER, {"id": number, "note": note})
-
-
-def written(made: JsonSchemaConverter, schema: Schema, value: Any) -> bytes:
-    data = made.from_connect_data("t", schema, value)
-    assert data is not None
-    return data
-
-
-def read(made: JsonSchemaConverter, data: bytes | None) -> Any:  # its schema is never None, as in the type
-    return made.to_connect_data("t", data)
-
-
-def registered(registry: MemoryRegistry, schema: Any, **more: Any) -> int:
-    text = schema if isinstance(schema, str) else json.dumps(schema)
-    return registry.add("t-value", text, schemaType="JSON", **more)
-
-
-def record(schema_id: int, value: Any) -> bytes:
-    return b"\x00" + schema_id.to_bytes(4, "big") + json.dumps(value).encode()
-
-
-def found(registry: MemoryRegistry, schema: Any, value: Any, **settings: str) -> Any:
-    """What is read of JSON with a JSON Schema."""
-    return read(converter(registry, **settings), record(registered(registry, schema), value))
-
-
-def plain(value: Any) -> Any:
-    """A value without its schemas."""
-    if isinstance(value, Struct):
-        return {field.name: plain(value[field.name]) for field in value.schema.fields}
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return value
 
 
 def test_a_record_is_magic_byte_id_and_json(registry: MemoryRegistry) -> None:
@@ -215,11 +163,6 @@ def test_decimals_are_base64_or_numbers(registry: MemoryRegistry, setting: str, 
     assert read(made, data).value == decimal.Decimal("1.10")
 
 
-UNION = {
-    "oneOf": [{"type": "integer"}, {"type": "string"}, {"type": "object", "properties": {"a": {"type": "boolean"}}}]
-}
-
-
 @pytest.mark.parametrize(("value", "member"), [(5, 0), ("x", 1), ({"a": True}, 2)])
 @pytest.mark.parametrize("general", ["false", "true"])
 def test_a_union_is_a_struct_with_the_one_member_set(
@@ -231,11 +174,6 @@ def test_a_union_is_a_struct_with_the_one_member_set(
 
     assert plain(struct) == {f"{prefix}{index}": value if index == member else None for index in range(3)}
     assert json.loads(written(made, schema, struct)[5:]) == value
-
-
-def test_a_value_of_no_member_is_an_error(registry: MemoryRegistry) -> None:
-    with pytest.raises(DataError, match="Did not find matching oneof field"):
-        found(registry, UNION, True)
 
 
 @pytest.mark.parametrize(
@@ -307,98 +245,6 @@ def test_references_are_looked_up_by_name(registry: MemoryRegistry) -> None:
         read(made, record(number, {"lines": [{"n": 1, "unit": 5}]}))
 
 
-def test_values_that_break_the_schema_are_refused_if_asked_for(registry: MemoryRegistry) -> None:
-    schema = {"type": "object", "properties": {"id": {"type": "integer", "maximum": 5}, "note": {"type": "string"}}}
-    number = registered(registry, schema)
-    settings = {"auto_register_schemas": "false", "use_latest_version": "true"}
-
-    assert read(converter(registry), record(number, {"id": 6})).value["id"] == 6
-    strict = converter(registry, json_fail_invalid_schema="true", **settings)
-    with pytest.raises(DataError, match="6 is greater than the maximum of 5"):
-        read(strict, record(number, {"id": 6}))
-    with pytest.raises(DataError, match="6 is greater than the maximum of 5"):
-        written(strict, ORDER, order(6, "x"))
-    assert written(strict, ORDER, order(5, "x"))[5:] == b'{"id":5,"note":"x"}'
-
-
-def test_a_property_that_the_newest_schema_lacks_is_refused_or_written(registry: MemoryRegistry) -> None:
-    registered(registry, {"type": "object", "properties": {"id": {"type": "integer"}}})
-    settings = {"auto_register_schemas": "false", "use_latest_version": "true"}
-
-    with pytest.raises(DataError, match=r"newest schema of subject t-value .* it has no property note"):
-        written(converter(registry, **settings), ORDER, order(7))
-    lenient = converter(registry, latest_compatibility_strict="false", **settings)
-    assert written(lenient, ORDER, order(7)) == record(1, None)[:5] + b'{"id":7,"note":null}'
-
-
-def test_an_incompatible_schema_names_subject_and_rule(registry: MemoryRegistry) -> None:
-    registry.closed.add("t-value")
-
-    with pytest.raises(DataError, match=r"subject t-value, whose compatibility rule is BACKWARD"):
-        written(converter(registry), ORDER, order(1))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\x00\x00\x00", "3 bytes are too few"),
-        (b"\x01\x00\x00\x00\x01{}", "Unknown magic byte"),
-        (b"\x00\x00\x00\x00\x63{}", "the schema with id 99"),
-        (b"\x00\x00\x00\x00\x01", "There is no JSON"),
-        (b'\x00\x00\x00\x00\x01{"id":', "Converting byte"),
-        (b'\x00\x00\x00\x00\x01{"note":"\xff"}', "Converting byte"),
-        (b'\x00\x00\x00\x00\x01{"id":"x"}', "Field id: Invalid type for INT64: JSON string"),
-        (b'\x00\x00\x00\x00\x01{"id":null}', "Field id: Invalid null value for required INT64 field"),
-        (b'\x00\x00\x00\x00\x01{"id":1,"note":[]}', "Field note: Invalid type for STRING: JSON array"),
-        (b"\x00\x00\x00\x00\x01[]", "Invalid type for com.example.Order: JSON array"),
-        (b"\x00\x00\x00\x00\x01" + b"[" * 100_000, "Converting byte"),
-    ],
-)
-def test_bytes_that_are_no_such_record_are_a_data_error(registry: MemoryRegistry, data: bytes, message: str) -> None:
-    registered(registry, ORDER_TEXT)
-
-    with pytest.raises(DataError, match=message):
-        read(converter(registry), data)
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ("{", "This is no JSON Schema"),
-        ("[]", "This is no JSON Schema"),
-        ({"type": "thing"}, "unknown type 'thing'"),
-        ({"type": "array"}, "Array schema did not specify the items type"),
-        ({}, "Unsupported schema type empty"),
-        ({"not": {"type": "string"}}, "Unsupported schema type not"),
-        ({"$ref": "#/definitions/none"}, "refers to #/definitions/none, which it does not have"),
-        ({"$ref": "other.json"}, "refers to other.json, which it does not have"),
-        ({"$ref": "#"}, "refers to itself, with nothing between"),
-        (
-            {"title": "Tree", "type": "object", "properties": {"child": {"$ref": "#"}}},
-            "The JSON Schema Tree refers to itself",
-        ),
-        ({"allOf": [{"$ref": "#"}, {"type": "string"}]}, "refers to itself"),
-        ({"type": "integer", "connect.type": "int128"}, "Unsupported type int128"),
-        ({"type": "integer", "default": "x"}, "Invalid type for INT64: JSON string"),
-    ],
-)
-def test_a_schema_that_cannot_be_used_says_why(registry: MemoryRegistry, schema: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        found(registry, schema, 1)
-
-
-def test_data_without_a_schema_is_refused(registry: MemoryRegistry) -> None:
-    with pytest.raises(DataError, match="Data without a schema cannot be written with a JSON Schema"):
-        converter(registry).from_connect_data("t", None, {"a": 1})
-
-
-def test_values_that_do_not_fit_name_the_field(registry: MemoryRegistry) -> None:
-    with pytest.raises(DataError, match="Field id"):
-        written(converter(registry), ORDER, Struct.from_values(ORDER, ["text", None]))
-    with pytest.raises(DataError, match="Mismatching schema"):
-        written(converter(registry), ORDER, {"id": 1})
-
-
 def test_defaults_stand_for_null_and_for_what_is_missing(registry: MemoryRegistry) -> None:
     schema = SchemaBuilder.struct().field("f", SchemaBuilder.float32().optional().default(12.5).build()).build()
     made = converter(registry)
@@ -432,11 +278,6 @@ def test_a_schema_that_changes_in_mid_stream_is_registered_and_read_as_it_is(reg
     read_back = [read(made, each) for each in data]
     assert [each.schema.version for each in read_back] == [1, 2, 1]
     assert [each.value["id"] for each in read_back] == [1, 2, 4]
-
-
-def test_a_setting_that_is_wrong_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"decimal\.format"):
-        converter(MemoryRegistry(), decimal_format="text")
 
 
 _MILLIS = st.integers(-(1 << 40), 1 << 41)

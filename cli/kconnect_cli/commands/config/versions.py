@@ -10,6 +10,7 @@ import typer
 
 from kconnect.errors import BadRequestError, ConflictError, NotFoundError, did_you_mean
 from kconnect_cli.commands.config.settings import replace_config
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ClusterArguments, cluster_of
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _VERSION_HELP = "A version of connect config history: its offset in the config topic."
 _Version = Annotated[int | None, typer.Argument(metavar="[VERSION]", help=_VERSION_HELP, show_default=False)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 _Force = Annotated[bool, typer.Option("--force", help="With --direct: write even if live workers have it.")]
 
 
@@ -78,7 +78,7 @@ def rollback(
     ctx: typer.Context,
     name: Name,
     version: _Version = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     force: _Force = False,
 ) -> None:

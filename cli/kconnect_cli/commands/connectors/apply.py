@@ -14,6 +14,7 @@ from kconnect_cli.admin.rest_admin import RestAdmin
 from kconnect_cli.admin.rollout import await_applied
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, UsageProblem
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.selection import checked_prefixes, parsed_selector, require_positive
 from kconnect_cli.screen.output import Format, write_object
 from kconnect_cli.session import CliSession, Yes, session_of
@@ -34,7 +35,7 @@ def apply(
     more: Annotated[
         list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same as FILE.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing it.")] = False,
+    dry_run: DryRun = False,
     prune: Annotated[
         bool,
         typer.Option(

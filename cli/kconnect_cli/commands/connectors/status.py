@@ -19,6 +19,7 @@ from kconnect_cli.admin.live_workers import say_who_lives
 from kconnect_cli.admin.worker_start import has_unassigned, reporting_start, start_of, start_text, unassigned_text
 from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.looks import Regexp, interval_s
 from kconnect_cli.options.selection import STATES, LabelOption, Selection, chosen_names, find_names, nothing_chosen
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.conditions import condition_name, is_sick
@@ -53,9 +54,7 @@ def status(
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep watching until Ctrl-C.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between updates of --watch.")] = "1s",
-    regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
-    ] = False,
+    regexp: Regexp = False,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only those that are FAILED, or have a FAILED task.")
     ] = False,
@@ -67,9 +66,7 @@ def status(
     """Show every connector and task with its state, worker, and why it failed."""
     session = session_of(ctx)
     selection = Selection.of(names, regexp, False, failed, state, labels=labels)
-    pause_s = seconds_of(interval, "--interval")
-    if watch and pause_s <= 0:
-        raise UsageProblem(f"--interval {interval} must be greater than zero")
+    pause_s = interval_s(interval)
     if not watch:
         with reporting_start(session):
             seen = _look(session, selection)
@@ -95,9 +92,7 @@ def wait(
         str, typer.Option("--state", metavar="STATE", help="What to wait for; GONE: deleted.")
     ] = "RUNNING",
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait.")] = "60s",
-    regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
-    ] = False,
+    regexp: Regexp = False,
     all_: Annotated[bool, typer.Option("--all", help="All connectors.")] = False,
     labels: LabelOption = None,
 ) -> None:

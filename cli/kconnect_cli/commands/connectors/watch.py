@@ -14,8 +14,8 @@ import typer
 from kconnect.errors import ConnectError
 from kconnect.traces import root_cause
 from kconnect.wording import counted
-from kconnect_cli.durations import seconds_of
 from kconnect_cli.exits import FAILED, ExitError, UsageProblem
+from kconnect_cli.options.looks import Interval, Regexp, interval_s
 from kconnect_cli.options.selection import LabelOption, Selection, find_names
 from kconnect_cli.processes.failure_hook import FailureHook, failure_hook
 from kconnect_cli.processes.signals import signals_raise
@@ -44,11 +44,9 @@ def watch(
             help="Run it, or post JSON there, when something is FAILED and when it runs again.",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two looks.")] = "2s",
+    interval: Interval = "2s",
     once: Annotated[bool, typer.Option("--once", help="Look once; exit code 1 if something is FAILED.")] = False,
-    regexp: Annotated[
-        bool, typer.Option("--regexp", "-e", help="Names are regular expressions for the whole name.")
-    ] = False,
+    regexp: Regexp = False,
     labels: LabelOption = None,
 ) -> None:
     """Print a line for each change of a connector's or task's state, until Ctrl-C.
@@ -60,9 +58,7 @@ def watch(
     """
     session = session_of(ctx)
     selection = Selection.of(names, regexp, False, False, None, labels=labels)
-    pause_s = seconds_of(interval, "--interval")
-    if pause_s <= 0:
-        raise UsageProblem(f"--interval {interval} must be greater than zero")
+    pause_s = interval_s(interval)
     watcher = _Watcher(session, selection, None if on_failure is None else failure_hook(on_failure))
     with signals_raise():
         if once:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from kconnect.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.options.cluster import ClusterArguments
-from kconnect_cli.options.dead_letters import LetterOptions
+from kconnect_cli.options.dead_letters import LetterOptions, Limit
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.signals import signals_raise
 from kconnect_cli.screen.output import write_text
 from kconnect_cli.session import Name, session_of
 
-_Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="How many at most.", show_default=False)
-]
-
 
 def add_to(app: typer.Typer) -> None:
     app.command("export", cls=takes(LetterOptions, DirectOrChecked, ClusterArguments))(export)
 
 
-def export(ctx: typer.Context, name: Name, limit: _Limit = None) -> None:
+def export(ctx: typer.Context, name: Name, limit: Limit = None) -> None:
     """Write dead letters to stdout, one a line.
 
     Edit `record` in the lines, and replay --file sends what they say.

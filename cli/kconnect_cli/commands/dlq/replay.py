@@ -15,7 +15,7 @@ from kconnect.wording import counted
 from kconnect_cli.admin.dead_letters import LetterDesk
 from kconnect_cli.exits import FAILED, UsageProblem
 from kconnect_cli.options.cluster import ClusterArguments
-from kconnect_cli.options.dead_letters import LetterOptions
+from kconnect_cli.options.dead_letters import LetterOptions, Limit
 from kconnect_cli.options.direct import DirectOrChecked
 from kconnect_cli.options.shared import takes
 from kconnect_cli.processes.signals import signals_raise
@@ -36,9 +36,6 @@ _MOST_HELP = "Leave records that failed again after so many replays."
 _AGAIN_HELP = "Also letters that an earlier --through may have put already: it ended in the middle."
 _TO_HELP = "Send to this topic instead of the original one."
 
-_Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="Replay N letters at most.", show_default=False)
-]
 _Edit = Annotated[str | None, typer.Option("--edit", metavar="EDIT", help=_EDIT_HELP, show_default=False)]
 _File = Annotated[str | None, typer.Option("--file", "-f", metavar="FILE", help=_FILE_HELP, show_default=False)]
 _Through = Annotated[bool, typer.Option("--through", help=_THROUGH_HELP)]
@@ -55,7 +52,7 @@ def add_to(app: typer.Typer) -> None:
 def replay(
     ctx: typer.Context,
     name: Name,
-    limit: _Limit = None,
+    limit: Limit = None,
     edit: _Edit = None,
     file: _File = None,
     to_topic: _ToTopic = None,

@@ -11,6 +11,7 @@ import typer
 from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, make_changes
 from kconnect_cli.admin.offset_changes import offset_changes
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import cluster_of
 from kconnect_cli.options.sink_targets import target_of
 from kconnect_cli.screen.output import Column, Format, Row, json_cell, write_object, write_rows
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _FILE_HELP = "The new offsets, JSON as `show -o json` prints it; - reads stdin."
 _File = Annotated[str | None, typer.Option("--file", "-f", metavar="FILE", help=_FILE_HELP, show_default=False)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
 _Force = Annotated[bool, typer.Option("--force", help="Restore them even if they have changed since.")]
 
 _CHANGES = (
@@ -37,7 +37,7 @@ def move(
     ctx: typer.Context,
     name: Name,
     file: _File = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Move a running connector: stop it, change its offsets, verify them, and resume it.
@@ -74,7 +74,7 @@ def move(
     make_changes(session, "Move", [name], WriteOptions(dry_run, yes), prepare)
 
 
-def undo(ctx: typer.Context, name: Name, dry_run: _DryRun = False, yes: Yes = False, force: _Force = False) -> None:
+def undo(ctx: typer.Context, name: Name, dry_run: DryRun = False, yes: Yes = False, force: _Force = False) -> None:
     """Take back the last change of a stopped connector's offsets that was made from this machine.
 
     Refused if they are no longer as that change left them. A second undo restores what the first one took back.

@@ -9,6 +9,7 @@ import typer
 from kconnect_cli.admin.connector_admin import PreparedChange, WriteOptions, make_changes
 from kconnect_cli.admin.offset_changes import offset_changes
 from kconnect_cli.commands.offsets import move, transfer
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterArguments, cluster_of
 from kconnect_cli.options.command_group import command_group
 from kconnect_cli.options.direct import (
@@ -27,7 +28,6 @@ app = command_group("Show, alter, reset offsets of connectors; move them between
 
 _FORCE_HELP = "Allow offsets at which nothing can be read; with --direct, also while live workers have the connector."
 _Force = Annotated[bool, typer.Option("--force", help=_FORCE_HELP)]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
 
 _PARTITION = (
     Column("PARTITION", lambda row: row["partition"]),
@@ -81,7 +81,7 @@ def alter(
         list[str] | None,
         typer.Argument(metavar="NAME", help="Connector names; by default all that FILE names.", show_default=False),
     ] = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     force: _Force = False,
 ) -> None:
@@ -103,7 +103,7 @@ def alter(
 
 
 @app.command(cls=takes(SelectionOptions, TargetOptions, DirectOrChecked, ClusterArguments))
-def reset(ctx: typer.Context, dry_run: _DryRun = False, yes: Yes = False, force: Force = False) -> None:
+def reset(ctx: typer.Context, dry_run: DryRun = False, yes: Yes = False, force: Force = False) -> None:
     """Forget all offsets of stopped connectors: they start from the beginning. Or move stopped sinks elsewhere.
 
     \b

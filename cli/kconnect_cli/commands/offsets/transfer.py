@@ -12,6 +12,7 @@ from kconnect.wording import counted
 from kconnect_cli.admin.reports import plan_lines, say_dry_run, say_warnings, written_lines
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import write_whole_file
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ClusterOptions, cluster_of
 from kconnect_cli.options.direct import direct_client
 from kconnect_cli.screen.output import json_text, plain_table
@@ -42,7 +43,6 @@ _Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if i
 _Replace = Annotated[
     bool, typer.Option("--replace", help="Also reset partitions of these connectors that FILE does not have.")
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing it.")]
 _Force = Annotated[bool, typer.Option("--force", help="Write even if live workers have the connector.")]
 
 
@@ -84,7 +84,7 @@ def import_(
     names: _Names = None,
     to_file: _ToFile = None,
     replace: _Replace = False,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     force: _Force = False,
 ) -> None:

@@ -9,9 +9,10 @@ import typer
 
 from kconnect.errors import NotFoundError
 from kconnect.wording import counted
-from kconnect_cli.admin.edit_flow import DryRun, carry_out
+from kconnect_cli.admin.edit_flow import carry_out
 from kconnect_cli.exits import UsageProblem
 from kconnect_cli.files.json_files import read_json, write_whole_file
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
 from kconnect_cli.screen.output import json_text
 from kconnect_cli.session import Yes, session_of

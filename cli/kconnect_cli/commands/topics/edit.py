@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kconnect_cli.admin.edit_flow import DryRun, Force, carry_out
+from kconnect_cli.admin.edit_flow import Force, carry_out
 from kconnect_cli.exits import UsageProblem
+from kconnect_cli.options.changes import DryRun
 from kconnect_cli.options.cluster import ON_CLUSTER, cluster_of
+from kconnect_cli.options.topic_bounds import Until
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.session import Name, Yes, session_of
 from kconnect_cli.settings.secrets_shown import ShowSecrets
@@ -34,10 +36,6 @@ ValueFile = Annotated[
 At = Annotated[
     int | None,
     typer.Option("--at", metavar="OFFSET", min=0, help="As of the record at this offset.", show_default=False),
-]
-Until = Annotated[
-    str | None,
-    typer.Option("--until", metavar="TIME", help="As of this time: 2026-01-31T12:00, or -2h.", show_default=False),
 ]
 
 

@@ -12,6 +12,7 @@ import typer
 from kconnect.errors import NotFoundError, did_you_mean
 from kconnect_cli.commands.topics.records import TopicQuery, client_problems_shown, follow_changes, show_records
 from kconnect_cli.options.cluster import ON_CLUSTER, ClusterOptions, cluster_of
+from kconnect_cli.options.looks import Follow
 from kconnect_cli.options.topic_bounds import At, AtEach, Until, bounds_of
 from kconnect_cli.options.topic_groups import internal_topic
 from kconnect_cli.processes.signals import signals_raise
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these connectors.", show_default=False)]
 _Raw = Annotated[bool, typer.Option("--raw", help="Raw records: place, time, key, value, size; JSON: one per line.")]
-_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is written, until Ctrl-C.")]
 
 
 def mount(groups: TopicGroups) -> None:
@@ -45,7 +45,7 @@ def config_show(
     at: At = None,
     until: Until = None,
     raw: _Raw = False,
-    follow: _Follow = False,
+    follow: Follow = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Show connectors, their tasks and target states, the session key and logger levels, as a worker reads them.
@@ -69,7 +69,7 @@ def status_show(
     at: AtEach = None,
     until: Until = None,
     raw: _Raw = False,
-    follow: _Follow = False,
+    follow: Follow = False,
 ) -> None:
     """Show the statuses that workers have written: states, workers, generations, traces; and the topics in use.
 
@@ -88,7 +88,7 @@ def offsets_show(
     at: AtEach = None,
     until: Until = None,
     raw: _Raw = False,
-    follow: _Follow = False,
+    follow: Follow = False,
 ) -> None:
     """Show the committed offsets of sources. `-o json` is valid input for `connect offsets alter`.
 
