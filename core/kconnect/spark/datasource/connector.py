@@ -14,8 +14,8 @@ from kconnect.api import Connector, SinkConnector, SourceConnector
 from kconnect.config.connector_config import SinkConnectorConfig, SourceConnectorConfig
 from kconnect.config.connector_keys import DEAD_LETTER_KEYS, SINK_CONFIG, SOURCE_CONFIG
 from kconnect.config.misspelt import misspelt_settings
+from kconnect.config.own_worker_keys import OWN_OF_CONNECTORS
 from kconnect.config.variables import Variables, secret_values
-from kconnect.config.worker_keys import OWN_OF_CONNECTORS
 from kconnect.errors import ConfigError
 from kconnect.herder.decisions.connector_entry import complete_task_configs
 from kconnect.herder.validation.config_infos import ConfigInfos
