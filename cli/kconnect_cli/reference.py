@@ -59,6 +59,10 @@ _CONNECTORS = {
     "endpoint, credentials. The offset is the row in its object.",
     "ObjectSink": "Writes records as files and objects, each record in exactly one. `object.options.NAME=VALUE` is "
     "handed to fsspec, as for ObjectSource.",
+    "PythonSource": "Calls a function of yours, a generator for example; what it gives becomes records: "
+    "[python-functions.md](python-functions.md).",
+    "PythonSink": "Calls a function of yours with each record, with lists of them, or with Arrow tables: "
+    "[python-functions.md](python-functions.md).",
     "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
     "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
     "TableSink": "Writes topics as tables of Parquet files, Delta Lake or Iceberg, each record exactly once: the table "

@@ -39,6 +39,7 @@ _PAGES = {
     "write-a-connector.md": 90,
     "schema-registry.md": 120,
     "sql.md": 60,
+    "python-functions.md": 60,
     "spark.md": 60,
 }
 # The usual ports: all tests that need them are in this file, whose tests are never side by side.

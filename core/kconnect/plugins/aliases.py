@@ -80,6 +80,16 @@ _OURS = (
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.connectors.python.python_source.PythonSourceConnector",
+        "kconnect.builtin.connectors.python.python_source:PythonSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
+        "kconnect.builtin.connectors.python.python_sink.PythonSinkConnector",
+        "kconnect.builtin.connectors.python.python_sink:PythonSinkConnector",
+        (PluginType.SINK,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),

@@ -128,7 +128,7 @@ def may_pass(error: BaseException, kind: str) -> bool:
 
 
 def told(error: BaseException) -> str:
-    """An error in one line: what the driver says, without SQLAlchemy's additions."""
+    """An error in one line: what the database says, without the statement."""
     cause = cause_of(error)
-    text = " ".join(str(cause).split())
-    return f"{type(cause).__name__}: {text}"
+    text = getattr(getattr(cause, "diag", None), "message_primary", None) or str(cause)
+    return f"{type(cause).__name__}: {' '.join(text.split())}"

@@ -1,0 +1,175 @@
+"""PythonSink: a function of the user's is called with what comes from Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kconnect.api import (
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    RecordBatch,
+    RetriableError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+)
+from kconnect.builtin.connectors.python.made_records import table_of, table_of_records
+from kconnect.builtin.connectors.python.python_source import validated
+from kconnect.builtin.connectors.python.user_code import FUNCTION_CONFIG, UserFunction, takes_of
+from kconnect.builtin.version import KAFKA_VERSION
+
+TAKES_CONFIG = "function.takes"
+AUTO, RECORD, RECORDS, ARROW = "auto", "record", "records", "arrow"
+_GIVEN = ("config",)
+_T, _I = ConfigDef.Type, ConfigDef.Importance
+CONFIG = (
+    ConfigDef()
+    .define(
+        FUNCTION_CONFIG,
+        _T.STRING,
+        ConfigDef.NO_DEFAULT,
+        ConfigDef.NonEmptyString(),
+        _I.HIGH,
+        "module:function, which stores what it is called with before it returns. It may be async. "
+        "function.args.NAME=VALUE gives it more arguments.",
+    )
+    .define(
+        TAKES_CONFIG,
+        _T.STRING,
+        AUTO,
+        ConfigDef.ValidString.in_(AUTO, RECORD, RECORDS, ARROW),
+        _I.HIGH,
+        "What its first argument is: a SinkRecord, a list of them, or a pyarrow.Table of their values; auto: as the "
+        "annotation says, a record without one.",
+    )
+)
+
+
+class PythonSinkConnector(SinkConnector):
+    """Calls one function; each task in its own slot."""
+
+    _props: Mapping[str, str]
+
+    def start(self, props: Mapping[str, str]) -> None:
+        _function(props)
+        self._props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return PythonSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props) for _ in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs besides the tasks."""
+
+    def config(self) -> ConfigDef:
+        return CONFIG
+
+    def validate(self, configs: Mapping[str, str]) -> Any:
+        """Also looks for the function, which imports its module."""
+        return validated(super().validate(configs), lambda: _function(configs))
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: dict[Any, int | None]) -> bool:
+        """Any offset is fine: only the function knows what it has stored."""
+        return True
+
+
+def _function(props: Mapping[str, str]) -> UserFunction:
+    function = UserFunction(CONFIG.parse(props)[FUNCTION_CONFIG], props, _GIVEN, first=True)
+    if inspect.isgeneratorfunction(function.call) or inspect.isasyncgenfunction(function.call):
+        problem = "It is a generator: nothing of it would run. A sink's function takes records and returns"
+        raise ConfigError.invalid(FUNCTION_CONFIG, function.name, problem)
+    return function
+
+
+class PythonSinkTask(SinkTask):
+    """Offsets are committed for what the function has returned from.
+
+    A function that takes one record and raises gives this record up: the error reporter gets it, or the task fails.
+    After a RetriableError all records of the put come again, those before it too.
+    """
+
+    supports_batches = True
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def version(self) -> str:
+        return KAFKA_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        function = self._function = _function(props)
+        chosen = CONFIG.parse(props)[TAKES_CONFIG]
+        self._takes: str = (takes_of(function.call) or RECORD) if chosen == AUTO else chosen
+        self._arguments = function.arguments(config=dict(props))
+        if inspect.iscoroutinefunction(function.call):
+            self._runner = asyncio.Runner()
+
+    def put(self, records: list[SinkRecord]) -> None:
+        if not records:
+            return
+        if self._takes == RECORD:
+            for record in records:
+                self._store(record)
+        elif self._takes == RECORDS:
+            self._call(records)
+        else:
+            for part in _by_schema(records):
+                batch = RecordBatch.from_records(part) if part[0].value_schema is not None else None
+                self._call(table_of_records([one.value for one in part]) if batch is None else table_of(batch))
+
+    def put_batch(self, batch: RecordBatch) -> None:
+        if self._takes == ARROW:
+            self._call(table_of(batch))
+        else:
+            self.put(batch.to_records())  # type: ignore[arg-type]  # a sink's batch gives sink records
+
+    def stop(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+    def _store(self, record: SinkRecord) -> None:
+        try:
+            self._call(record)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            where = f"{record.original_topic}-{record.original_kafka_partition}, offset {record.original_kafka_offset}"
+            failure = ConnectError(f"{error} (the record at {where})")
+            failure.__cause__ = error.__cause__
+            reporter = self.context.errant_record_reporter()
+            if reporter is None:
+                raise failure from error.__cause__
+            reporter.report(record, failure)
+
+    def _call(self, given: Any) -> None:
+        call: Callable[..., Any] = self._function.call
+        try:
+            if self._runner is not None:
+                self._runner.run(call(given, **self._arguments))
+            else:
+                call(given, **self._arguments)
+        except (Exception, SystemExit) as err:  # the function's own
+            raise self._function.failure(err) from err
+
+
+def _by_schema(records: Sequence[SinkRecord]) -> list[list[SinkRecord]]:
+    """Neighbouring records of one schema, topic and partition, which are one table."""
+    found: list[list[SinkRecord]] = []
+    for record in records:
+        last = found[-1][-1] if found else None
+        is_like = last is not None and (last.topic, last.kafka_partition) == (record.topic, record.kafka_partition)
+        if last is not None and is_like and last.value_schema == record.value_schema:
+            found[-1].append(record)
+        else:
+            found.append([record])
+    return found

@@ -1,0 +1,194 @@
+"""Functions of the user's own: found by `module:name`, called with what they take, and where they failed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import os
+import sys
+import sysconfig
+import threading
+import traceback
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kconnect.api import ConfigError, ConnectError, RetriableError
+
+FUNCTION_CONFIG = "function"
+ARGUMENTS_PREFIX = "function.args."
+_OURS = Path(__file__).parents[3]
+_STANDARD = Path(sysconfig.get_paths()["stdlib"])
+
+_lock = threading.Lock()  # guards _seen: tasks of one process import at the same time
+_seen: dict[str, tuple[int, int]] = {}  # of a module: time and size of its file when it was imported
+
+
+class UserFunction:
+    """A function of the user's. Errors: ConfigError if it cannot be found, or cannot be called with what is given.
+
+    `given` are the arguments that the caller has, by name; others come from the settings `function.args.NAME`. A
+    function gets those that it has parameters for.
+    """
+
+    def __init__(self, name: str, props: Mapping[str, str], given: tuple[str, ...] = (), first: bool = False) -> None:
+        """`first`: the function is called with one argument more, before all others, whatever its name."""
+        self.name = name.strip()
+        self.call = _found(self.name)
+        self._parameters = _parameters(self.call)
+        if first and self._parameters:
+            del self._parameters[next(iter(self._parameters))]
+        self._settings = self._typed(
+            {key[len(ARGUMENTS_PREFIX) :]: value for key, value in props.items() if key.startswith(ARGUMENTS_PREFIX)}
+        )
+        self._check(given)
+
+    def takes(self, name: str) -> bool:
+        """Whether it has a parameter of this name."""
+        return name in self._parameters
+
+    def arguments(self, **given: Any) -> dict[str, Any]:
+        """Named arguments for a call: of what is given, what it takes."""
+        return {**self._settings, **{name: value for name, value in given.items() if self.takes(name)}}
+
+    def failure(self, error: BaseException) -> ConnectError:
+        """The error to raise instead, from this one: it names function, file and line. RetriableError stays one."""
+        text = f"{self.name} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+        place = place_of(error)
+        text = f"{text}, at {place}" if place else text
+        if isinstance(error, RetriableError):
+            return RetriableError(text, retry_after_s=error.retry_after_s)
+        return ConnectError(text)
+
+    def _typed(self, settings: Mapping[str, str]) -> dict[str, Any]:
+        """Settings as the parameters' annotations say: int, float, bool; else text."""
+        kinds = _hints(self.call)
+        found: dict[str, Any] = {}
+        for name, text in settings.items():
+            kind = kinds.get(name)
+            try:
+                found[name] = _BY_KIND[kind](text) if kind in _BY_KIND else text
+            except ValueError:
+                problem = f"It must be of type {getattr(kind, '__name__', kind)}"
+                raise ConfigError.invalid(ARGUMENTS_PREFIX + name, text, problem) from None
+        return found
+
+    def _check(self, given: tuple[str, ...]) -> None:
+        known = {**dict.fromkeys(given), **self._settings}
+        takes_all = any(part.kind is inspect.Parameter.VAR_KEYWORD for part in self._parameters.values())
+        for name, part in self._parameters.items():
+            is_needed = part.default is inspect.Parameter.empty and part.kind in _NAMED
+            if is_needed and name not in known:
+                problem = f"It needs the argument {name}: set {ARGUMENTS_PREFIX}{name}"
+                raise ConfigError.invalid(FUNCTION_CONFIG, self.name, problem)
+        for name in self._settings:
+            if name not in self._parameters and not takes_all:
+                wanted = ", ".join(self._parameters) or "none"
+                problem = f"{self.name} has no such argument; it has: {wanted}"
+                raise ConfigError.invalid(ARGUMENTS_PREFIX + name, self._settings[name], problem)
+
+
+def place_of(error: BaseException) -> str | None:
+    """The line of the user's own code that an error came from: `poller.py:7: x = 1 / 0`."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{_shown(error.filename)}:{error.lineno}: {(error.text or '').strip()}"
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        if _is_users(file):
+            return f"{_shown(file)}:{line}: {linecache.getline(file, line).strip()}"
+    return None
+
+
+def takes_of(call: Callable[..., Any]) -> str | None:
+    """What the first parameter's annotation says a sink's function takes: record, records, arrow; None if nothing."""
+    names = list(_parameters(call))
+    if not names:
+        return None
+    hint = _hints(call).get(names[0])
+    origin = typing.get_origin(hint)
+    if origin in (list, tuple) or hint in (list, tuple):
+        return "records"
+    named = getattr(origin or hint, "__name__", "")
+    module = getattr(origin or hint, "__module__", "")
+    if named == "SinkRecord":
+        return "record"
+    return "arrow" if module.partition(".")[0] == "pyarrow" and named in ("Table", "RecordBatch") else None
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_ONLY)
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_BY_KIND: dict[Any, Callable[[str], Any]] = {int: int, float: float, bool: _bool}
+
+
+def _found(name: str) -> Callable[..., Any]:
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, "Must be module:function")
+    try:
+        found: Any = _module(module_name)
+    except (Exception, SystemExit) as err:  # a module of the user's
+        place = place_of(err)
+        said = err.msg if isinstance(err, SyntaxError) else err
+        problem = f"Module {module_name} cannot be imported: {type(err).__name__}: {said}"
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"{problem}, at {place}" if place else problem) from err
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise ConfigError.invalid(FUNCTION_CONFIG, name, f"Module {module_name} has no function {path}")
+    return found  # type: ignore[no-any-return]  # callable() says nothing of arguments
+
+
+def _module(name: str) -> ModuleType:
+    """The module, imported again if its file has changed: slots outlive many starts of a connector."""
+    with _lock:
+        if name not in sys.modules:
+            importlib.invalidate_caches()
+        module = importlib.import_module(name)
+        state = _state(module)
+        if state is not None and _seen.get(name, state) != state:
+            module = importlib.reload(module)
+        if state is not None:
+            _seen[name] = state
+        return module
+
+
+def _state(module: ModuleType) -> tuple[int, int] | None:
+    try:
+        found = os.stat(module.__file__ or "")
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(call).parameters)
+    except (TypeError, ValueError):  # of C
+        return {}
+
+
+def _hints(call: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(call)
+    except Exception:  # annotations are the user's code, and may name what is imported for checkers only
+        return {}
+
+
+def _is_users(file: str) -> bool:
+    path = Path(file)
+    is_library = {"site-packages", "dist-packages"} & set(path.parts)
+    return path.is_file() and not is_library and not path.is_relative_to(_STANDARD) and _OURS not in path.parents
+
+
+def _shown(file: str) -> str:
+    return file.removeprefix(os.getcwd() + os.sep)

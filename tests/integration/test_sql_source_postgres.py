@@ -1,0 +1,297 @@
+"""SqlSource from a real PostgreSQL: types there and back, time zones, refusals, schemas, a server that restarts."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from kconnect.api import ConfigError, ConnectError
+from kconnect.testing import SinkHarness, SourceHarness
+from kit.postgres import Database, database
+from kit.waiting import eventually
+
+BOTH = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "incrementing_column_name": "id"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """Of this file alone: one test restarts it, and one needs a user with a password."""
+    with database(tmp_path_factory.mktemp("pg-source")) as running:
+        yield running
+
+
+@pytest.fixture
+def schema(server: Database, request: pytest.FixtureRequest) -> str:
+    """A fresh schema named after the test, in which unqualified names are."""
+    name = request.node.name.partition("[")[0][5:45]
+    run(server, f'CREATE SCHEMA "{name}"')
+    return name
+
+
+def run(server: Database, *statements: Any, schema: str = "public") -> list[tuple[Any, ...]]:
+    with psycopg.connect(server.uri, autocommit=True, options=f'-csearch_path="{schema}"') as connection:
+        for statement in statements:
+            cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def source_of(server: Database, schema: str, **more: str) -> SourceHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"connection.url": server.uri, "schema.pattern": schema, "poll.interval.ms": "20", **settings}
+    return SourceHarness("SqlSource", config)
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    return {field.name: record.value[field.name] for field in record.value_schema.fields}
+
+
+def nothing_more(source: SourceHarness) -> bool:
+    return not [record for _ in range(12) for record in source.poll_once()]
+
+
+TYPES = """CREATE TABLE types (id bigserial PRIMARY KEY, i2 smallint, i4 integer NOT NULL, i8 bigint, f4 real,
+    f8 double precision, n numeric(12,3), wide numeric(50,10), free numeric, flag boolean, c char(4), v varchar(20),
+    t text, j json, jb jsonb, u uuid, raw bytea, day date, clock time, at timestamp, atz timestamptz,
+    mood mood, tags text[], span interval)"""
+
+
+def test_every_type_is_that_of_confluents_connector(server: Database, schema: str) -> None:
+    run(server, "CREATE TYPE mood AS ENUM ('sad', 'glad')", TYPES, schema=schema)
+    run(
+        server,
+        """INSERT INTO types VALUES (7, 1, 2, 3, 0.5, 0.1, 1.5, 12345678901234567890123456789012345.1, 1.25, true, 'ab',
+        'v', 'ä', '{"b": 1,  "a": 2}', '{"b": 1, "a": 2}', '7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10', '\\x00ff',
+        '2026-01-02', '03:04:05.678', '2026-01-02 03:04:05.678901', '2026-01-02 03:04:05.678901+02', 'glad',
+        '{x}', '1 day')""",
+        "INSERT INTO types (i4) VALUES (0)",
+        schema=schema,
+    )
+    with source_of(server, schema, mode="incrementing") as source:
+        full, empty = sorted(source.poll(2), key=lambda record: record.value["i4"], reverse=True)
+    fields = {field.name: field.schema for field in full.value_schema.fields}
+    kinds = {name: (s.name or str(s.type)).rpartition(".")[2] for name, s in fields.items()}
+    assert kinds == {
+        **dict.fromkeys(("id", "i8"), "INT64"),
+        **dict.fromkeys(("n", "wide", "free"), "Decimal"),
+        **dict.fromkeys(("c", "v", "t", "j", "jb", "u", "mood"), "STRING"),
+        **dict.fromkeys(("at", "atz"), "Timestamp"),
+        **dict(
+            i2="INT16", i4="INT32", f4="FLOAT32", f8="FLOAT64", flag="BOOLEAN", raw="BYTES", day="Date", clock="Time"
+        ),
+    }, "arrays and intervals are left out, as there"
+    assert [name for name, found in fields.items() if not found.is_optional] == ["id", "i4"]
+    scales = {name: found.parameters for name, found in fields.items() if kinds[name] == "Decimal"}
+    assert scales == {
+        "n": {"scale": "3", "connect.decimal.precision": "12"},
+        "wide": {"scale": "10", "connect.decimal.precision": "50"},
+        "free": {"scale": "127", "connect.decimal.precision": "0"},
+    }
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    found = values_of(full)
+    assert {name: str(found[name]).rstrip("0") for name in scales} == {
+        "n": "1.5",
+        "wide": "12345678901234567890123456789012345.1",
+        "free": "1.25",
+    }
+    assert (found["at"], found["atz"], found["clock"]) == (at, at - datetime.timedelta(hours=2), at.time())
+    assert (found["j"], found["jb"], found["c"]) == ('{"b": 1,  "a": 2}', '{"a": 2, "b": 1}', "ab  ")
+    assert (found["u"], found["mood"]) == ("7d4ff3f4-8a0e-4d0a-8d2e-0e3f6d0a6f10", "glad")
+    assert [name for name, value in values_of(empty).items() if value is not None] == ["id", "i4"]
+    assert dict(source.offsets[0].partition) == {"protocol": "1", "table": f"postgres.{schema}.types"}
+
+
+def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
+    draw = random.Random(seed)
+
+    def value(kind: str) -> Any:
+        if kind != "id" and draw.random() < 0.2:
+            return None
+        moment = datetime.datetime(1, 1, 3) + datetime.timedelta(microseconds=draw.randrange(315_537_000_000_000_000))  # noqa: DTZ001
+        text = "".join(draw.choice("aä€\U0001f600 \"'\\,\n\t%{}") for _ in range(draw.randrange(9)))
+        made: dict[str, Any] = {
+            "int2": draw.randrange(-(1 << 15), 1 << 15),
+            "int4": draw.randrange(-(1 << 31), 1 << 31),
+            "int8": draw.randrange(-(1 << 63), 1 << 63),
+            "float8": draw.choice([0.0, -0.0, 1e300, 5e-324, draw.random()]),
+            "numeric(20,4)": f"{draw.randrange(10**16)}.{draw.randrange(10**4)}",
+            "bool": draw.random() < 0.5,
+            "text": text,
+            "bytea": draw.randbytes(draw.randrange(5)),
+            "date": moment.date(),
+            "time(3)": moment.time().replace(microsecond=moment.microsecond // 1000 * 1000),
+            "timestamptz(3)": moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=datetime.UTC),
+        }
+        return made[kind]
+
+    return [(number, *(value(kind) for kind in KINDS)) for number in range(count)]
+
+
+KINDS = (
+    *("int2", "int4", "int8", "float8", "numeric(20,4)", "bool", "text", "bytea", "date", "time(3)"),
+    "timestamptz(3)",
+)
+
+
+def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: Database, schema: str) -> None:
+    columns = ", ".join(f'"c {index}" {kind}' for index, kind in enumerate(KINDS))
+    run(server, f"CREATE TABLE there (id int8 PRIMARY KEY, {columns})", schema=schema)
+    with psycopg.connect(server.uri) as connection, connection.cursor() as cursor:
+        marks = ", ".join(["%s"] * (len(KINDS) + 1))
+        cursor.executemany(f'INSERT INTO "{schema}".there VALUES ({marks})', random_rows(15, 500))
+    json = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
+    config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing", **json}
+    ids = {"incrementing.column.name": "id", "batch.max.rows": "64"}
+    with SourceHarness("SqlSource", {**config, **ids}) as source:
+        source.poll(500)
+    back = {"connection.driver": "psycopg", "connection.url": server.uri, "auto.create": "true", "topics": "there"}
+    table = {
+        "table.name.format": f"{schema}.back",
+        "insert.mode": "upsert",
+        "pk.mode": "record_value",
+        "pk.fields": "id",
+    }
+    with SinkHarness("SqlSink", {**back, **table, **json}, log=source.log) as sink:
+        sink.deliver()
+    there, here = (run(server, f"SELECT * FROM {name} ORDER BY id", schema=schema) for name in ("there", "back"))
+    assert here == there
+
+
+def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:
+    run(
+        server,
+        "CREATE TABLE zones (id serial PRIMARY KEY, at timestamp NOT NULL, atz timestamptz NOT NULL)",
+        "INSERT INTO zones (at, atz) SELECT t AT TIME ZONE 'America/New_York', t FROM "
+        "generate_series(timestamptz '2026-03-08 05:00Z', '2026-03-08 09:00Z', '30 min') t",
+        schema=schema,
+    )
+    separator = "&" if "?" in server.uri else "?"
+    url = f"{server.uri}{separator}options=-ctimezone%3DAsia/Tokyo"
+    for column in ("at", "atz"):
+        settings = {**BOTH, "timestamp_column_name": column, "db_timezone": "America/New_York", "connection_url": url}
+        with source_of(server, schema, **settings, batch_max_rows="2") as source:
+            records = source.poll(9)
+            assert nothing_more(source)
+            assert [record.value["at"] for record in records] == [record.value["atz"] for record in records]
+            source.commit()
+            run(server, "INSERT INTO zones (at, atz) VALUES ('2026-03-08 06:00', '2026-03-08 10:00Z')", schema=schema)
+            (late,) = source.poll(1)
+            assert late.source_offset["timestamp"] == int(late.value["atz"].timestamp() * 1000)
+            run(server, "DELETE FROM zones WHERE atz >= '2026-03-08 10:00Z'", schema=schema)
+
+
+def test_an_offset_that_an_older_connector_wrote_is_gone_on_from(server: Database, schema: str) -> None:
+    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 4)", schema=schema)
+    for number, partition in enumerate(({"protocol": "1", "table": f"{schema}.t"}, {"table": "t"}), start=2):
+        config = {"connection.url": server.uri, "schema.pattern": schema, "mode": "incrementing"}
+        kept = [(partition, {"incrementing": number})]
+        with SourceHarness("io.confluent.connect.jdbc.JdbcSourceConnector", config, offsets=kept) as source:
+            assert [record.value["id"] for record in source.poll(4 - number)] == list(range(number + 1, 5))
+
+
+def test_a_query_that_is_wrong_is_refused_with_the_place_of_the_mistake(server: Database, schema: str) -> None:
+    query = "SELECT oid,\n  nonsense FROM pg_class"
+    with pytest.raises(ConfigError) as caught:
+        source_of(server, schema, mode="bulk", query=query, topic_prefix="q", schema_pattern=schema).start()
+    assert 'column "nonsense" does not exist' in str(caught.value)
+    assert "(line 2, column 3 of the query)" in str(caught.value)
+
+
+def test_a_table_that_may_not_be_read_fails_the_task_and_says_so(server: Database, schema: str) -> None:
+    run(
+        server,
+        "CREATE TABLE closed (id serial PRIMARY KEY)",
+        "CREATE ROLE reader LOGIN PASSWORD 'right-s3cret'",
+        f'GRANT USAGE ON SCHEMA "{schema}" TO reader',
+        schema=schema,
+    )
+    with (
+        source_of(server, schema, mode="bulk", connection_user="reader", connection_password="right-s3cret") as source,
+        pytest.raises(ConnectError, match=rf"postgres\.{schema}\.closed cannot be read: .*permission denied") as caught,
+    ):
+        source.poll(1)
+    assert "s3cret" not in repr(caught.value)
+
+
+def test_a_wrong_password_is_refused_and_never_shown(server: Database, schema: str, caplog: Any) -> None:
+    rules = Path(run(server, "SHOW hba_file")[0][0])
+    given = rules.read_text()
+    rules.write_text("local all guarded scram-sha-256\n" + given)
+    run(server, "CREATE ROLE guarded LOGIN PASSWORD 'right-s3cret'", "SELECT pg_reload_conf()")
+    try:
+        wrong = {"mode": "bulk", "connection_user": "guarded", "connection_password": "wrong-s3cret"}
+
+        asks = (
+            "SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'scram-sha-256' AND 'guarded' = ANY(user_name)"
+        )
+        eventually(lambda: run(server, asks)[0][0] == 1, 10, "the server has read the file")
+        with pytest.raises(ConfigError, match="password authentication failed") as refused:
+            source_of(server, schema, **wrong).start()
+        assert "s3cret" not in str(refused.value)
+        source_of(server, schema, **{**wrong, "connection_password": "right-s3cret"}).start().crash()
+        assert "s3cret" not in caplog.text
+    finally:
+        rules.write_text(given)
+        run(server, "SELECT pg_reload_conf()")
+
+
+def test_a_long_statement_is_cancelled_in_the_database_when_the_task_stops(server: Database, schema: str) -> None:
+    with source_of(server, schema, mode="bulk", query="SELECT pg_sleep(600)", topic_prefix="q") as source:
+        sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        eventually(lambda: source.poll_once() == [] and run(server, sleeping)[0][0] == 1, 10, "it runs")
+    eventually(lambda: run(server, sleeping)[0][0] == 0, 5, "it is cancelled")
+
+
+def test_a_server_that_restarts_in_mid_table_is_waited_for_and_each_row_comes_once(
+    server: Database, schema: str
+) -> None:
+    run(
+        server,
+        "CREATE TABLE big (id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), note text)",
+        "INSERT INTO big (note) SELECT repeat('x', 200) FROM generate_series(1, 30000)",
+        schema=schema,
+    )
+    found: list[int] = []
+    with source_of(server, schema, **BOTH, batch_max_rows="500", connection_backoff_ms="100") as source:
+        found += [record.value["id"] for record in source.poll(2000)]
+        server.stop()
+        for _ in range(10):
+            found += [record.value["id"] for record in source.poll_once()]
+        server.start()
+
+        def is_whole() -> bool:
+            found.extend(record.value["id"] for record in source.poll_once())
+            return len(found) >= 30000
+
+        eventually(is_whole, 20, "all rows are there", pause_s=0)
+        assert found == list(range(1, 30001))
+
+
+def test_a_server_that_stays_away_fails_the_task_when_the_setting_says(server: Database, schema: str) -> None:
+    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", schema=schema)
+    with source_of(server, schema, mode="bulk", retry_timeout_ms="300") as source:
+        source.poll_once()
+        server.stop()
+        try:
+            with pytest.raises(ConnectError, match=r"has been away for 0\.\d s \(retry\.timeout\.ms=300\)"):
+                eventually(source.poll_once, 10, "it fails", pause_s=0)
+        finally:
+            server.start()
+
+
+def test_tables_of_several_kinds_are_found_and_names_stay_names(server: Database, schema: str) -> None:
+    nasty = 'x"); DROP %s; --'
+    made = sql.SQL("CREATE TABLE {} (id serial PRIMARY KEY, {} int)").format(*[sql.Identifier(nasty)] * 2)
+    put = sql.SQL("INSERT INTO {} ({}) VALUES (5)").format(*[sql.Identifier(nasty)] * 2)
+    run(server, made, put, "CREATE VIEW seen AS SELECT 1 AS id", schema=schema)
+    with source_of(server, schema, mode="incrementing", table_types="TABLE,VIEW", table_blacklist="seen") as source:
+        (record,) = source.poll(1)
+        assert values_of(record) == {"id": 1, nasty: 5}
+    with source_of(server, schema, mode="bulk", table_types="VIEW") as source:
+        assert [(record.topic, values_of(record)) for record in source.poll(1)] == [("seen", {"id": 1})]

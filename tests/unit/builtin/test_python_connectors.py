@@ -1,0 +1,314 @@
+"""PythonSource and PythonSink: functions of the user's own as connectors, through the harness."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kconnect.api import ExactlyOnceSupport, RetriableError
+from kconnect.errors import ConfigError, ConnectError, DataError
+from kconnect.testing import SinkHarness, SourceHarness
+from kit.waiting import eventually
+
+MODULE = """
+import asyncio
+import dataclasses
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kconnect.api import RetriableError, SinkRecord, SourceRecord
+
+CALLS = []
+SEEN = []
+RELEASE = threading.Event()
+
+
+@dataclasses.dataclass
+class Reading:
+    place: str
+    value: float
+
+
+def kinds():
+    yield {"a": 1}
+    yield "key", "value"
+    yield SourceRecord({"p": 1}, {"o": 1}, "other", "own")
+    yield None
+    yield Reading("north", 1.5)
+    yield pa.table({"x": [1, 2]})
+    yield "last"
+
+
+def numbers(offset, upto: int = 5):
+    CALLS.append(offset)
+    for number in range((offset or 0) + 1, upto + 1):
+        yield ("k", number), number
+
+
+def tables(offset):
+    CALLS.append(offset)
+    if offset is None:
+        yield pa.table({"x": [1, 2]}), {"page": 2}
+    yield {"x": 3}, {"page": 3}
+
+
+def listed():
+    CALLS.append(None)
+    return ["a", "b"] if len(CALLS) == 1 else None
+
+
+async def ticks():
+    yield 1
+    await asyncio.sleep(0)
+    yield 2
+    await asyncio.sleep(3600)
+
+
+async def fetched():
+    await asyncio.sleep(0)
+    return [{"n": 1}]
+
+
+def failing(times: int = 1):
+    yield "before"
+    raise ValueError("no such sensor")
+
+
+def away(offset):
+    CALLS.append(offset)
+    yield "a", 1
+    if len(CALLS) == 1:
+        raise RetriableError("the sensor sleeps")
+    yield "b", 2
+
+
+def triple():
+    yield 1, 2, 3
+
+
+def odd_offset(offset):
+    yield 1, {"at": [1]}
+
+
+def stuck():
+    yield 1
+    RELEASE.wait(60)
+
+
+def needs(url):
+    yield url
+
+
+def each(record):
+    if record.value == "bad":
+        raise ValueError("refused")
+    SEEN.append(record.value)
+
+
+def some(records: list[SinkRecord], limit: int = 0):
+    SEEN.append(([record.value for record in records], limit))
+
+
+def columns(table: pa.Table):
+    SEEN.append(table.to_pylist())
+
+
+async def slowly(record: SinkRecord):
+    await asyncio.sleep(0)
+    SEEN.append(record.value)
+
+
+def later(record):
+    raise RetriableError("full")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module `own_connectors`, as in a folder of plugin.path."""
+    (tmp_path / "own_connectors.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    # The harness cannot be woken
+    monkeypatch.setattr("kconnect.builtin.connectors.python.python_source._IDLE_S", 0.005)
+    import own_connectors  # type: ignore[import-not-found]  # written just now
+
+    yield own_connectors
+    sys.modules.pop("own_connectors", None)
+
+
+def source_of(function: str, **more: str) -> SourceHarness:
+    settings = {key.replace("__", "."): value for key, value in more.items()}
+    return SourceHarness("PythonSource", {"function": f"own_connectors:{function}", "topic": "t", **settings})
+
+
+def sink_to(function: str, **more: str) -> SinkHarness:
+    settings = {key.replace("__", "."): value for key, value in more.items()}
+    return SinkHarness("PythonSink", {"function": f"own_connectors:{function}", "topics": "t", **settings})
+
+
+def test_all_kinds_of_things_become_records(own: Any) -> None:
+    with source_of("kinds") as source:
+        records = source.poll(7)
+        assert source.poll_once() == []
+    assert [(record.topic, record.key, record.value) for record in records[:4]] == [
+        ("t", None, {"a": 1}),
+        ("t", "key", "value"),
+        ("other", None, "own"),
+        ("t", None, {"place": "north", "value": 1.5}),
+    ]
+    assert [record.value.get("x") for record in records[4:6]] == [1, 2]
+    assert records[4].value_schema is not None
+    assert records[6].value == "last"
+
+
+def test_a_function_that_takes_an_offset_goes_on_where_it_was(own: Any) -> None:
+    with source_of("numbers", function__args__upto="4") as source:
+        assert [(record.key, record.value) for record in source.poll(4)] == [("k", n) for n in range(1, 5)]
+        source.commit()
+        assert source.offset(function="own_connectors:numbers") == {"offset": 4}
+        source.restart()
+        eventually(lambda: source.poll_once() or len(own.CALLS) == 2, 5, "called again")
+        assert own.CALLS == [None, 4]
+
+
+def test_offsets_may_be_dicts_and_stand_behind_a_table(own: Any) -> None:
+    with source_of("tables") as source:
+        assert len(source.poll(2)) == 2
+        source.commit()
+        source.crash()
+        source.start()
+        assert [record.value for record in source.poll(1)] == [{"x": 3}]
+        assert own.CALLS == [None, {"page": 2}]
+
+
+def test_a_function_is_called_again_and_a_generator_is_not(own: Any) -> None:
+    with source_of("listed", poll__interval__ms="1") as source:
+        assert [record.value for record in source.poll(2)] == ["a", "b"]
+        eventually(lambda: source.poll_once() or len(own.CALLS) > 2, 5, "called again")
+    with source_of("kinds") as source:
+        source.poll(7)
+        assert eventually(lambda: source.poll_once() or source.task._next_call_s is None, 5, "over")
+
+
+def test_asynchronous_ones_run_too_and_end_at_once(own: Any) -> None:
+    with source_of("ticks") as source:
+        assert [record.value for record in source.poll(2)] == [1, 2]
+    with source_of("fetched") as source:
+        assert [record.value for record in source.poll(1)] == [{"n": 1}]
+
+
+def test_an_error_names_function_file_and_line_after_what_was_given_before(own: Any) -> None:
+    with source_of("failing") as source:
+        assert [record.value for record in source.poll(1)] == ["before"]
+        with pytest.raises(ConnectError) as told:
+            source.poll(1)
+    line = MODULE.splitlines().index('    raise ValueError("no such sensor")') + 1
+    wanted = "own_connectors:failing raised ValueError: no such sensor, at own_connectors.py"
+    assert str(told.value) == f'{wanted}:{line}: raise ValueError("no such sensor")'
+    assert isinstance(told.value.__cause__, ValueError)
+
+
+def test_a_retriable_error_calls_it_again_from_its_last_offset(own: Any) -> None:
+    with source_of("away") as source:
+        assert [record.value for record in source.poll(3)] == ["a", "a", "b"]
+    assert own.CALLS == [None, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [("triple", r"gave a tuple of 3: \(1, 2, 3\); a pair is \(key, value\)"), ("odd_offset", "at is a list")],
+)
+def test_what_is_no_record_is_refused(own: Any, function: str, told: str) -> None:
+    with source_of(function) as source, pytest.raises(DataError, match=told):
+        source.poll(1)
+
+
+def test_one_that_does_not_end_is_told_of_and_left(
+    own: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kconnect.builtin.connectors.python.python_source._STOP_S", 0.01)
+    with source_of("stuck") as source:
+        source.poll(1)
+    assert "own_connectors:stuck runs on" in caplog.text
+    own.RELEASE.set()
+    [thread] = [one for one in threading.enumerate() if one.name.startswith("python-source")] or [None]
+    if thread is not None:
+        thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"function": "own_connectors"}, "Must be module:function"),
+        ({"function": "own_connectors:nothing"}, "Module own_connectors has no function nothing"),
+        ({"function": "nowhere:f"}, "Module nowhere cannot be imported: ModuleNotFoundError"),
+        ({"function": "own_broken:f"}, r"SyntaxError: '\(' was never closed, at own_broken.py:2: x = \("),
+        ({"function": "own_connectors:needs"}, "It needs the argument url: set function.args.url"),
+        ({"function": "own_connectors:numbers", "function.args.up": "1"}, "has no such argument; it has: offset, upto"),
+        ({"function": "own_connectors:numbers", "function.args.upto": "x"}, "It must be of type int"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(own: Any, tmp_path: Path, settings: dict[str, str], told: str) -> None:
+    (tmp_path / "own_broken.py").write_text("\nx = (\n")
+    with pytest.raises(ConfigError, match=told):
+        SourceHarness("PythonSource", {"topic": "t", **settings}).start()
+
+
+def test_exactly_once_is_possible_for_those_with_offsets(own: Any) -> None:
+    with source_of("numbers") as source:
+        support = source.connector.exactly_once_support
+        assert support({"function": "own_connectors:numbers", "topic": "t"}) is ExactlyOnceSupport.SUPPORTED
+        assert support({"function": "own_connectors:kinds", "topic": "t"}) is ExactlyOnceSupport.UNSUPPORTED
+
+
+def test_a_module_that_was_edited_is_imported_again_at_the_next_start(own: Any, tmp_path: Path) -> None:
+    with source_of("kinds") as source:
+        source.poll(1)
+    (tmp_path / "own_connectors.py").write_text("def kinds():\n    yield 'edited'\n")
+    with source_of("kinds") as source:
+        assert [record.value for record in source.poll(1)] == ["edited"]
+
+
+# --- sink ---
+
+
+def test_a_sinks_function_gets_what_its_annotation_says(own: Any) -> None:
+    with sink_to("each") as sink:
+        sink.put("a", "b")
+    with sink_to("some", function__args__limit="3") as sink:
+        sink.put("a", "b")
+    with sink_to("columns") as sink:
+        sink.put({"x": 1}, {"x": 2})
+    with sink_to("slowly") as sink:
+        sink.put("c")
+    with sink_to("each", function__takes="records") as sink, pytest.raises(ConnectError, match="AttributeError"):
+        sink.put("a")
+    assert own.SEEN == ["a", "b", (["a", "b"], 3), [{"x": 1}, {"x": 2}], "c"]
+
+
+def test_a_record_that_it_raises_for_is_given_up_with_its_place(own: Any) -> None:
+    with sink_to("each", errors__tolerance="all") as sink:
+        sink.put("a", "bad", "b")
+        [errant] = sink.errant
+        told = str(errant.error)
+    assert told.startswith("own_connectors:each raised ValueError: refused, at own_connectors.py:")
+    assert told.endswith("(the record at t-0, offset 1)")
+    assert own.SEEN == ["a", "b"]
+
+
+def test_later_means_later(own: Any) -> None:
+    with sink_to("later") as sink, pytest.raises(RetriableError, match=r"own_connectors:later raised .*full"):
+        sink.put("a")
+
+
+def test_a_generator_is_no_sink(own: Any) -> None:
+    with pytest.raises(ConfigError, match="It is a generator: nothing of it would run"):
+        sink_to("kinds").start()
