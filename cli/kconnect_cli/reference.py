@@ -63,8 +63,10 @@ _CONNECTORS = {
     "[python-functions.md](python-functions.md).",
     "PythonSink": "Calls a function of yours with each record, with lists of them, or with Arrow tables: "
     "[python-functions.md](python-functions.md).",
-    "SqlSink": "Writes records as rows of a table, through any DB-API driver of Python. `connection.arg.NAME=VALUE` is "
-    "handed to the driver's `connect()`. With `insert.mode=upsert` a record that arrives twice is stored once.",
+    "SqlSink": "Writes records as rows of a table; also `io.confluent.connect.jdbc.JdbcSinkConnector`. Through "
+    "SQLAlchemy (`pip install 'kconnect[sql]'`), or through any DB-API driver of Python alone: "
+    "`connection.arg.NAME=VALUE` is handed to its `connect()`. With `insert.mode=upsert` a record that arrives twice "
+    "is stored once.",
     "TableSink": "Writes topics as tables of Parquet files, Delta Lake or Iceberg, each record exactly once: the table "
     "keeps the offsets ([spark.md](spark.md)). `table.catalog.NAME=VALUE` is handed to PyIceberg's catalog, "
     "`table.storage.NAME=VALUE` to the store (of fsspec for parquet, of deltalake for delta), "

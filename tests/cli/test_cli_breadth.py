@@ -367,11 +367,11 @@ def test_an_error_says_where_the_url_comes_from_that_it_is_about(connect, monkey
 def test_plugins_are_shown_as_installed_here_when_no_worker_answers(connect, monkeypatch):
     away = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("KCONNECT_URL", away)
-    code, out, err = connect("plugins", "show", "SqlSink")
+    code, out, err = connect("plugins", "show", "SqlSource")
     assert code == 0
     assert err == f"Nobody answers at {away} (connection refused): this is what is installed here.\n"
     rows = {line.split()[0]: line for line in out.splitlines()}
-    assert "required" in rows["connection.driver"]
+    assert "required" in rows["connection.url"]
     assert "tasks.max" in rows
     assert {"name", "type", "required", "default_value", "documentation"} <= set(
         json.loads(connect("plugins", "show", "HttpJsonSource", "-o", "json")[1])[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import sqlite3
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +158,11 @@ def test_a_locked_database_is_waited_for_and_given_up_where_the_settings_say(fil
 def test_settings_that_do_not_fit_together_are_refused(file: Path) -> None:
     for wrong, told in (
         ({"insert_mode": "upsert"}, "needs a primary key"),
-        ({"pk_mode": "record_value"}, "needs pk.fields"),
+        ({"insert_mode": "update"}, "needs a primary key"),
+        ({"connection_driver": "", "connection_url": ""}, "Set connection.url"),
+        ({"connection_driver": "", "connection_url": "jdbc:derby:x"}, "not translated"),
+        ({"connection_driver": "", "connection_url": "jdbc:oracle:thin:@h:1:s"}, "oracledb"),
+        ({"timestamp_fields_list": "at"}, "timestamp.fields.list is not supported"),
         ({"pk_mode": "kafka", "pk_fields": "a,b"}, "three names"),
         ({"delete_enabled": "true"}, "record_key"),
         ({"connection_driver": "no_such_driver"}, "cannot be imported"),
@@ -220,3 +226,92 @@ def test_a_put_of_records_with_changing_columns_keeps_their_order(file: Path) ->
             for value in ({"a": "x"}, {"b": "y"}, None, {"a": "1"}, {"a": "2"}, {"a": "3"})
         )
     assert rows(file) == [(1, "3", None)]
+
+
+def jdbc_sink_into(file: Path, **more: Any) -> SinkHarness:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    config = {"topics": "orders", "connection.url": f"jdbc:sqlite:{file}", **settings}
+    return SinkHarness("io.confluent.connect.jdbc.JdbcSinkConnector", config, has_reporter=False)
+
+
+def test_a_config_of_confluents_sink_runs_as_it_is(file: Path) -> None:
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "auto_create": "true"}
+    with jdbc_sink_into(file, **settings, connection_attempts="5", table_types="TABLE", dialect_name="") as sink:
+        sink.put({"n": 1}, key=7)
+        sink.put({"n": 2}, key=7)
+    assert rows(file) == [(7, 2)]
+
+
+def test_an_update_changes_rows_that_are_there_and_adds_none(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript("CREATE TABLE orders (n TEXT, id INTEGER PRIMARY KEY); INSERT INTO orders VALUES ('a', 1)")
+    connection.close()
+    with jdbc_sink_into(file, insert_mode="update", pk_mode="record_value", pk_fields="id") as sink:
+        sink.put({"id": 1, "n": "b"}, {"id": 2, "n": "c"}, {"id": 1})
+    assert rows(file) == [("b", 1)]
+
+
+def test_missing_columns_are_added_where_that_is_wanted(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript("CREATE TABLE orders (ID INTEGER); INSERT INTO orders VALUES (0)")
+    connection.close()
+    with jdbc_sink_into(file, auto_evolve="true") as sink:
+        sink.put({"id": 1, "name": "a", "at": 1.5})
+        sink.put({"id": 2, "more": True})
+    assert rows(file) == [(0, None, None, None), (1, "a", 1.5, None), (2, None, None, 1)]
+    assert [row[2] for row in rows(file, "PRAGMA table_info(orders)")] == ["INTEGER", "TEXT", "REAL", "BOOLEAN"]
+
+
+def test_a_required_field_without_default_is_not_added_as_a_column(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.executescript("CREATE TABLE orders (id INTEGER)")
+    connection.close()
+    builder = SchemaBuilder.struct().field("id", SchemaBuilder.int64().build())
+    schema = builder.field("must", SchemaBuilder.int64().build()).build()
+    with (
+        jdbc_sink_into(file, auto_evolve="true") as sink,
+        pytest.raises(DataError, match="lacks column must, which cannot be added"),
+    ):
+        sink.put(Struct(schema, {"id": 1, "must": 2}), schema=schema)
+
+
+def test_all_fields_of_a_value_are_its_key_if_none_are_named(file: Path) -> None:
+    with jdbc_sink_into(file, insert_mode="upsert", pk_mode="record_value", auto_create="true") as sink:
+        sink.put({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1, "b": 3})
+    assert rows(file) == [(1, 2), (1, 3)]
+
+
+def test_a_plain_key_needs_the_name_of_its_column(file: Path) -> None:
+    with (
+        jdbc_sink_into(file, pk_mode="record_key", auto_create="true") as sink,
+        pytest.raises(DataError, match=r"The key is a plain int: pk\.fields must name its one column, not none"),
+    ):
+        sink.put({"a": 1}, key=7)
+
+
+@pytest.mark.parametrize(("fills", "expected"), [("true", 5), ("false", None)])
+def test_a_default_is_written_for_null_unless_the_settings_say_no(file: Path, fills: str, expected: Any) -> None:
+    schema = SchemaBuilder.struct().field("n", SchemaBuilder.int64().optional().default(5).build()).build()
+    with jdbc_sink_into(file, auto_create="true", replace_null_with_default=fills) as sink:
+        sink.put(Struct(schema, {"n": None}), schema=schema)
+    assert rows(file) == [(expected,)]
+
+
+def test_updates_and_new_columns_in_the_sql_of_each_database() -> None:
+    marks = placeholders("pyformat", 3)
+    assert DIALECTS["mysql"].update("s.t", ["id", "a", "b"], ["id"], marks) == (
+        "UPDATE `s`.`t` SET `a` = %s, `b` = %s WHERE `id` = %s"
+    )
+    assert DIALECTS["mysql"].add_column("t", "c", "timestamp") == "ALTER TABLE `t` ADD COLUMN `c` DATETIME(3)"
+    assert DIALECTS["postgresql"].add_column("t", "c", "text") == 'ALTER TABLE "t" ADD COLUMN IF NOT EXISTS "c" TEXT'
+    unquoted = dataclasses.replace(DIALECTS["postgresql"], quote="")
+    assert unquoted.insert("s.T", ["A"], ["%s"]) == "INSERT INTO s.T (A) VALUES (%s)"
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    local = DIALECTS["mysql"].adapt(at, zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05")
+
+
+def test_a_server_that_refuses_us_is_not_asked_again() -> None:
+    passes = DIALECTS["postgresql"].passes
+    assert not passes(Exception('connection failed: FATAL:  password authentication failed for user "ann"'))
+    assert passes(Exception("connection refused"))

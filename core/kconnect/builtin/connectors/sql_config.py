@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kconnect.api import ConfigDef
 from kconnect.builtin.connectors.sql_dialect import DIALECTS
+from kconnect.builtin.connectors.sql_source_config import check_zone
 
 _T, _I = ConfigDef.Type, ConfigDef.Importance
 
@@ -12,10 +13,11 @@ CONFIG = (
     .define(
         "connection.driver",
         _T.STRING,
-        ConfigDef.NO_DEFAULT,
-        ConfigDef.NonEmptyString(),
+        "",
+        None,
         _I.HIGH,
-        "Module of the DB-API driver: sqlite3, psycopg, pymysql.",
+        "Module of a DB-API driver (sqlite3, psycopg, pymysql), to connect without SQLAlchemy; empty: connection.url "
+        "is a URL.",
     )
     .define(
         "connection.url",
@@ -23,7 +25,9 @@ CONFIG = (
         "",
         None,
         _I.HIGH,
-        "First argument of the driver's connect(): a file, a connection string. More: connection.arg.NAME=VALUE.",
+        "A JDBC URL (jdbc:postgresql://host/db ..) or one of SQLAlchemy (postgresql://host/db ..). With "
+        "connection.driver the first argument of its connect(): a file, a connection string. More: "
+        "connection.arg.NAME=VALUE.",
     )
     .define(
         "connection.user",
@@ -31,7 +35,7 @@ CONFIG = (
         "",
         None,
         _I.MEDIUM,
-        "The argument `user` of connect().",
+        "User of the database.",
     )
     .define(
         "connection.password",
@@ -39,7 +43,7 @@ CONFIG = (
         None,
         None,
         _I.MEDIUM,
-        "The argument `password` of connect().",
+        "Their password.",
     )
     .define(
         "dialect",
@@ -61,10 +65,10 @@ CONFIG = (
         "insert.mode",
         _T.STRING,
         "insert",
-        ConfigDef.ValidString.in_("insert", "upsert"),
+        ConfigDef.ValidString.in_("insert", "upsert", "update"),
         _I.HIGH,
         "insert: a row for each record; upsert: a row that is there is changed, so that records which "
-        "come twice count once.",
+        "come twice count once; update: rows that are there are changed, and none is added.",
     )
     .define(
         "pk.mode",
@@ -80,7 +84,7 @@ CONFIG = (
         [],
         None,
         _I.MEDIUM,
-        "Columns of the primary key: fields of the key or value, or the one name for a plain key.",
+        "Columns of the primary key: fields of the key or value (empty: all), or the one name for a plain key.",
     )
     .define(
         "fields.whitelist",
@@ -97,6 +101,46 @@ CONFIG = (
         None,
         _I.MEDIUM,
         "Create tables that are missing.",
+    )
+    .define(
+        "auto.evolve",
+        _T.BOOLEAN,
+        False,
+        None,
+        _I.MEDIUM,
+        "Add columns that are missing, if their field is optional or has a default.",
+    )
+    .define(
+        "replace.null.with.default",
+        _T.BOOLEAN,
+        True,
+        None,
+        _I.LOW,
+        "Write a field's default where it is null.",
+    )
+    .define(
+        "quote.sql.identifiers",
+        _T.STRING,
+        "always",
+        ConfigDef.CaseInsensitiveValidString.in_("always", "never"),
+        _I.LOW,
+        "Whether names of tables and columns are quoted.",
+    )
+    .define(
+        "db.timezone",
+        _T.STRING,
+        "UTC",
+        ConfigDef.LambdaValidator.with_(check_zone, "a time zone"),
+        _I.MEDIUM,
+        "Time zone of times in columns that have none.",
+    )
+    .define(
+        "table.types",
+        _T.LIST,
+        "TABLE",
+        ConfigDef.ValidList.any_non_duplicate_values(True, False),
+        _I.LOW,
+        "Accepted for Confluent's sake: the database decides what can be written to.",
     )
     .define(
         "delete.enabled",
@@ -129,5 +173,29 @@ CONFIG = (
         ConfigDef.Range.at_least(0),
         _I.MEDIUM,
         "Wait before each of these.",
+    )
+    .define(
+        "connection.attempts",
+        _T.INT,
+        3,
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: max.retries counts connections that fail, too.",
+    )
+    .define(
+        "connection.backoff.ms",
+        _T.LONG,
+        10000,
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake, as connection.attempts is.",
+    )
+    .define(
+        "dialect.name",
+        _T.STRING,
+        "",
+        None,
+        _I.LOW,
+        "Accepted for Confluent's sake: the dialect is that of the URL.",
     )
 )

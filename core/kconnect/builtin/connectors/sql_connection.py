@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.api import ConfigError
-from kconnect.builtin.connectors.sql_dialect import DIALECTS
+from kconnect.builtin.connectors.sql_dialect import DIALECTS, REFUSALS
 from kconnect.builtin.connectors.sql_source_config import ISOLATION
 from kconnect.builtin.connectors.sql_url import database_url
 
@@ -22,14 +21,6 @@ CONNECT_S: Final = 10
 # A server that does not acknowledge for so long is gone: what it was asked ends with an error
 _SILENCE_MS: Final = 30_000
 _CANCEL_S: Final = 2.0
-# What PostgreSQL says when it refuses to connect; its driver gives no code for these. 28: not authorised, 3D: no
-# such database, 42: no right to it.
-_REFUSALS: Final = re.compile(
-    r"password authentication failed|no password supplied|no pg_hba.conf entry|"
-    r"(role|database|user) \"[^\"]*\" (does not exist|is not permitted)|Access denied|Unknown database|"
-    r"authentication method|permission denied|unable to open database file",
-    re.IGNORECASE,
-)
 
 
 def require_sqlalchemy() -> None:
@@ -83,6 +74,15 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name not in url.query}
 
 
+def driver_of(config: Mapping[str, Any]) -> tuple[Any, str, Callable[[], Any]]:
+    """The driver's module, the database's kind, and what opens a connection of the driver. Errors: ConfigError."""
+    engine = engine_of(config)
+    positional, named = engine.dialect.create_connect_args(engine.url)
+    named = {**_deadlines(engine.url, CONNECT_S), **named}
+    driver: Any = engine.dialect.loaded_dbapi
+    return driver, engine.dialect.name, lambda: driver.connect(*positional, **named)
+
+
 def driver_connection(connection: sa.Connection) -> Any:
     """The driver's own connection."""
     return connection.connection.driver_connection
@@ -116,7 +116,7 @@ def may_pass(error: BaseException, kind: str) -> bool:
 
     if not isinstance(error, sa.exc.DBAPIError):
         return isinstance(error, sa.exc.TimeoutError)
-    if _REFUSALS.search(str(error.orig)):
+    if REFUSALS.search(str(error.orig)) or "unable to open database file" in str(error.orig):
         return False
     if error.connection_invalidated:
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,13 @@ _TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
 # OperationalErrors of MySQL's drivers for lost connections, full servers, lock waits and deadlocks.
 _MYSQL_PASSING = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 2055})
+# What servers say when they refuse to connect; PostgreSQL's driver gives no SQLSTATE for these.
+REFUSALS = re.compile(
+    r"password authentication failed|no password supplied|no pg_hba.conf entry|"
+    r"(role|database|user) \"[^\"]*\" (does not exist|is not permitted)|Access denied|Unknown database|"
+    r"authentication method|permission denied",
+    re.IGNORECASE,
+)
 # Classes of SQLSTATE: connection lost, transaction rolled back, out of resources, lock not free, operator intervened.
 _STATE_PASSING = ("08", "40", "53", "55", "57")
 
@@ -28,7 +36,9 @@ def _sqlite_passes(error: Exception) -> bool:
 
 def _postgres_passes(error: Exception) -> bool:
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    return state is None or str(state).startswith(_STATE_PASSING)
+    if state is None:
+        return not REFUSALS.search(str(error))
+    return str(state).startswith(_STATE_PASSING)
 
 
 def _mysql_passes(error: Exception) -> bool:
@@ -53,6 +63,8 @@ class Dialect:
     def column(self, name: str) -> str:
         if "\0" in name:
             raise ConfigError(f"{name!r} cannot be the name of a table or column")
+        if not self.quote:
+            return name
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
     def insert(self, table: str, columns: Sequence[str], marks: Sequence[str]) -> str:
@@ -72,6 +84,18 @@ class Dialect:
         sets = ", ".join(f"{self.column(name)} = excluded.{self.column(name)}" for name in others)
         return f"{target} DO UPDATE SET {sets}"
 
+    def update(self, table: str, columns: Sequence[str], keys: Sequence[str], marks: Sequence[str]) -> str:
+        """Values of columns that are no keys come first, then those of the keys."""
+        others = [name for name in columns if name not in keys]
+        pairs = [f"{self.column(name)} = {mark}" for name, mark in zip([*others, *keys], marks, strict=True)]
+        wanted = " AND ".join(pairs[len(others) :])
+        return f"UPDATE {self.name_of(table)} SET {', '.join(pairs[: len(others)])} WHERE {wanted}"
+
+    def add_column(self, table: str, name: str, kind: str) -> str:
+        """Tasks may do so at once: where the database can, a column that is there already is fine."""
+        guard = "IF NOT EXISTS " if self.name == "postgresql" else ""
+        return f"ALTER TABLE {self.name_of(table)} ADD COLUMN {guard}{self.column(name)} {self.types[kind]}"
+
     def delete(self, table: str, keys: Sequence[str], marks: Sequence[str]) -> str:
         wanted = " AND ".join(f"{self.column(name)} = {mark}" for name, mark in zip(keys, marks, strict=True))
         return f"DELETE FROM {self.name_of(table)} WHERE {wanted}"
@@ -86,8 +110,10 @@ class Dialect:
             lines.append(f"PRIMARY KEY ({', '.join(self.column(name) for name in keys)})")
         return f"CREATE TABLE IF NOT EXISTS {self.name_of(table)} ({', '.join(lines)})"
 
-    def adapt(self, value: Any) -> Any:
-        """A value as the driver accepts it: sqlite3 supports neither dates nor decimals."""
+    def adapt(self, value: Any, zone: datetime.tzinfo = datetime.UTC) -> Any:
+        """A value as the driver accepts it: sqlite3 supports neither dates nor decimals, MySQL no zones."""
+        if self.name == "mysql" and isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            return value.astimezone(zone).replace(tzinfo=None)
         if self.name != "sqlite":
             return value
         if isinstance(value, datetime.datetime):
@@ -150,6 +176,14 @@ def dialect_of(driver: str, named: str) -> Dialect:
     raise ConfigError(
         f"The dialect of connection.driver={driver} is not known", hint=f"Set dialect to one of {', '.join(DIALECTS)}."
     )
+
+
+def dialect_of_kind(kind: str) -> Dialect:
+    """The dialect of a database by SQLAlchemy's name. Errors: ConfigError."""
+    found = DIALECTS.get({"mariadb": "mysql"}.get(kind, kind))
+    if found is None:
+        raise ConfigError(f"SqlSink writes to {', '.join(DIALECTS)}, not to {kind}")
+    return found
 
 
 def placeholders(paramstyle: str, count: int) -> list[str]:

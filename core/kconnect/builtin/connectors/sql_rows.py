@@ -25,6 +25,8 @@ class Row:
     kinds: tuple[str | None, ...]
     """The column that each value needs; None for a null without schema."""
     is_delete: bool = False
+    schema: Schema | None = None
+    """Of the record's value."""
 
     @property
     def shape(self) -> tuple[str, tuple[str, ...], bool]:
@@ -41,6 +43,7 @@ class RowMaker:
     pk_fields: Sequence[str]
     whitelist: Sequence[str]
     deletes: bool
+    fills_defaults: bool = True
 
     def row(self, record: SinkRecord) -> Row:
         """Errors: DataError that names the unsuitable part of the record."""
@@ -55,13 +58,22 @@ class RowMaker:
             )
         columns = dict(keys)
         wanted = set(self.whitelist)
-        for name, cell in _cells(record.value, record.value_schema, "value").items():
+        for name, cell in self._cells(record.value, record.value_schema, "value").items():
             if name not in columns and (not wanted or name in wanted):
                 columns[name] = cell
         if not columns:
             raise DataError(f"No column is left of the record's value: fields.whitelist={','.join(self.whitelist)}")
         values, kinds = zip(*columns.values(), strict=True)
-        return Row(table, tuple(columns), values, tuple(keys), kinds)
+        return Row(table, tuple(columns), values, tuple(keys), kinds, schema=record.value_schema)
+
+    def _cells(self, value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any, str | None]]:
+        """Columns of a Struct or dict: name -> (value, kind)."""
+        if isinstance(value, Struct):
+            read = value.get if self.fills_defaults else value.get_without_default
+            return {f.name: (_plain(read(f.name)), kind_of_schema(f.schema)) for f in value.schema.fields}
+        if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
+            return {str(name): (_plain(item), kind_of_value(item)) for name, item in value.items()}
+        raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
     def _keys(self, record: SinkRecord) -> dict[str, tuple[Any, str | None]]:
         """The key columns with value and kind."""
@@ -75,28 +87,23 @@ class RowMaker:
             if record.key is None:
                 raise DataError("The record has no key, and pk.mode is record_key")
             if not isinstance(record.key, Struct | Mapping):
+                if len(self.pk_fields) != 1:
+                    raise DataError(
+                        f"The key is a plain {type(record.key).__name__}: pk.fields must name its one column, not "
+                        f"{', '.join(self.pk_fields) or 'none'}"
+                    )
                 kind = kind_of_schema(record.key_schema) if record.key_schema else kind_of_value(record.key)
                 return {self.pk_fields[0]: (_plain(record.key), kind)}
-            cells = _cells(record.key, record.key_schema, "key")
+            cells = self._cells(record.key, record.key_schema, "key")
         else:
             if record.value is None:
                 raise DataError("A tombstone (null value) has no key fields, and pk.mode is record_value")
-            cells = _cells(record.value, record.value_schema, "value")
+            cells = self._cells(record.value, record.value_schema, "value")
         names = self.pk_fields or tuple(cells)
         missing = [name for name in names if name not in cells or cells[name][0] is None]
         if missing:
             raise DataError(f"The key fields {', '.join(missing)} are missing or null (pk.mode={self.pk_mode})")
         return {name: cells[name] for name in names}
-
-
-def _cells(value: Any, schema: Schema | None, part: str) -> dict[str, tuple[Any, str | None]]:
-    """Columns of a Struct or dict: name -> (value, kind)."""
-    if isinstance(value, Struct):
-        fields = value.schema.fields
-        return {field.name: (_plain(value.get(field)), kind_of_schema(field.schema)) for field in fields}
-    if isinstance(value, Mapping) and (schema is None or schema.type is Type.MAP):
-        return {str(name): (_plain(item), kind_of_value(item)) for name, item in value.items()}
-    raise DataError(f"The {part} is neither a Struct nor a map, but {type(value).__name__}: it has no columns")
 
 
 def _plain(value: Any) -> Any:

@@ -38,7 +38,8 @@ def _check_prefix(name: str, value: Any) -> None:
         raise ConfigError.invalid(name, value, "A topic has at most 249 letters, digits, '.', '_' and '-'")
 
 
-def _check_zone(name: str, value: Any) -> None:
+def check_zone(name: str, value: Any) -> None:
+    """Errors: ConfigError if it is not the name of a time zone."""
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError) as err:
@@ -363,7 +364,7 @@ CONFIG = (
         "db.timezone",
         _T.STRING,
         "UTC",
-        _V(_check_zone, "a time zone"),
+        _V(check_zone, "a time zone"),
         _I.MEDIUM,
         "Time zone of times that have none in the database.",
         group="Connector",
