@@ -245,3 +245,36 @@ def test_a_key_of_several_columns_is_one_key(make, settings):
         table.write(TableWrite(given, (OffsetRange(A, base, base or 0, (base or 0) + 2),), ("id", "name"), gone))
     found = {row["name"]: row["at"] for row in read_table(settings).to_pylist()}
     assert found == {"a": 0, "b": 2, "c": 2}
+
+
+def files_of(settings):
+    if settings["table.format"] == "delta":
+        from deltalake import DeltaTable
+
+        return len(DeltaTable(settings["table.path"]).file_uris())
+    from pyiceberg.catalog import load_catalog
+
+    prefix = "table.catalog."
+    catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
+    try:
+        return len(list(catalog.load_table("default.t").scan().plan_files()))
+    finally:
+        catalog.close()
+
+
+@pytest.mark.parametrize("settings", ["delta", "iceberg"], indirect=True)
+def test_small_files_are_joined_while_a_writer_goes_on(make, settings):
+    table = make(**{"partition.by": "name"})
+    table.open([A])
+    base = None
+    for number in range(6):
+        given = pa.table({"id": [2 * number, 2 * number + 1], "name": ["x", "y"]})
+        table.write(TableWrite(given, (OffsetRange(A, base, 2 * number, 2 * number + 2),)))
+        base = 2 * number + 2
+    assert files_of(settings) == 12
+    assert make().compact(64 * 1024 * 1024) == "12 files became 2"
+    assert files_of(settings) == 2
+    write(table, 12, 12, 13)
+    assert ids(settings) == list(range(14))
+    assert make().open([A]) == {A: 14}
+    assert make().compact(64 * 1024 * 1024) is None or settings["table.format"] == "delta"

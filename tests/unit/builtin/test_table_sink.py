@@ -208,3 +208,17 @@ def test_upserts_by_a_key_without_fields_are_told_what_to_set(tmp_path):
     with pytest.raises(ConnectError, match="its key has no fields to know its row by"):
         sink.put_records([SinkRecord("t", 0, None, "k", None, {"id": 1}, 0)])
     sink.crash()
+
+
+def test_small_files_are_joined_on_a_timer_beside_the_task(tmp_path, caplog):
+    settings = {**table_settings("delta", tmp_path), **NOW, "compact.interval.ms": "60000"}
+    caplog.set_level("INFO")
+    with SinkHarness(TableSinkConnector, settings) as sink:
+        for number in range(5):
+            sink.put({"id": number})
+        now_s = sink.task.now_s()
+        sink.task.now_s = lambda: now_s + 61
+        sink.put({"id": 5})
+        sink.stop()
+    assert f"Compacted table {tmp_path}/table: " in caplog.text
+    assert [row["id"] for row in rows(settings)] == [0, 1, 2, 3, 4, 5]

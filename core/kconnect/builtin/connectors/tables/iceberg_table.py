@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.iceberg_files import join_files, small_files
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 
@@ -121,7 +122,19 @@ class IcebergTable:
             self._load()
 
     def compact(self, small_bytes: int) -> str | None:
-        return None
+        self._load()
+        if self._table is None:
+            return None
+        self._table.metadata.properties.pop("commit.retry.num-retries", None)  # commits of others may come in between
+        removed = added = 0
+        try:
+            for tasks in small_files(self._table, small_bytes):
+                added += join_files(self._table, tasks)
+                removed += len(tasks)
+        except Exception as error:  # as in write
+            if not _is_conflict(error):
+                raise self._told("compact", error) from error
+        return f"{removed} files became {added}" if removed else None
 
     def close(self) -> None:
         self._table = None

@@ -133,7 +133,7 @@ CONFIG = (
         0,
         ConfigDef.Range.at_least(0),
         _I.LOW,
-        "How often the first task joins small files of the table into larger ones; 0: never. Not for parquet.",
+        "How often small files of the table are joined into larger ones; 0: never. Not for parquet.",
     )
     .define(
         "compact.file.bytes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kconnect.api import (
@@ -19,6 +20,7 @@ from kconnect.api import (
     SinkTask,
     TopicPartition,
 )
+from kconnect.builtin.connectors.tables.compaction import Compaction
 from kconnect.builtin.connectors.tables.flush_plan import Waiting
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TASK_NUMBER = "table.task"
-
 
 class TableSinkConnector(SinkConnector):
     """Writes tables; its tasks share the partitions of the topics, and may write to one table."""
@@ -57,7 +57,7 @@ class TableSinkConnector(SinkConnector):
         return TableSinkTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [{**self._props, TASK_NUMBER: str(number)} for number in range(max_tasks)]
+        return [dict(self._props) for _ in range(max_tasks)]
 
     def stop(self) -> None:
         """Nothing runs besides the tasks."""
@@ -107,13 +107,17 @@ class TableSinkTask(SinkTask):
         """The offset that the table has for each partition of ours; None when it has none."""
         self._sought: set[TopicPartition] = set()
         """Partitions that are read from another offset after this put: what came before is dropped."""
+        self._compaction: Compaction | None = None
         self.now_s = time.monotonic
 
     def version(self) -> str:
         return KAFKA_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
-        self._config = TableConfig.parse(props)
+        config = self._config = TableConfig.parse(props)
+        self._compaction = Compaction(
+            config.writer, config.compact_every_s, config.compact_bytes, partial(open_table, config), self.now_s()
+        )
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         for where, own in self._by_table(partitions).items():
@@ -160,6 +164,8 @@ class TableSinkTask(SinkTask):
             table.plan.drop(partitions)
 
     def stop(self) -> None:
+        if self._compaction is not None:
+            self._compaction.stop()
         for table in self._tables.values():
             table.format.close()
         self._tables.clear()
@@ -259,6 +265,9 @@ class TableSinkTask(SinkTask):
         except RetriableError as error:
             log.warning("%s", error)
         waits = [table.plan.due_in_s(self.now_s()) for table in self._tables.values()]
+        # The task with the first partition of a topic looks after its table
+        assert self._compaction is not None
+        self._compaction.tend([at.topic for at in self._base if at.partition == 0], self.now_s())
         soonest = min((wait for wait in waits if wait is not None), default=None)
         if soonest is not None:
             self.context.put_within(int(soonest * 1000) + 1)
