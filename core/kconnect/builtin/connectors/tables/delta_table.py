@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 from kconnect.builtin.connectors.tables.upserts import DELETED, with_deletes
@@ -93,7 +94,7 @@ class DeltaLakeTable:
                 if self._has(write):
                     return  # it was committed, and failed afterwards
                 if not _is_conflict(error):
-                    raise self._told(f"write {write} to", error) from error
+                    raise store_error(f"write {write} to", self.where, error) from error
         raise RetriableError(
             f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
         )
@@ -114,7 +115,7 @@ class DeltaLakeTable:
                 self._write_transactions(self._properties_of(changed))
             except Exception as error:  # as in write
                 if not _is_conflict(error):
-                    raise self._told("set offsets in", error) from error
+                    raise store_error("set offsets in", self.where, error) from error
             self._load()
 
     def compact(self, small_bytes: int) -> str | None:
@@ -126,7 +127,7 @@ class DeltaLakeTable:
         except Exception as error:  # as in write
             if _is_conflict(error):
                 return None  # somebody changed these files: later
-            raise self._told("compact", error) from error
+            raise store_error("compact", self.where, error) from error
         if not done["numFilesRemoved"]:
             return None
         return f"{done['numFilesRemoved']} files became {done['numFilesAdded']}"
@@ -148,7 +149,7 @@ class DeltaLakeTable:
                 with contextlib.suppress(TableNotFoundError):
                     self._table = DeltaTable(self.where, storage_options=self._options)
         except Exception as error:  # as in write
-            raise self._told("read", error) from error
+            raise store_error("read", self.where, error) from error
 
     def _create(self, schema: pa.Schema) -> None:
         from deltalake import DeltaTable
@@ -164,7 +165,7 @@ class DeltaLakeTable:
         except Exception as error:  # as in write
             self._load()  # another task may have been faster
             if self._table is None:
-                raise self._told("create", error) from error
+                raise store_error("create", self.where, error) from error
 
     def _commit(self, write: TableWrite) -> None:
         from deltalake import WriterProperties, write_deltalake
@@ -239,14 +240,6 @@ class DeltaLakeTable:
 
     def _transaction(self, at: TopicPartition) -> str:
         return f"kconnect:{self._writer}:{at.topic}-{at.partition}"
-
-    def _told(self, what: str, error: Exception) -> ConnectError:
-        text = f"Cannot {what} table {self.where}: {error}"
-        if "No space left" in str(error) or "os error 28" in str(error):
-            return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
-        if isinstance(error, OSError) and not isinstance(error, PermissionError | NotADirectoryError):
-            return RetriableError(text)
-        return ConnectError(text)
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from kconnect.api import ConfigError, ConnectError, RetriableError
+from kconnect.api import ConfigError
 
 
 class FileStore(Protocol):
-    """Files by path below a root. Errors: OSError as the store gives them; see `told`."""
+    """Files by path below a root. Errors: OSError as the store gives them."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Make a small file that is durable and whole at once; False when there is one already."""
@@ -174,18 +173,6 @@ class FsspecFiles:
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}"
-
-
-def told(where: str, what: str, error: OSError) -> ConnectError:
-    """The sentence for what a store refused: what may pass is tried again, what will not fails the task."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RetriableError(
-            f"Cannot {what} {where}: the disk is full ({error.strerror}). "
-            "Nothing is lost: it is tried again until there is room."
-        )
-    if isinstance(error, PermissionError | NotADirectoryError | IsADirectoryError) or error.errno == errno.EROFS:
-        return ConnectError(f"Cannot {what} {where}: {error.strerror or error}")
-    return RetriableError(f"Cannot {what} {where}: {type(error).__name__}: {error}")
 
 
 def _sync_folder(path: str) -> None:

@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kconnect.api import ConnectError, RetriableError, TopicPartition
+from kconnect.api import RetriableError, TopicPartition
 from kconnect.builtin.connectors.tables.iceberg_files import join_files, small_files
+from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
 
@@ -100,7 +101,7 @@ class IcebergTable:
                 if self._has(write):
                     return  # it was committed, and the answer was lost
                 if not _is_conflict(error):
-                    raise self._told(f"write {write} to", error) from error
+                    raise store_error(f"write {write} to", self.where, error) from error
         raise RetriableError(
             f"Table {self.where} was changed by others {_TRIES} times while {write} were written to it"
         )
@@ -118,7 +119,7 @@ class IcebergTable:
                 self._commit(None, {at: offset for at, offset in wanted.items() if offset is not None})
             except Exception as error:  # as in write
                 if not _is_conflict(error):
-                    raise self._told("set offsets in", error) from error
+                    raise store_error("set offsets in", self.where, error) from error
             self._load()
 
     def compact(self, small_bytes: int) -> str | None:
@@ -133,7 +134,7 @@ class IcebergTable:
                 removed += len(tasks)
         except Exception as error:  # as in write
             if not _is_conflict(error):
-                raise self._told("compact", error) from error
+                raise store_error("compact", self.where, error) from error
         return f"{removed} files became {added}" if removed else None
 
     def close(self) -> None:
@@ -157,7 +158,7 @@ class IcebergTable:
         except (NoSuchTableError, NoSuchNamespaceError):
             self._table = None
         except Exception as error:  # as in write
-            raise self._told("read", error) from error
+            raise store_error("read", self.where, error) from error
 
     def _create(self, schema: pa.Schema) -> None:
         from pyiceberg.exceptions import TableAlreadyExistsError
@@ -172,7 +173,7 @@ class IcebergTable:
         except TableAlreadyExistsError:
             pass  # another task was faster
         except Exception as error:  # as in write
-            raise self._told("create", error) from error
+            raise store_error("create", self.where, error) from error
         self._load()
 
     def _commit(self, write: TableWrite | None, offsets: Mapping[TopicPartition, int]) -> None:
@@ -213,14 +214,6 @@ class IcebergTable:
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
         return _from_json(self._table.properties.get(self._key) or "{}")
-
-    def _told(self, what: str, error: Exception) -> ConnectError:
-        text = f"Cannot {what} table {self.where}: {type(error).__name__}: {error}"
-        if "No space left" in str(error) or "disk is full" in str(error):
-            return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
-        if isinstance(error, OSError) and not isinstance(error, PermissionError | NotADirectoryError):
-            return RetriableError(text)
-        return ConnectError(text)
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from kconnect.api import DataError, TopicPartition
 from kconnect.builtin.connectors.tables.commit_log import Commit, CommitLog
-from kconnect.builtin.connectors.tables.file_store import FileStore, told
+from kconnect.builtin.connectors.tables.file_store import FileStore
+from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class ParquetTable:
     """Implements TableFormat. Folders of partition columns are Hive's: region=eu/day=2026-11-23/.
 
     A flush of several files is seen file by file; if the writer dies in between, the rest appears when the connector
-    starts again. Errors of the store become sentences by `told`.
+    starts again. Errors of the store become sentences by `store_error`.
     """
 
     joins_partitions = False
@@ -57,7 +58,7 @@ class ParquetTable:
             try:
                 commit = log.take_over()
             except OSError as error:
-                raise told(self.where, f"open partition {at} of table", error) from error
+                raise store_error(f"open partition {at} of", self.where, error) from error
             self._logs[at] = log
             self._unfinished.pop(at, None)
             if commit.offset is not None:
@@ -79,7 +80,7 @@ class ParquetTable:
                 self._unfinished[span.at] = made
                 self._finish(span.at)
         except OSError as error:
-            raise told(self.where, f"write {span} to table", error) from error
+            raise store_error(f"write {span} to", self.where, error) from error
         self._schema = write.rows.schema
 
     def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -88,7 +89,7 @@ class ParquetTable:
             try:
                 last = CommitLog(self._files, self._writer, at).last()
             except OSError as error:
-                raise told(self.where, f"read the offset of {at} in table", error) from error
+                raise store_error(f"read the offset of {at} in", self.where, error) from error
             if last is not None and last.offset is not None:
                 found[at] = last.offset
         return found
@@ -103,7 +104,7 @@ class ParquetTable:
                     log.head = last
                     last = None if log.append(offset, ()) is not None else log.last()
             except OSError as error:
-                raise told(self.where, f"set the offset of {at} in table", error) from error
+                raise store_error(f"set the offset of {at} in", self.where, error) from error
 
     def compact(self, small_bytes: int) -> str | None:
         raise DataError("Plain Parquet files cannot be exchanged at once: no reader may see a record twice, or not")

@@ -1,0 +1,42 @@
+"""The sentence for what a table's store or package refused, and whether it is tried again. Pure."""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from kconnect.api import ConnectError, RetriableError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR)
+# Packages written in Rust have the number in their text alone
+_NUMBER = re.compile(r"\(os error (\d+)\)")
+# What object stores say for a while, in the words of deltalake: a network that is away, a server that is busy
+_PASSES = re.compile(r"Generic \w+ error|timed? ?out|[Cc]onnection|503|SlowDown|database is locked|disk I/O error")
+
+
+def store_error(what: str, where: str, error: Exception) -> ConnectError:
+    """The error for `what` ("write .. to") that failed at table `where`: RetriableError if it may pass by itself."""
+    number = _number_of(error)
+    kind = "" if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: "
+    text = f"Cannot {what} table {where}: {kind}{_words_of(error)}"
+    if number in _FULL or "disk is full" in str(error):
+        return RetriableError(f"{text}. Nothing is lost: it is tried again until there is room.")
+    if number in _DENIED or isinstance(error, PermissionError):
+        return ConnectError(text)
+    if isinstance(error, OSError) or _PASSES.search(str(error)):
+        return RetriableError(text)
+    return ConnectError(text)
+
+
+def _number_of(error: Exception) -> int | None:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    match = _NUMBER.search(str(error))
+    return int(match[1]) if match else None
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
