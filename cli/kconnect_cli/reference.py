@@ -67,6 +67,8 @@ _CONNECTORS = {
     "SQLAlchemy (`pip install 'kconnect[sql]'`), or through any DB-API driver of Python alone: "
     "`connection.arg.NAME=VALUE` is handed to its `connect()`. With `insert.mode=upsert` a record that arrives twice "
     "is stored once.",
+    "SingerSource": "Runs a Singer tap, of which there are hundreds, and produces its records: one topic a stream, the "
+    "tap's state as offset: [stores.md](stores.md).",
     "TableSink": "Writes topics as tables of Parquet files, Delta Lake or Iceberg, each record exactly once: the table "
     "keeps the offsets ([spark.md](spark.md)). `table.catalog.NAME=VALUE` is handed to PyIceberg's catalog, "
     "`table.storage.NAME=VALUE` to the store (of fsspec for parquet, of deltalake for delta), "

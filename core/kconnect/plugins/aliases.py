@@ -90,6 +90,11 @@ _OURS = (
         (PluginType.SINK,),
     ),
     BuiltinPlugin(
+        "kconnect.builtin.connectors.singer.singer_source.SingerSourceConnector",
+        "kconnect.builtin.connectors.singer.singer_source:SingerSourceConnector",
+        (PluginType.SOURCE,),
+    ),
+    BuiltinPlugin(
         "kconnect.builtin.sql.sql_transform.SqlTransform",
         "kconnect.builtin.sql.sql_transform:SqlTransform",
         (PluginType.TRANSFORMATION,),
