@@ -39,6 +39,7 @@ _PAGES = {
     "write-a-connector.md": 90,
     "schema-registry.md": 120,
     "sql.md": 60,
+    "databases.md": 60,
     "python-functions.md": 60,
     "stores.md": 60,
     "spark.md": 60,
