@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -62,8 +63,8 @@ class CommitLog:
     def append(self, offset: int | None, files: Sequence[tuple[str, str]]) -> Commit | None:
         """Commit, if the head is still the last one; None if somebody else has committed since."""
         base, made = self.head, Commit(self.head.number + 1, offset, tuple(files))
-        text = json.dumps({"offset": offset, "files": [list(pair) for pair in files]}).encode()
-        if not self._files.create(self._path(made.number), text):
+        record = {"offset": offset, "files": [list(pair) for pair in files], "id": uuid.uuid4().hex}
+        if not self._files.create(self._path(made.number), json.dumps(record).encode()):
             return None
         if self._is_hole(base):
             self._files.delete(self._path(made.number))

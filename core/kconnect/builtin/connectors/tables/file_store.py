@@ -15,7 +15,10 @@ class FileStore(Protocol):
     """Files by path below a root. Errors: OSError as the store gives them."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """Make a small file that is durable and whole at once; False when there is one already."""
+        """Make a small file that is durable and whole at once; False when there is one already.
+
+        `data` is like no other's, so that a file that is there can be known as one's own.
+        """
         ...
 
     def read(self, path: str) -> bytes:
@@ -136,8 +139,12 @@ class FsspecFiles:
         self._files.makedirs(self._files._parent(full), exist_ok=True)
         try:
             self._files.pipe_file(full, data, mode="create")
-        except FileExistsError:
-            return False
+        except OSError:  # s3fs knows no FileExistsError here; or an answer was lost, and the client's next try failed
+            try:
+                return self.read(path) == data
+            except FileNotFoundError:
+                pass
+            raise
         return True
 
     def read(self, path: str) -> bytes:
