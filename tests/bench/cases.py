@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import avro, clusters, commands, console, moving, queries, starting, tables, waiting
+from bench import avro, clusters, commands, console, databases, moving, queries, starting, tables, waiting
 from bench.ground import Figures, Ground
 
 __all__ = ["BESIDE_SPARK", "CASES", "NEEDS", "ONLY_OURS"]
@@ -38,6 +38,8 @@ CASES: dict[str, Callable[[str, Ground], Figures]] = {
     "table-query": queries.table_query,
     "table-latency": tables.table_latency,
     "query-latency": queries.query_latency,
+    "format-lines": queries.format_lines,
+    "sql-source": databases.sql_source,
 }
 
 ONLY_OURS = frozenset(
@@ -54,6 +56,8 @@ ONLY_OURS = frozenset(
         "avro-read",
         "table-latency",
         "query-latency",
+        "format-lines",
+        "sql-source",
     }
 )
 """Cases that Java Connect cannot run, or takes ten minutes for; Java's AvroConverter is not on Maven Central."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from kconnect.api import RecordBatch, SinkRecord, SinkTask
+from kconnect.api import DataError, RecordBatch, SinkRecord, SinkTask
 from kconnect.kafka import ConsumedRun
 from kconnect.kafka.consumed_records import TIMESTAMP_TYPES
 from kconnect.model import TopicPartition
@@ -16,6 +16,10 @@ from kconnect.pipeline.stages import TransformChain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# From so many on, records are made faster by way of columns. Measured, 500 of 80 B: text 0.7 us each, one by one 1.8;
+# JSON without schema 3.0 and 4.6, with schema 2.6 and more than 9.
+_FEWEST_BY_COLUMNS = 50
 
 
 class SinkConversion:
@@ -47,9 +51,12 @@ class SinkConversion:
         return made
 
     def _transform(self, fetched: FetchedBatch) -> RecordBatch | list[SinkRecord]:
-        batch = self._converters.to_connect_columns(fetched) if self._task.supports_batches else None
-        if batch is None:
-            records = self._by_records(fetched)
+        takes_batches = self._task.supports_batches
+        batch = None
+        if takes_batches or len(fetched) >= _FEWEST_BY_COLUMNS:
+            batch = self._converters.to_connect_columns(fetched)
+        if batch is None or not takes_batches:
+            records = self._as_records(fetched, batch)
             self._control.used_topics((fetched.topic,))
             return records
         self._control.used_topics((fetched.topic,))
@@ -58,18 +65,27 @@ class SinkConversion:
         kept = self._transforms.apply_batch(batch)
         return [] if kept is None else kept  # type: ignore[return-value]  # sink records in, sink records out
 
-    def _by_records(self, fetched: FetchedBatch) -> list[SinkRecord]:
+    def _as_records(self, fetched: FetchedBatch, batch: RecordBatch | None) -> list[SinkRecord]:
         """Each record through all stages before the next one, so that failures are reported in the records' order."""
+        converted = None if batch is None else _records_of(batch)
         if not len(self._transforms):
-            return self._converters.to_connect_records(fetched)
+            return self._converters.to_connect_records(fetched) if converted is None else converted
         convert, transform = self._converters.to_connect_record, self._transforms.apply_record
         kept: list[SinkRecord] = []
         for index in range(len(fetched)):
-            record = convert(fetched.row(index))
+            record = convert(fetched.row(index)) if converted is None else converted[index]
             after = None if record is None else transform(record)
             if after is not None:
                 kept.append(after)  # type: ignore[arg-type]  # sink records in, sink records out
         return kept
+
+
+def _records_of(batch: RecordBatch) -> list[SinkRecord] | None:
+    """The batch's records; None when one of them cannot be made: converted alone, it is named."""
+    try:
+        return batch.to_records()  # type: ignore[return-value]  # a sink's batch gives sink records
+    except (DataError, ValueError, OverflowError):
+        return None
 
 
 def _fetched(run: ConsumedRun) -> FetchedBatch:
