@@ -198,6 +198,7 @@ def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
 def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     """The column with another type, if every value stays what it is. Errors: DataError."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     old = column.type
     if old == kind:
@@ -218,9 +219,15 @@ def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     if not _may_cast(old, kind):
         raise DataError(f"Column {path} is {old} in the record, and cannot be {kind}")
     try:
-        return column.cast(kind)
+        made = column.cast(kind)
     except pa.ArrowInvalid as error:
         raise DataError(f"Column {path} is {old} in the record, and a value of it cannot be {kind}: {error}") from error
+    if pa.types.is_floating(old) and pa.types.is_floating(kind) and kind.bit_width < old.bit_width:
+        # Arrow rounds without a word; NaN is not equal to itself
+        same = pc.or_(pc.equal(made.cast(old), column), pc.is_nan(column))
+        if pc.any(pc.invert(same)).as_py():
+            raise DataError(f"Column {path} is {old} in the record, and a value of it cannot be {kind} without rounding")
+    return made
 
 
 def _as_struct(column: pa.StructArray, kind: pa.StructType, path: str) -> pa.StructArray:
