@@ -278,3 +278,34 @@ def test_small_files_are_joined_while_a_writer_goes_on(make, settings):
     assert ids(settings) == list(range(14))
     assert make().open([A]) == {A: 14}
     assert make().compact(64 * 1024 * 1024) is None or settings["table.format"] == "delta"
+
+
+@pytest.mark.parametrize("settings", ["iceberg"], indirect=True)
+def test_offsets_outlive_the_snapshots_that_had_them(make, settings):
+    table = make(**{"table.properties.history.expire.max-snapshot-age-ms": "0"})
+    table.open([A, B])
+    write(table, None, 0, 1)
+    write(table, None, 7, at=B)
+    other = make(name="other")
+    other.open([A])
+    write(other, None, 3)
+    write(other, 4, 4)
+    assert make().compact(1_048_576) == "4 files became 1"
+    (snapshot,) = snapshots_of(settings)
+    assert "kconnect.offsets.sink" not in snapshot.summary.additional_properties
+    assert make().open([A, B]) == {A: 2, B: 8}
+    again = make()
+    again.open([A])
+    write(again, 2, 2)
+    assert ids(settings) == [0, 1, 2, 3, 4, 7]
+
+
+def snapshots_of(settings):
+    from pyiceberg.catalog import load_catalog
+
+    prefix = "table.catalog."
+    catalog = load_catalog("default", **{k[len(prefix) :]: v for k, v in settings.items() if k.startswith(prefix)})
+    try:
+        return catalog.load_table("default.t").snapshots()
+    finally:
+        catalog.close()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import DataError, TopicPartition
-from kconnect.builtin.connectors.tables.flush_plan import FlushLimits, FlushPlan
+from kconnect.builtin.connectors.tables.flush_plan import FlushLimits, FlushPlan, due_plans
 from kconnect.builtin.connectors.tables.partition_columns import partition_columns, with_partition_columns
 from kconnect.builtin.connectors.tables.table_schema import Evolution, SchemaRules, conformed, schema_for
 
@@ -159,6 +159,16 @@ def test_rows_are_due_by_their_number_their_size_or_their_age():
     assert (plan.waits(A), plan.waits(B)) == (False, True)
     plan.add(A, batch(a=list(range(200))), 8, 208, now_s=105)
     assert plan.bytes > 1_000
+
+
+def test_the_largest_tables_are_written_until_the_rest_fits_into_memory():
+    limits = FlushLimits(rows=1_000, bytes=100, seconds=10)
+    plans = [FlushPlan(FlushLimits(rows=1_000, bytes=1_000, seconds=10)) for _ in range(4)]
+    for plan, rows in zip(plans, (5, 9, 7, 0), strict=True):
+        plan.add(A, batch(a=list(range(rows))), 0, rows, now_s=0)
+    assert [plan.bytes for plan in plans] == [40, 72, 56, 0]
+    assert due_plans(plans, limits, 1) == [plans[1]]
+    assert due_plans(plans, limits, 11) == plans[:3]
 
 
 def test_records_without_rows_wait_for_nothing():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,18 @@ class Waiting:
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     bytes: int = 0
+
+
+def due_plans(plans: Sequence[FlushPlan], limits: FlushLimits, now_s: float) -> list[FlushPlan]:
+    """What to write now: plans that are due, and the largest ones until all that wait fit into the limit of bytes."""
+    due = [plan for plan in plans if plan.is_due(now_s)]
+    others = sorted((plan for plan in plans if plan not in due and plan.bytes), key=lambda plan: plan.bytes)
+    waiting = sum(plan.bytes for plan in others)
+    while others and waiting >= limits.bytes:
+        largest = others.pop()
+        waiting -= largest.bytes
+        due.append(largest)
+    return due
 
 
 class FlushPlan:

@@ -1,8 +1,9 @@
-"""Joins small data files of an Iceberg table, which pyiceberg has no call for."""
+"""Upkeep of an Iceberg table: joins small data files, which pyiceberg has no call for, and forgets old snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 # A table or a file's scan task of pyiceberg: Any keeps its import, which takes half a second, out of start-up
@@ -53,3 +54,14 @@ def join_files(table: Table, tasks: Sequence[FileTask]) -> int:
             snapshot.append_data_file(file)
     change.commit_transaction()
     return len(made)
+
+
+def expire_snapshots(table: Table) -> None:
+    """Forget snapshots older than the table itself says (history.expire.max-snapshot-age-ms); without it, none.
+
+    Each commit is a snapshot, and each snapshot makes each later commit longer. Their files stay.
+    """
+    age_ms = table.properties.get("history.expire.max-snapshot-age-ms")
+    if age_ms is not None:
+        oldest = datetime.now(UTC) - timedelta(milliseconds=int(age_ms))
+        table.maintenance.expire_snapshots().older_than(oldest.replace(tzinfo=None)).commit()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kconnect.api import RetriableError, TopicPartition
-from kconnect.builtin.connectors.tables.iceberg_files import join_files, small_files
+from kconnect.builtin.connectors.tables.iceberg_files import expire_snapshots, join_files, small_files
 from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_format import TableWrite, stale_offsets
 from kconnect.builtin.connectors.tables.table_schema import plain_schema
@@ -132,6 +132,7 @@ class IcebergTable:
             for tasks in small_files(self._table, small_bytes):
                 added += join_files(self._table, tasks)
                 removed += len(tasks)
+            expire_snapshots(self._table)
         except Exception as error:  # as in write
             if not _is_conflict(error):
                 raise store_error("compact", self.where, error) from error

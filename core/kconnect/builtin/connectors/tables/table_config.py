@@ -74,7 +74,7 @@ CONFIG = (
         134_217_728,
         ConfigDef.Range.at_least(1),
         _I.MEDIUM,
-        "Or when the rows that wait take so much memory. The files are smaller, as they are compressed.",
+        "Or when the rows that wait, of all its tables, take so much memory. Files are compressed, and so smaller.",
     )
     .define(
         "flush.ms",
@@ -133,7 +133,8 @@ CONFIG = (
         0,
         ConfigDef.Range.at_least(0),
         _I.LOW,
-        "How often small files of the table are joined into larger ones; 0: never. Not for parquet.",
+        "How often small files of the table are joined into larger ones; 0: never. Not for parquet. An Iceberg table "
+        "with the property history.expire.max-snapshot-age-ms also forgets older snapshots then.",
     )
     .define(
         "compact.file.bytes",

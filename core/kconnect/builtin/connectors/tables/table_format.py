@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from kconnect.api import ConnectError, TopicPartition
@@ -33,10 +33,10 @@ class TableWrite:
     With `keys`, rows replace those with equal keys, and rows whose keys are in `deletes` go.
     """
 
-    rows: pa.Table
+    rows: pa.Table = field(repr=False)
     ranges: tuple[OffsetRange, ...]
     keys: tuple[str, ...] = ()
-    deletes: pa.Table | None = None
+    deletes: pa.Table | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.ranges[:3])) + (", .." if len(self.ranges) > 3 else "")

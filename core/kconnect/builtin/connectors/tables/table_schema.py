@@ -226,7 +226,7 @@ def _as(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         # Arrow rounds without a word; NaN is not equal to itself
         same = pc.or_(pc.equal(made.cast(old), column), pc.is_nan(column))
         if pc.any(pc.invert(same)).as_py():
-            raise DataError(f"Column {path} is {old} in the record, and a value of it cannot be {kind} without rounding")
+            raise DataError(f"Column {path} is {old} in the record, and a value cannot be {kind} without rounding")
     return made
 
 

@@ -21,7 +21,7 @@ from kconnect.api import (
     TopicPartition,
 )
 from kconnect.builtin.connectors.tables.compaction import Compaction
-from kconnect.builtin.connectors.tables.flush_plan import Waiting
+from kconnect.builtin.connectors.tables.flush_plan import Waiting, due_plans
 from kconnect.builtin.connectors.tables.open_table import OpenTable, open_table
 from kconnect.builtin.connectors.tables.partition_columns import with_partition_columns
 from kconnect.builtin.connectors.tables.record_columns import Rows, batches_of_records, rows_of_batch
@@ -251,9 +251,9 @@ class TableSinkTask(SinkTask):
     def _flush_if_due(self) -> None:
         """Errors: RetriableError; nothing of what is put now has been taken then."""
         self._sought.clear()
-        now_s = self.now_s()
+        due = due_plans([table.plan for table in self._tables.values()], self._config.limits, self.now_s())
         for table in self._tables.values():
-            if table.plan.is_due(now_s):
+            if table.plan in due:
                 self._flush(table)
 
     def _flush_after_take(self) -> None:
