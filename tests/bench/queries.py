@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 from pathlib import Path
 
-from bench.ground import Figures, Ground, made_topic, running
+from bench.ground import Figures, Ground, end_offsets, made_topic, running, stream
 from bench.meter import ProcessTree
 from bench.spark_side import spark_run
-from bench.tables import filled_rows, filled_table, rows_in, times_of_rows
+from bench.tables import filled_rows, filled_table, row, rows_in, times_of_rows
 from bench.waiting import all_run
 
-__all__ = ["format_lines", "query_latency", "table_query"]
+__all__ = ["format_lines", "query_latency", "spark_source", "table_query"]
 
 # What keeps the two slots busy: dicts from Python that are dropped, 8 us each
 _BUSY = 2
 _ENDLESS = 10**9
+_SCHEMA = "id bigint, user string, amount double, country string, ts bigint"
+_FILES = 20
 
 
 def table_query(side: str, ground: Ground) -> Figures:
@@ -51,6 +54,39 @@ def query_latency(side: str, ground: Ground) -> Figures:
     return {"row_p50_ms": statistics.median(taken), "row_p99_ms": taken[len(taken) * 99 // 100], "pss_mb": pss}
 
 
+def spark_source(side: str, ground: Ground) -> Figures:
+    """Rows of Parquet files into a topic as JSON, by SparkSource and by Spark's own Kafka sink; bar: as many rows/s."""
+    files = ground.folder / "rows-files"
+    if not files.exists():
+        _write_files(files, ground.lines)
+    with made_topic(ground, side, "spark-source") as topic, end_offsets(ground.bootstrap, topic) as progress:
+        if side == "spark":
+            return spark_run(ground, "files-to-topic", topic=topic, path=str(files))
+        source = {
+            "name": topic,
+            "connector.class": "SparkSource",
+            "topic": topic,
+            "spark.format": "parquet",
+            "spark.options.path": str(files),
+            "spark.schema": _SCHEMA,
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+        }
+        with running(side, ground, topic, source) as (worker, began):
+            return stream(worker, began, ground, progress)
+
+
+def _write_files(folder: Path, lines: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    each = -(-lines // _FILES)
+    for first in range(0, lines, each):
+        rows = pa.Table.from_pylist([json.loads(row(number)) for number in range(first, min(first + each, lines))])
+        pq.write_table(rows, folder / f"{first:010d}.parquet")
+
+
 def format_lines(side: str, ground: Ground) -> Figures:
     """`readStream.format("kconnect")` of a file of lines, written nowhere (`noop`); bar: 250,000 rows/s."""
     return spark_run(ground, "format-lines", path=str(ground.input_file))
@@ -63,7 +99,7 @@ def _query_sink(name: str, topic: str, folder: Path) -> dict[str, str]:
         "topics": topic,
         "spark.format": "parquet",
         "spark.options.path": str(folder),
-        "spark.schema": "id bigint, user string, amount double, country string, ts bigint",
+        "spark.schema": _SCHEMA,
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter.schemas.enable": "false",
     }

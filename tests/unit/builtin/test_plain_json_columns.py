@@ -189,6 +189,28 @@ def test_objects_with_very_many_members_go_by_records(columns: PlainJsonColumns)
     assert column_of([wide], columns) == "records"
 
 
+def test_objects_whose_names_are_data_go_by_records(columns: PlainJsonColumns) -> None:
+    found = [column_of([b'{"id %d":1}' % number for number in range(at, at + 40)], columns) for at in range(0, 400, 40)]
+    assert found[:3].count("records") == 0
+    assert found[-1] == "records"
+
+
+def test_texts_that_never_fit_are_tried_ever_less() -> None:
+    tried: list[bytes] = []
+    made = plain_converter()
+
+    def read(text: bytes) -> Any:
+        tried.append(text)
+        return made.to_connect_data("t", text).value
+
+    columns = PlainJsonColumns(read, 2)
+    mixed: list[bytes | None] = [b'{"a":1}', b'{"a":"x"}']
+    assert {column_of(mixed, columns) for _ in range(150)} == {"records"}
+    assert len(tried) < 25
+    assert {column_of(mixed[:1], columns) for _ in range(65)} == {"records", "struct<a: int64>"}
+    assert column_of(mixed[:1], columns) == "struct<a: int64>"
+
+
 def keep(batch: RecordBatch) -> RecordBatch:
     return batch
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Times that the type may be found too narrow for a batch: each costs a search in all texts
 _MOST_LESSONS: Final = 4
+# Batches that go by records untried where those before them could not be columns
+_MOST_LEFT_OUT: Final = 64
 # Texts that one such lesson is drawn from
 _LESSON_TEXTS: Final = 50
 
@@ -30,6 +32,7 @@ class PlainJsonColumns:
         self._read = read
         self._most_types = most_types
         self._types: dict[str, tuple[PlainType, str]] = {}
+        self._trials: dict[str, _Trials] = {}
 
     def column(self, topic: str, texts: pa.BinaryArray) -> pa.Array:
         """The value of each text. Shape: one row a text; null where the text is null, or says null.
@@ -41,7 +44,7 @@ class PlainJsonColumns:
         given = texts.drop_null() if texts.null_count else texts
         if not len(given):
             raise ByRecordsError
-        made = _parsed(self._type(topic, given), given)
+        made = self._tried(topic, given)
         if not texts.null_count:
             return made
         import pyarrow.compute as pc
@@ -49,6 +52,19 @@ class PlainJsonColumns:
         present = texts.is_valid()
         rows = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
         return made.take(pc.if_else(present, rows, pa.scalar(None, pa.int64())))
+
+    def _tried(self, topic: str, texts: pa.BinaryArray) -> pa.Array:
+        """The values, unless other batches of the topic gave no reason to try again yet."""
+        trials = self._trials.setdefault(topic, _Trials())
+        if not trials.is_due():
+            raise ByRecordsError
+        try:
+            made = _parsed(self._type(topic, texts), texts)
+        except ByRecordsError:
+            trials.failed()
+            raise
+        trials.failures = 0
+        return made
 
     def _type(self, topic: str, texts: pa.BinaryArray) -> PlainType:
         """The type that all texts fit."""
@@ -62,11 +78,17 @@ class PlainJsonColumns:
             if pc.all(fits).as_py():
                 return kind
             tried.add(kind)
-            taught = widened(kind, self._taught(texts.filter(pc.invert(fits))))
+            taught = self._widened(kind, self._taught(texts.filter(pc.invert(fits))))
             if taught in tried:
                 break
             known = self._remember(topic, taught)
         raise ByRecordsError
+
+    def _widened(self, kind: PlainType, found: PlainType) -> PlainType:
+        try:
+            return widened(kind, found)
+        except NoTypeError as error:
+            raise ByRecordsError from error
 
     def _taught(self, texts: pa.BinaryArray) -> PlainType:
         """The type that the first texts fit."""
@@ -82,8 +104,25 @@ class PlainJsonColumns:
             raise ByRecordsError from error
         if topic not in self._types and len(self._types) >= self._most_types:
             self._types.clear()
+            self._trials.clear()
         self._types[topic] = made
         return made
+
+
+class _Trials:
+    """Leaves out batches of a topic whose texts have no columns, more each time: to see that is work as well."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._left = 0
+
+    def is_due(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+    def failed(self) -> None:
+        self.failures = min(self.failures + 1, 10)
+        self._left = min(1 << self.failures - 2, _MOST_LEFT_OUT) if self.failures > 1 else 0
 
 
 def _parsed(kind: PlainType, texts: pa.BinaryArray) -> pa.Array:

@@ -69,13 +69,23 @@ def common_type(values: Sequence[Any]) -> PlainType:
 
 
 def widened(known: PlainType, found: PlainType) -> PlainType:
-    """The type that `found` fits, and of `known` as much as goes with it. Equal to `known`: nothing to learn."""
+    """The type that `found` fits, and of `known` as much as goes with it. Equal to `known`: nothing to learn.
+
+    Errors: NoTypeError if it would be too large, as with names that are data.
+    """
+    made = _widened(known, found)
+    if _size(made) > _MOST_MEMBERS:
+        raise NoTypeError
+    return made
+
+
+def _widened(known: PlainType, found: PlainType) -> PlainType:
     if found.kind is Kind.NULL:
         return known
     if found.kind is not known.kind:
         return PlainType(_NUMBERS.get((known.kind, found.kind), found.kind), found.item, found.members)
     if found.item is not None and known.item is not None:
-        return PlainType(Kind.LIST, widened(known.item, found.item))
+        return PlainType(Kind.LIST, _widened(known.item, found.item))
     if found.kind is Kind.OBJECT:
         return PlainType(Kind.OBJECT, members=_widened_members(known.members, found.members))
     return known
@@ -101,7 +111,7 @@ def _widened_members(known: Sequence[Member], found: Sequence[Member]) -> tuple[
             made.append(Member(member.name, member.type, Gap.MISSING if member.gap is Gap.NONE else member.gap))
         else:
             gap = old.gap if member.gap is Gap.NONE else member.gap
-            made.append(Member(member.name, widened(old.type, member.type), gap))
+            made.append(Member(member.name, _widened(old.type, member.type), gap))
     for index, member in enumerate(known):
         if member.name in before:
             places = {one.name: place for place, one in enumerate(made)}
