@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def schema(server: Database, request: pytest.FixtureRequest) -> str:
     """A fresh schema named after the test, in which unqualified names are."""
     name = request.node.name.partition("[")[0][5:45]
-    run(server, f'CREATE SCHEMA "{name}"')
+    run(server, f'CREATE SCHEMA IF NOT EXISTS "{name}"')
     return name
 
 
@@ -161,6 +161,30 @@ def test_random_rows_go_through_a_topic_into_a_table_that_equals_theirs(server: 
         sink.deliver()
     there, here = (run(server, f"SELECT * FROM {name} ORDER BY id", schema=schema) for name in ("there", "back"))
     assert here == there
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("timestamp", "'infinity'", "timestamp too large"),
+        ("date", "'-infinity'", "date too small"),
+        ("time", "'24:00'", "hour must be in 0..23"),
+        ("numeric", "'NaN'", r"Column v has values \(Decimal\) that are no decimal"),
+        ("int[]", "'{1}'", "has no column of a type that Connect has"),
+    ],
+)
+def test_a_value_that_connect_cannot_hold_fails_the_task_and_says_which(
+    server: Database, schema: str, kind: str, value: str, told: str
+) -> None:
+    run(
+        server,
+        "DROP TABLE IF EXISTS odd",
+        f"CREATE TABLE odd (v {kind})",
+        f"INSERT INTO odd VALUES ({value})",
+        schema=schema,
+    )
+    with source_of(server, schema, mode="bulk") as source, pytest.raises(ConnectError, match=told):
+        source.poll(1)
 
 
 def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(server: Database, schema: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,21 @@ def test_settings_that_cannot_work_are_refused_before_anything_starts(
 ) -> None:
     with pytest.raises(ConfigError, match=told):
         source_of(file, **settings).start()
+
+
+def test_without_sqlalchemy_the_settings_are_refused_with_what_to_install(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ConfigError, match=r"SQLAlchemy is not installed.* pip install 'kconnect\[sql\]'"):
+        source_of(file, mode="bulk").start()
+
+
+def test_a_batch_has_no_more_rows_than_the_setting_says(file: Path) -> None:
+    add(file, *"abcde")
+    with source_of(file, **IDS, batch_max_rows="2") as source:
+        found = [len(records) for _ in range(30) if (records := source.poll_once())]
+    assert found == [2, 2, 1]
 
 
 def test_a_masked_query_is_in_no_message(file: Path) -> None:

@@ -64,6 +64,8 @@ class RowShape:
         self._fields = [
             (index, _Field(column, settings)) for index, column in enumerate(columns) if column.kind != "other"
         ]
+        if not self._fields:
+            raise ConnectError(f"{name or 'The query'} has no column of a type that Connect has")
         builder = SchemaBuilder.struct()
         if name:
             builder.name(name)
@@ -109,7 +111,7 @@ class _Field:
                 if self.kind == "decimal":
                     coerce = functools.partial(_decimal, scale=_scale(self.column), is_bytes=self._type == pa.binary())
                 found = pa.array([None if value is None else coerce(value) for value in values], self._type)
-        except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as err:
+        except (pa.ArrowException, TypeError, ValueError, ArithmeticError, DataError) as err:
             kinds = sorted({type(value).__name__ for value in values if value is not None})
             raise DataError(
                 f"Column {self.column.name} has values ({', '.join(kinds)}) that are no {self.kind}: "

@@ -66,6 +66,7 @@ _POSTGRES_KINDS: Final[Mapping[int, str]] = {
     # "char", name, text, json, xml, unknown, bpchar, varchar, uuid, jsonb
     **dict.fromkeys((18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), "string"),
 }
+_BIT: Final = 1560
 TEXT_TYPES: Final = (114, 142, 2950, 3802, 790, 1186, 869, 650, 829)
 """Numbers of types that are read as their text, not as Python's values."""
 
@@ -82,6 +83,7 @@ def _by_type_numbers(connection: sa.Connection, table: TableId | None, select: s
     cursor: Any = result.cursor  # the driver's
     described = list(cursor.description)
     sources = _sources(cursor, len(described))
+    bits = {index for index, column in enumerate(described) if column[1] == _BIT and _is_one_bit(cursor, index)}
     result.close()
     other = [column[1] for column in described if column[1] not in _POSTGRES_KINDS]
     enums = _enums(connection, other) if other else set()
@@ -95,10 +97,18 @@ def _by_type_numbers(connection: sa.Connection, table: TableId | None, select: s
     for index, column in enumerate(described):
         is_required, counts = known.get(sources[index], (False, False)) if sources else (False, False)
         kind = _POSTGRES_KINDS.get(column[1]) or ("string" if column[1] in enums else "other")
+        if index in bits:
+            kind = "bool"
         columns.append(Column(column[0], kind, not is_required, column[4] or 0, column[5] or 0, f"type {column[1]}"))
         if counts and autoincrement is None:
             autoincrement = column[0]
     return Description(tuple(columns), autoincrement)
+
+
+def _is_one_bit(cursor: Any, index: int) -> bool:  # the driver's cursor
+    """Whether a column is bit(1), which Java takes for a boolean."""
+    result = getattr(cursor, "pgresult", None)
+    return result is not None and result.fmod(index) == 1
 
 
 def _sources(cursor: Any, count: int) -> list[tuple[int, int]]:  # the driver's cursor

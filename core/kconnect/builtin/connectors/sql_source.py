@@ -237,7 +237,9 @@ class SqlSourceTask(SourceTask):
             return error
         text = type(cause_of(error)).__name__ if self._masked else told(error)
         if not may_pass(error, self._kind):
-            found = ConnectError(f"{target.name} cannot be read: {text}")
+            is_value = type(cause_of(error)).__name__ == "DataError"  # of any driver: infinity, years beyond 9999
+            hint = "Convert such values in a `query`, or correct the rows." if is_value else None
+            found = ConnectError(f"{target.name} cannot be read: {text}", hint=hint)
             found.__cause__ = None if self._masked else cause_of(error)
             return found
         if self._failures == 0:
