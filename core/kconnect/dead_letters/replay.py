@@ -38,7 +38,7 @@ from kconnect.dead_letters.marks import (
 from kconnect.dead_letters.planning import Outcome, Outgoing, ReplayRules, Tally, decide, outgoing
 from kconnect.dead_letters.topic import DeadLetterTopic
 from kconnect.errors import AlreadyExistsError, ConnectError, DataError, FencedError, TimedOutError
-from kconnect.kafka import DeliveryFailure, TopicInfo, TransactionalProducer
+from kconnect.kafka import Delivery, DeliveryFailure, TopicInfo, TransactionalProducer
 from kconnect.wording import counted
 
 log = logging.getLogger(__name__)
@@ -183,6 +183,11 @@ class MarkWriter:
     def _transact(self, entries: Sequence[Entry], records: Sequence[Outgoing]) -> dict[int, ConnectError]:
         producer, refused = self._producer, dict[int, ConnectError]()
         failed: list[ConnectError] = []
+        deadline_s, is_whole = time.monotonic() + producer.timeout_s, True
+
+        def is_late() -> bool:  # large records wait for room in the producer's queue
+            return time.monotonic() > deadline_s
+
         producer.begin()
         for index, record in enumerate(records):
 
@@ -191,16 +196,7 @@ class MarkWriter:
                 return False
 
             delivery = producer.delivery(_ignore, on_failure)
-            producer.send(
-                record.topic,
-                record.partition,
-                record.key,
-                record.value,
-                record.timestamp,
-                list(record.headers),
-                delivery,
-                _never,
-            )
+            is_whole = is_whole and _sent(producer, record, delivery, is_late)
             delivery.seal()
 
         def on_mark_failure(failure: DeliveryFailure) -> bool:
@@ -209,9 +205,9 @@ class MarkWriter:
 
         delivery = producer.delivery(_ignore, on_mark_failure)
         for key, value in entries:
-            producer.send(self._name, None, key, value, None, None, delivery, _never)
+            is_whole = is_whole and producer.send(self._name, None, key, value, None, None, delivery, is_late)
         delivery.seal()
-        is_whole = producer.flush(producer.timeout_s, lambda: bool(refused or failed))
+        is_whole = is_whole and producer.flush(producer.timeout_s, lambda: bool(refused or failed))
         if refused or failed:  # a record that the client itself refuses would not keep the rest from being committed
             producer.abort()
             producer.serve()
@@ -226,6 +222,12 @@ class MarkWriter:
             )
         producer.commit(_never)
         return refused
+
+
+def _sent(producer: TransactionalProducer, record: Outgoing, delivery: Delivery, is_late: Callable[[], bool]) -> bool:
+    headers = list(record.headers)
+    key, value, timestamp = record.key, record.value, record.timestamp
+    return producer.send(record.topic, record.partition, key, value, timestamp, headers, delivery, is_late)
 
 
 def replay(

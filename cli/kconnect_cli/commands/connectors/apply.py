@@ -29,43 +29,33 @@ if TYPE_CHECKING:
 _FILES_HELP = ".properties, .json or .toml, a folder of these, or - for stdin; may be repeated."
 
 
+_Paths = Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)]
+_More = Annotated[list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same as FILE.")]
+_PRUNE_HELP = "Delete connectors that are in no file, of those that --prefix and --labels choose."
+_Prune = Annotated[bool, typer.Option("--prune", help=_PRUNE_HELP)]
+_PREFIX_HELP = "With --prune: what the names of your connectors begin with; may be repeated."
+_Prefixes = Annotated[
+    list[str] | None, typer.Option("--prefix", metavar="PREFIX", help=_PREFIX_HELP, show_default=False)
+]
+_LABELS_HELP = "Apply only files with these labels, --prune only such connectors: team=x, team!=x, team, !team."
+_Labels = Annotated[
+    list[str] | None, typer.Option("--labels", "-l", metavar="SELECTOR", help=_LABELS_HELP, show_default=False)
+]
+_Wait = Annotated[bool, typer.Option("--wait", help="Wait until what was applied runs, with its tasks.")]
+_TIMEOUT_HELP = "With --wait: how long. [default: 60s]"
+_Timeout = Annotated[str | None, typer.Option("--timeout", metavar="TIME", help=_TIMEOUT_HELP, show_default=False)]
+
+
 def apply(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR", help=_FILES_HELP, show_default=False)] = None,
-    more: Annotated[
-        list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR", help="The same as FILE.")
-    ] = None,
+    paths: _Paths = None,
+    more: _More = None,
     dry_run: DryRun = False,
-    prune: Annotated[
-        bool,
-        typer.Option(
-            "--prune", help="Delete connectors that are in no file, of those that --prefix and --labels choose."
-        ),
-    ] = False,
-    prefix: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prefix",
-            metavar="PREFIX",
-            help="With --prune: what the names of your connectors begin with; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            metavar="SELECTOR",
-            help="Apply only files with these labels, --prune only such connectors: team=x, team!=x, team, !team.",
-            show_default=False,
-        ),
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until what was applied runs, with its tasks.")] = False,
-    timeout: Annotated[
-        str | None,
-        typer.Option("--timeout", metavar="TIME", help="With --wait: how long. [default: 60s]", show_default=False),
-    ] = None,
+    prune: _Prune = False,
+    prefix: _Prefixes = None,
+    labels: _Labels = None,
+    wait: _Wait = False,
+    timeout: _Timeout = None,
     strict: Strict = False,
     yes: Yes = False,
 ) -> None:
@@ -79,21 +69,9 @@ def apply(
     does not have to run. One that was updated has to be RUNNING for 3 s, as workers restart it a moment later.
     """
     session = session_of(ctx)
-    from kconnect_cli.files.connector_files import read_connector_files
-
     selector = _selector(prune, prefix, labels)
     timeout_s = _timeout_s(wait, timeout)
-    chosen = [*(paths or []), *(more or [])]
-    if not chosen:
-        raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
-    files, others = split_by_labels([file for path in chosen for file in read_connector_files(path)], selector)
-    _say_skipped(session, others, selector, is_all=not files)
-    live = {name: info.config for name, info in session.client.connector_infos().items()}
-    kept = frozenset(other.name for other in others)
-    mine = Pruning(prefixes=checked_prefixes(prefix), selector=selector, kept=kept) if prune else None
-    changes = plan_changes(files, live, prune=mine)
-    written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
-    check_settings(session, written, strict=strict)
+    changes = _planned(session, [*(paths or []), *(more or [])], selector, prefix, prune=prune, strict=strict)
     if dry_run:
         say_changes(session, changes)
         if any(change.action != "unchanged" for change in changes):
@@ -109,6 +87,36 @@ def apply(
             await_applied(session, done, before, timeout_s)
         except ConnectError as err:
             problem = err
+    _end(session, done, failures, problem)
+
+
+def _planned(
+    session: CliSession,
+    paths: Sequence[str],
+    selector: LabelSelector | None,
+    prefixes: Sequence[str] | None,
+    *,
+    prune: bool,
+    strict: bool,
+) -> list[Change]:
+    """What the files come to. Errors: UsageProblem without a file; those of the files, and of settings if `strict`."""
+    from kconnect_cli.files.connector_files import read_connector_files
+
+    if not paths:
+        raise UsageProblem("No file given", hint="connect connectors apply -f FILE, or a folder, or - for stdin.")
+    files, others = split_by_labels([file for path in paths for file in read_connector_files(path)], selector)
+    _say_skipped(session, others, selector, is_all=not files)
+    live = {name: info.config for name, info in session.client.connector_infos().items()}
+    kept = frozenset(other.name for other in others)
+    mine = Pruning(prefixes=checked_prefixes(prefixes), selector=selector, kept=kept) if prune else None
+    changes = plan_changes(files, live, prune=mine)
+    written = {change.name: change.new for change in changes if change.new and change.action in ("create", "update")}
+    check_settings(session, written, strict=strict)
+    return changes
+
+
+def _end(session: CliSession, done: Sequence[Change], failures: Sequence[int], problem: ConnectError | None) -> None:
+    """Tell what was done, and fail if something did. `problem`: why what was applied does not run."""
     if session.output in (Format.JSON, Format.YAML):
         mask = Masker(session).masked
         write_object([change_to_json(change, mask) for change in done], session.output)

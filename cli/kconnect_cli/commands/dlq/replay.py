@@ -81,13 +81,8 @@ def replay(
     from kconnect.dead_letters import ReplayRules, refuse_two_clusters
 
     session = session_of(ctx)
-    rules = ReplayRules(
-        max_replays=max_replays,
-        to_topic=to_topic,
-        again=again,
-        is_edited=edit is not None or file is not None,
-        limit=limit,
-    )
+    is_edited = edit is not None or file is not None
+    rules = ReplayRules(max_replays=max_replays, to_topic=to_topic, again=again, is_edited=is_edited, limit=limit)
     with signals_raise(), LetterDesk(session, name) as desk:
         if through and desk.is_source:
             raise UsageProblem(f"--through is for sinks: letters of {name}, a source, pass its chain anyway")
