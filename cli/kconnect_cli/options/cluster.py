@@ -86,7 +86,7 @@ class ClusterOptions:
         if not self.is_given:
             raise ConfigError(
                 "No cluster was given",
-                hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers and the topics.",
+                hint="Give the worker's file, --worker WORKER.properties, or --bootstrap-servers.",
             )
         found = _read(self.worker) if self.worker else {}
         found |= _read(self.command_config) if self.command_config else {}

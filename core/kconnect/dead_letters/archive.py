@@ -55,7 +55,8 @@ def archived(letter: DeadLetter, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_archive(lines: Iterable[str], where: str) -> Iterator[ArchivedLetter]:
-    """The letters of a file. Errors: ConfigError that names the line."""
+    """The letters of a file, each once. Errors: ConfigError that names the line."""
+    seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -77,4 +78,11 @@ def read_archive(lines: Iterable[str], where: str) -> Iterator[ArchivedLetter]:
                 f"Line {number} of {where} is not an exported dead letter: {type(error).__name__}: {error}",
                 hint="connect dlq export CONNECTOR writes such files; edit only what is below record.",
             ) from error
-        yield ArchivedLetter(dead_letter(raw), body)
+        letter = dead_letter(raw)
+        if letter.place in seen:  # it would be sent twice
+            raise ConfigError(
+                f"Line {number} of {where} is the letter {letter.place} again, as line {seen[letter.place]}",
+                hint="Keep one of the two: a letter is replayed once.",
+            )
+        seen[letter.place] = number
+        yield ArchivedLetter(letter, body)
