@@ -328,6 +328,19 @@ def test_without_sqlalchemy_the_settings_are_refused_with_what_to_install(
         source_of(file, mode="bulk").start()
 
 
+def test_a_file_that_does_not_exist_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unable to open database file"):
+        source_of(tmp_path / "typo %.db", mode="bulk").start()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    odd = tmp_path / "a b%20#c.db"
+    change(odd, "CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO orders (name) VALUES ('a')")
+    with source_of(odd, **IDS) as source:
+        assert names(source.poll(1)) == ["a"]
+
+
 def test_a_batch_has_no_more_rows_than_the_setting_says(file: Path) -> None:
     add(file, *"abcde")
     with source_of(file, **IDS, batch_max_rows="2") as source:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from kconnect.api import ConfigError
 from kconnect.builtin.connectors.sql_dialect import DIALECTS, REFUSALS
@@ -33,12 +34,18 @@ def require_sqlalchemy() -> None:
         ) from err
 
 
-def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S) -> sa.Engine:
-    """What opens connections; it holds none. Errors: ConfigError."""
+def engine_of(config: Mapping[str, Any], connect_s: int = CONNECT_S, *, makes_file: bool = False) -> sa.Engine:
+    """What opens connections; it holds none. Errors: ConfigError.
+
+    `makes_file`: an SQLite file that does not exist is made; otherwise opening it fails.
+    """
     require_sqlalchemy()
     import sqlalchemy as sa
 
     url = database_url(config)
+    if url.drivername.startswith("sqlite") and not makes_file and (url.database or ":memory:") != ":memory:":
+        path = url.database if str(url.database).startswith("file:") else f"file:{quote(str(url.database))}"
+        url = url.set(database=path, query={"mode": "rw", "uri": "true", **url.query})
     isolation = ISOLATION[str(config.get("transaction.isolation.mode", "DEFAULT")).upper()]
     options: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
     try:
@@ -76,7 +83,7 @@ def _deadlines(url: sa.URL, connect_s: int) -> dict[str, Any]:
 
 def driver_of(config: Mapping[str, Any]) -> tuple[Any, str, Callable[[], Any]]:
     """The driver's module, the database's kind, and what opens a connection of the driver. Errors: ConfigError."""
-    engine = engine_of(config)
+    engine = engine_of(config, makes_file=True)
     positional, named = engine.dialect.create_connect_args(engine.url)
     named = {**_deadlines(engine.url, CONNECT_S), **named}
     driver: Any = engine.dialect.loaded_dbapi
