@@ -35,6 +35,9 @@ _SECRET_ENDS: Final = (
     "access.key",
     "private.key",
     "basic.auth.user.info",
+    "account_key",  # this and the next two: of stores, in object.options.*
+    "connection_string",
+    "client_kwargs",
 )
 # Keys with such a word whose value is a location, not the secret itself.
 _HARMLESS_ENDS: Final = (

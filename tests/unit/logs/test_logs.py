@@ -90,6 +90,8 @@ def test_configuring_again_replaces_the_handler(stream: io.StringIO) -> None:
         "connection.password",
         "db_password",
         "producer.override.sasl.jaas.config",
+        "object.options.account_key",
+        "object.options.client_kwargs",
         "ssl.key.password",
         "ssl.keystore.key",
         "aws.secret.access.key",

@@ -87,13 +87,13 @@ class OpenObject:
         self.place = replace(before, row=rows.row, position=position, done=self.is_done)
         if rows.column is not None:
             return self._batch(rows, topic, positions)
-        partition = partition_of(before.path)
-        numbers = rows.row_numbers().to_pylist()
-        ends = positions.to_pylist() if positions is not None else [-1] * len(numbers)
-        records = [
-            SourceRecord(partition, replace(before, row=number, position=end).offset(), topic, value)
-            for number, end, value in zip(numbers, ends, rows.values or (), strict=True)
-        ]
+        partition, rest = partition_of(before.path), {"etag": before.etag, "size": before.size, "done": False}
+        offsets = [{"row": number, **rest} for number in rows.row_numbers().to_pylist()]
+        if positions is not None:
+            for offset, end in zip(offsets, positions.to_pylist(), strict=True):
+                offset["position"] = end
+        pairs = zip(offsets, rows.values or (), strict=True)
+        records = [SourceRecord(partition, offset, topic, value) for offset, value in pairs]
         records[-1].source_offset = self.place.offset()
         return records
 

@@ -203,19 +203,29 @@ class ObjectSourceTask(SourceTask):
         after = self._config["object.after"]
         if after not in (DELETE, MOVE):
             self._progress.finished.clear()
-            return
-        while self._progress.finished:
-            place = self._progress.finished[0]
+        for place in self._confirmed():
             now = self._store.find(place.path)
             if now is not None and now.etag != place.etag:
-                log.warning("%s has changed since it was read; it is not %sd", place.path, after)
-            elif now is not None and after == DELETE:
+                log.warning("%s has changed since it was read; object.after=%s is not done with it", place.path, after)
+                continue
+            if now is not None and after == DELETE:
                 self._store.remove(place.path)
             elif now is not None and self._target is not None:
                 self._store.move(place.path, self._target + place.path[len(self._store.root) :])
-            if now is None or now.etag == place.etag:
-                self._progress.gone(place.path)
-            self._progress.finished.popleft()
+            self._progress.gone(place.path)
+
+    def _confirmed(self) -> list[Place]:
+        """Of what counts as finished, that whose committed offset says so; the others are looked at again later.
+
+        A commit may have been followed by the question for the next one before the task heard of it.
+        """
+        places = list(self._progress.finished)
+        self._progress.finished.clear()
+        if not places:
+            return []
+        kept = self.context.offset_storage_reader().offsets([partition_of(place.path) for place in places])
+        pairs = zip(places, kept, strict=True)
+        return [place for place, offset in pairs if offset and Place.of(place.path, offset) == place]
 
     def _close(self) -> None:
         opened, self._open = self._open, None
