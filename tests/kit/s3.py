@@ -7,7 +7,6 @@ exists (which Delta's commits rest on).
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +43,7 @@ class S3Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
+        self._made: Any = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -110,26 +110,28 @@ class S3Server:
             ended(self._process, 10)
             self._process = None
 
+    def close(self) -> None:
+        """Close the connections to it."""
+        made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
     def make_bucket(self, name: str) -> str:
         """A new bucket; gives its name."""
-        with self._client() as client:
-            client.create_bucket(Bucket=name)
+        self._client.create_bucket(Bucket=name)
         return name
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
         """The keys in a bucket, as the server has them now (fsspec's listings are cached)."""
-        with self._client() as client:
-            pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-            return sorted(found["Key"] for page in pages for found in page.get("Contents", []))
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return sorted(found["Key"] for page in pages for found in page.get("Contents", []))
 
     def get(self, bucket: str, key: str) -> bytes:
-        with self._client() as client:
-            body: bytes = client.get_object(Bucket=bucket, Key=key)["Body"].read()
-            return body
+        body: bytes = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return body
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
-        with self._client() as client:
-            client.put_object(Bucket=bucket, Key=key, Body=body)
+        self._client.put_object(Bucket=bucket, Key=key, Body=body)
 
     def _answers(self) -> bool:
         from botocore.exceptions import BotoCoreError
@@ -139,27 +141,27 @@ class S3Server:
             log = (self.folder / "s3.log").read_text(errors="replace")
             raise RuntimeError(f"the S3 server ended with {self._process.returncode}\n{log[-3000:]}")
         try:
-            with self._client() as client:
-                client.list_buckets()
+            self._client.list_buckets()
         except BotoCoreError as err:
             raise AssertionError(f"{err}") from err
         return True
 
-    @contextmanager
-    def _client(self) -> Iterator[Any]:  # botocore has no types
-        import botocore.config
-        import botocore.session
+    @property
+    def _client(self) -> Any:  # botocore has no types
+        """A client, made once: that takes a quarter of a second."""
+        if self._made is None:
+            import botocore.config
+            import botocore.session
 
-        client = botocore.session.get_session().create_client(
-            "s3",
-            region_name=REGION,
-            endpoint_url=self.url,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
-            config=botocore.config.Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 1}),
-        )
-        with contextlib.closing(client):
-            yield client
+            self._made = botocore.session.get_session().create_client(
+                "s3",
+                region_name=REGION,
+                endpoint_url=self.url,
+                aws_access_key_id=ACCESS_KEY,
+                aws_secret_access_key=SECRET_KEY,
+                config=botocore.config.Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 1}),
+            )
+        return self._made
 
 
 @contextmanager
@@ -170,3 +172,4 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
         yield server
     finally:
         server.kill()
+        server.close()

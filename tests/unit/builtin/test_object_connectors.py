@@ -6,6 +6,8 @@ import gzip
 import json
 import logging
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +291,32 @@ def test_files_are_readable_as_the_umask_says(tmp_path: Path) -> None:
         assert next(tmp_path.iterdir()).stat().st_mode & 0o777 == 0o640
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(
+    ("module", "url", "extra"), [("fsspec", "/tmp", "kconnect[objects]"), ("s3fs", "s3://b", "kconnect[s3]")]
+)
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, module: str, url: str, extra: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    if module == "s3fs":
+        import fsspec
+
+        classes = sys.modules[fsspec.get_filesystem_class.__module__]._registry  # type: ignore[attr-defined]
+        for protocol in ("s3", "s3a"):
+            monkeypatch.delitem(classes, protocol, raising=False)
+    with pytest.raises(ConfigError, match=re.escape(extra)):
+        SourceHarness("ObjectSource", {"object.url": url, "topic": "t"}).start()
+    with pytest.raises(ConfigError, match=re.escape(extra)):
+        SinkHarness("ObjectSink", {"object.url": url, "topics": "t"}).start()
+
+
+def test_objects_in_memory_need_no_disk() -> None:
+    with SinkHarness("ObjectSink", {"object.url": "memory://out", "topics": "t", "flush.rows": "2"}) as sink:
+        sink.put({"a": 1}, {"a": 2})
+    with SourceHarness(
+        "ObjectSource", {"object.url": "memory://out", "topic": "t", "object.after": "delete"}
+    ) as source:
+        assert [record.value for record in source.poll(2)] == [{"a": 1}, {"a": 2}]
+        source.commit()
+        source.task._finish_objects()
+        assert source.task._store.listing("**") == []

@@ -112,6 +112,13 @@ def test_another_content_fails_the_task_if_it_should_and_one_read_in_part_begins
     assert one.next() == Place("a", "2", 10)
 
 
+def test_another_content_is_a_new_object_where_done_ones_go() -> None:
+    one = progress(keeps=False)
+    one.learn({"a": Place("a", "1", 10, 3, done=True).offset()})
+    assert one.plan([found("a", "2", 12)], 0) == []
+    assert one.next() == Place("a", "2", 12)
+
+
 def test_after_a_failure_of_the_store_the_same_object_is_next() -> None:
     one = progress()
     one.plan([found("a"), found("b")], 0)

@@ -58,8 +58,11 @@ def check_offset(partition: Mapping[str, Any] | None, offset: Mapping[str, Any])
 class Progress:
     """The objects of one task. `finished` are those to delete or move now, in order."""
 
-    def __init__(self, *, number: int, tasks: int, order: str, changed: str, min_age_s: float) -> None:
-        self._number, self._tasks = number, tasks
+    def __init__(
+        self, *, number: int, tasks: int, order: str, changed: str, min_age_s: float, keeps: bool = True
+    ) -> None:
+        """`keeps`: objects stay when they are done; if not, another content under the same name is a new object."""
+        self._number, self._tasks, self._keeps = number, tasks, keeps
         self._order, self._changed, self._min_age_s = order, changed, min_age_s
         self._known: dict[str, Place] = {}
         self._queue: deque[Place] = deque()
@@ -161,6 +164,8 @@ class Progress:
         return self._changed_place(known, found, fresh, warnings)
 
     def _changed_place(self, known: Place, found: Found, fresh: Place, warnings: list[str]) -> Place | None:
+        if known.done and not self._keeps:
+            return fresh
         how = f"{found.path} has changed since it was read up to row {known.row}: {known.size} bytes, now {found.size}"
         if self._changed == FAIL:
             raise ConnectError(how, hint="object.changed=read reads it again; resetting its offset does so once.")

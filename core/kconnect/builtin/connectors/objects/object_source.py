@@ -19,7 +19,7 @@ from kconnect.api import (
     SourceRecord,
     SourceTask,
 )
-from kconnect.builtin.connectors.objects.object_config import DELETE, MOVE, SOURCE_CONFIG
+from kconnect.builtin.connectors.objects.object_config import DELETE, KEEP, MOVE, SOURCE_CONFIG
 from kconnect.builtin.connectors.objects.object_progress import Place, Progress, check_offset, partition_of
 from kconnect.builtin.connectors.objects.object_reading import OpenObject, RowSettings
 from kconnect.builtin.connectors.objects.object_store import Store, open_store, store_options
@@ -120,6 +120,7 @@ class ObjectSourceTask(SourceTask):
             order=config["object.order"],
             changed=config["object.changed"],
             min_age_s=config["object.min.age.ms"] / 1000,
+            keeps=config["object.after"] == KEEP,
         )
         self._open: OpenObject | None = None
         self._next_listing = 0.0

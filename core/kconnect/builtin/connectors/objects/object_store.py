@@ -167,7 +167,7 @@ def open_store(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     except ImportError as err:
         extra = _EXTRAS.get(protocol)
         raise ConfigError(
-            f"{protocol}:// needs a package that is not installed: {err}",
+            f"{protocol}:// needs a package that is not installed: {str(err).rstrip('.')}.",
             hint=f"pip install 'kconnect[{extra}]'" if extra else "Install the package that it names.",
         ) from err
     except (ValueError, TypeError) as err:
@@ -259,12 +259,15 @@ def _problem(verb: str, path: str, err: Exception) -> ConnectError:
     if isinstance(err, _LASTING):
         return ConnectError(text, hint=_HINTS.get(type(err)))
     is_of_network = type(err).__module__.partition(".")[0] in _NETWORKS
-    return RetriableError(text) if isinstance(err, OSError) or is_of_network else ConnectError(text)
+    if isinstance(err, OSError) or is_of_network:
+        return RetriableError(text)
+    return ConnectError(text, hint=_HINTS.get(type(err)))
 
 
 _HINTS = {
     FileNotFoundError: "Check object.url.",
     PermissionError: "Check the credentials in object.options.*, and what they may do.",
+    TypeError: "Check the names in object.options.*: they are arguments of fsspec's class for this store.",
 }
 
 

@@ -278,7 +278,7 @@ class SingerSourceTask(SourceTask):
         self._stop_tap()
         if code == 127:
             raise ConnectError(
-                f"{self._name} cannot be run. {_said(tap)}",
+                tap.tail() or f"{self._name} ended with code 127",
                 hint="Install it where the tasks run, or name it with its folder in singer.command.",
             )
         if code:
