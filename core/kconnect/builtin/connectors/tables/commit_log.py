@@ -26,6 +26,8 @@ class Commit:
     offset: int | None
     files: tuple[tuple[str, str], ...] = ()
     """Pairs of temporary and final path. The final one is there at the latest before the next commit."""
+    columns: str | None = None
+    """The table's columns after it, as text of the table's own."""
 
 
 class CommitLog:
@@ -55,15 +57,16 @@ class CommitLog:
             found = self.last() or Commit(-1, None)
             self.finish(found)
             self.head = found
-            taken = self.append(found.offset, ())
+            taken = self.append(found.offset, (), found.columns)
             if taken is not None:
                 self._tidy()
                 return taken
 
-    def append(self, offset: int | None, files: Sequence[tuple[str, str]]) -> Commit | None:
+    def append(self, offset: int | None, files: Sequence[tuple[str, str]], columns: str | None = None) -> Commit | None:
         """Commit, if the head is still the last one; None if somebody else has committed since."""
-        base, made = self.head, Commit(self.head.number + 1, offset, tuple(files))
-        record = {"offset": offset, "files": [list(pair) for pair in files], "id": uuid.uuid4().hex}
+        base, made = self.head, Commit(self.head.number + 1, offset, tuple(files), columns)
+        pairs = [list(pair) for pair in files]
+        record = {"offset": offset, "files": pairs, "columns": columns, "id": uuid.uuid4().hex}
         if not self._files.create(self._path(made.number), json.dumps(record).encode()):
             return None
         if self._is_hole(base):
@@ -99,7 +102,8 @@ class CommitLog:
         path = self._path(number)
         try:
             found = json.loads(self._files.read(path))
-            return Commit(number, found["offset"], tuple((str(a), str(b)) for a, b in found["files"]))
+            files = tuple((str(temporary), str(final)) for temporary, final in found["files"])
+            return Commit(number, found["offset"], files, found.get("columns"))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:

@@ -90,13 +90,14 @@ class FlushPlan:
         """Whether records of this partition wait."""
         return at in self._waiting
 
-    def commits(self, *, joins_partitions: bool) -> list[dict[TopicPartition, Waiting]]:
-        """What waits, as one commit for all partitions or one for each."""
-        if not self._waiting:
+    def commits(
+        self, *, joins_partitions: bool, only: Collection[TopicPartition] | None = None
+    ) -> list[dict[TopicPartition, Waiting]]:
+        """What waits, of all partitions or of these alone, as one commit for all or one for each."""
+        found = {at: waiting for at, waiting in self._waiting.items() if only is None or at in only}
+        if not found:
             return []
-        if joins_partitions:
-            return [dict(self._waiting)]
-        return [{at: waiting} for at, waiting in self._waiting.items()]
+        return [found] if joins_partitions else [{at: waiting} for at, waiting in found.items()]
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """These are in the table, or no longer ours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class ParquetTable:
         self._unfinished: dict[TopicPartition, Commit] = {}
 
     def schema(self) -> pa.Schema | None:
-        """The columns of the newest file that this writer has seen."""
+        """The columns of what this writer has committed in the partitions that it opened."""
         return self._schema
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType:
@@ -61,6 +62,7 @@ class ParquetTable:
                 raise store_error(f"open partition {at} of", self.where, error) from error
             self._logs[at] = log
             self._unfinished.pop(at, None)
+            self._learn(commit.columns)
             if commit.offset is not None:
                 found[at] = commit.offset
         return found
@@ -70,10 +72,12 @@ class ParquetTable:
         log = self._logs[span.at]
         try:
             self._finish(span.at)
-            if log.head.offset == span.stop and log.head.files:
-                return  # committed by the call before, which failed afterwards
+            if log.head.offset != span.base:  # an earlier call committed, and failed afterwards
+                if log.head.offset == span.stop:
+                    return
+                raise stale_offsets(self.where, write, {span.at: log.head.offset})
             files = self._write_files(log, write)
-            made = log.append(span.stop, files)
+            made = log.append(span.stop, files, _as_text(write.rows.schema))
             if made is None:
                 self._refuse(log, write, files)
             else:
@@ -102,7 +106,7 @@ class ParquetTable:
                 while last is not None and last.offset not in (None, offset):
                     log.finish(last)
                     log.head = last
-                    last = None if log.append(offset, ()) is not None else log.last()
+                    last = None if log.append(offset, (), last.columns) is not None else log.last()
             except OSError as error:
                 raise store_error(f"set the offset of {at} in", self.where, error) from error
 
@@ -111,6 +115,15 @@ class ParquetTable:
 
     def close(self) -> None:
         """Nothing is open between calls."""
+
+    def _learn(self, columns: str | None) -> None:
+        """Columns of a partition's last commit: the table has those of all."""
+        import pyarrow as pa
+
+        if columns is not None:
+            found = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
+            known = [found] if self._schema is None else [self._schema, found]
+            self._schema = pa.unify_schemas(known, promote_options="permissive")
 
     # --- writing ---
 
@@ -147,6 +160,10 @@ class ParquetTable:
             self._files.delete(temporary)
         found = log.take_over().offset
         raise stale_offsets(self.where, write, {span.at: found})
+
+
+def _as_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
 def _by_folder(rows: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.Table]]:

@@ -129,27 +129,38 @@ class TableSinkTask(SinkTask):
 
     def put_batch(self, batch: RecordBatch) -> None:
         """Errors: RetriableError before anything of the batch is taken; DataError when it does not fit the table."""
-        self._flush_if_due()
+        self._sought.clear()  # the runtime went there behind the last put
+        self._flush_due()
         self._take(batch)
-        self._flush_after_take()
+        self._end_put()
 
     def put(self, records: list[SinkRecord]) -> None:
         """As put_batch; with no records what is due by time is written."""
-        self._flush_if_due()
+        self._sought.clear()
+        self._flush_due()
         for batch, run in batches_of_records(records):
             if batch is None:
                 self._take_one_by_one(run)
             else:
                 self._take(batch)
-        self._flush_after_take()
+        self._end_put()
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What is in the tables: all that was put where nothing waits, else what the table says."""
-        if self.context.is_closing():
-            self._flush_all()
+        """What is in the tables: all that was put where nothing waits, else what the table says.
+
+        Errors: StaleOffsetsError: only behind a put can a partition be read from elsewhere, so the task starts again.
+        """
+        refused: set[TopicPartition] = set()
+        try:
+            if self.context.is_closing():
+                refused = self._flush_for_the_last_time(current_offsets)
+            else:
+                self._flush_due(goes_on=False)  # put is not called while the connector is paused
+        except RetriableError as error:
+            log.warning("%s", error)
         found = {}
         for at, offset in current_offsets.items():
-            if at in self._sought:
+            if at in self._sought or at in refused:
                 continue
             if not any(table.plan.waits(at) for table in self._tables.values()):
                 found[at] = offset
@@ -248,42 +259,55 @@ class TableSinkTask(SinkTask):
 
     # --- writing ---
 
-    def _flush_if_due(self) -> None:
-        """Errors: RetriableError; nothing of what is put now has been taken then."""
-        self._sought.clear()
+    def _flush_due(self, *, goes_on: bool = True) -> None:
+        """Write what is due. `goes_on`: where the table has other offsets, from those.
+
+        Errors: RetriableError; StaleOffsetsError unless it goes on.
+        """
         due = due_plans([table.plan for table in self._tables.values()], self._config.limits, self.now_s())
         for table in self._tables.values():
-            if table.plan in due:
-                self._flush(table)
+            if table.plan not in due:
+                continue
+            for commit in table.plan.commits(joins_partitions=table.format.joins_partitions):
+                try:
+                    self._write(table, commit)
+                except StaleOffsetsError as error:
+                    if not goes_on:
+                        raise
+                    self._go_to(table, error)
 
-    def _flush_after_take(self) -> None:
-        """What is due now; what fails for the moment is due again at the next put."""
+    def _end_put(self) -> None:
+        """Write what is due now; what fails for the moment is due again at the next put."""
         try:
-            sought = set(self._sought)
-            self._flush_if_due()
-            self._sought |= sought
+            self._flush_due()
         except RetriableError as error:
             log.warning("%s", error)
-        waits = [table.plan.due_in_s(self.now_s()) for table in self._tables.values()]
         # The task with the first partition of a topic looks after its table
         assert self._compaction is not None
         self._compaction.tend([at.topic for at in self._base if at.partition == 0], self.now_s())
+        waits = [table.plan.due_in_s(self.now_s()) for table in self._tables.values()]
         soonest = min((wait for wait in waits if wait is not None), default=None)
         if soonest is not None:
             self.context.put_within(int(soonest * 1000) + 1)
 
-    def _flush_all(self) -> None:
-        for table in self._tables.values():
-            try:
-                self._flush(table)
-            except RetriableError as error:
-                log.warning("%s", error)
+    def _flush_for_the_last_time(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Write all that waits of partitions that go away; gives those whose rows the table refused.
 
-    def _flush(self, table: OpenTable) -> None:
-        for commit in table.plan.commits(joins_partitions=table.format.joins_partitions):
-            self._write(table, commit)
+        Errors: RetriableError.
+        """
+        refused: set[TopicPartition] = set()
+        for table in self._tables.values():
+            for commit in table.plan.commits(joins_partitions=table.format.joins_partitions, only=partitions):
+                try:
+                    self._write(table, commit)
+                except StaleOffsetsError as error:
+                    log.warning("%s; this task no longer has them", error)
+                    table.plan.drop(commit)
+                    refused.update(commit)
+        return refused
 
     def _write(self, table: OpenTable, commit: Mapping[TopicPartition, Waiting]) -> None:
+        """Errors: as of TableFormat.write; then all of it waits as before."""
         import pyarrow as pa
 
         assert table.schema is not None
@@ -294,11 +318,7 @@ class TableSinkTask(SinkTask):
         if table.keys:
             rows, deletes = last_changes(rows, table.keys, table.schema)
         began_s = self.now_s()
-        try:
-            table.format.write(TableWrite(rows, ranges, table.keys, deletes))
-        except StaleOffsetsError as error:
-            self._go_to(table, error)
-            return
+        table.format.write(TableWrite(rows, ranges, table.keys, deletes))
         table.plan.drop(commit)
         for span in ranges:
             self._base[span.at] = span.stop
