@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from kconnect.api import ConfigError, ConnectError, DataError
-from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, Speech, offset_columns, statement
+from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, SqlStyle, offset_columns, statement
 from kconnect.builtin.connectors.sql_source_config import CONFIG
 from kconnect.builtin.connectors.sql_tables import TableId, chosen, joined, mapped, parted
 
 UTC = datetime.UTC
-SPEECH = Speech("postgresql", lambda name: f'"{name}"', UTC)
+STYLE = SqlStyle("postgresql", lambda name: f'"{name}"', UTC)
 AT_US = 1_767_323_045_123_456  # 2026-01-02T03:04:05.123456Z
 
 
@@ -36,8 +36,8 @@ def test_what_is_no_offset_is_refused(wrong: dict[str, Any]) -> None:
         Place.of_offset(wrong)
 
 
-def said(cursor: Cursor | None, place: Place, end_us: int | None = None, speech: Speech = SPEECH) -> Any:
-    text, params = statement("SELECT * FROM t", cursor, place, end_us, speech, "")
+def said(cursor: Cursor | None, place: Place, end_us: int | None = None, style: SqlStyle = STYLE) -> Any:
+    text, params = statement("SELECT * FROM t", cursor, place, end_us, style, "")
     return text.replace(MARK, "?"), params
 
 
@@ -52,6 +52,7 @@ def test_a_statement_goes_on_behind_the_last_id_or_time() -> None:
         [at.replace(microsecond=123457), at],
     )
     time = 'COALESCE("at", "made")'
+    assert said(both, Place(None, AT_US))[0] == f'SELECT * FROM t WHERE {time} >= ? ORDER BY {time} ASC, "id" ASC'
     assert said(both, Place(7, AT_US), AT_US) == (
         f'SELECT * FROM t WHERE {time} < ? AND (({time} = ? AND "id" > ?) OR {time} > ?) ORDER BY {time} ASC, "id" ASC',
         [at, at, 7, at],
@@ -59,7 +60,7 @@ def test_a_statement_goes_on_behind_the_last_id_or_time() -> None:
 
 
 def test_times_are_given_in_the_databases_zone_unless_the_column_has_one() -> None:
-    berlin = Speech("postgresql", SPEECH.quote, zoneinfo.ZoneInfo("Europe/Berlin"))
+    berlin = SqlStyle("postgresql", STYLE.quote, zoneinfo.ZoneInfo("Europe/Berlin"))
     (local,) = said(Cursor(None, ("at",)), Place(None, AT_US), None, berlin)[1]
     assert local == datetime.datetime.fromisoformat("2026-01-02T04:04:05.123456")
     (aware,) = said(Cursor(None, ("at",), True), Place(None, AT_US), None, berlin)[1]

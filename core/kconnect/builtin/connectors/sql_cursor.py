@@ -69,8 +69,8 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
-    """How a database is spoken to."""
+class SqlStyle:
+    """What differs in the SQL of databases."""
 
     kind: str
     quote: Callable[[str], str]
@@ -78,7 +78,7 @@ class Speech:
 
 
 def statement(
-    select: str, cursor: Cursor | None, place: Place, end_us: int | None, speech: Speech, suffix: str = ""
+    select: str, cursor: Cursor | None, place: Place, end_us: int | None, style: SqlStyle, suffix: str = ""
 ) -> tuple[str, list[Any]]:
     """The statement for the rows after a place and before a time, in order, with MARK for each of its parameters.
 
@@ -94,19 +94,19 @@ def statement(
         return f"{select} {suffix}".strip(), params
     conditions = []
     order = []
-    identity = speech.quote(cursor.incrementing) if cursor.incrementing is not None else ""
+    identity = style.quote(cursor.incrementing) if cursor.incrementing is not None else ""
     if cursor.timestamps:
-        time = _time_expression(cursor, speech)
+        time = _time_expression(cursor, style)
         order.append(time)
         if end_us is not None:
-            conditions.append(f"{time} < {mark(_moment(end_us, cursor, speech))}")
+            conditions.append(f"{time} < {mark(_moment(end_us, cursor, style))}")
         if place.time_us is not None:
-            moment = _moment(place.time_us, cursor, speech)
+            moment = _moment(place.time_us, cursor, style)
             if identity and place.incrementing is not None:
                 equal = f"{time} = {mark(moment)} AND {identity} > {mark(place.incrementing)}"
                 conditions.append(f"(({equal}) OR {time} > {mark(moment)})")
-            else:
-                conditions.append(f"{time} > {mark(moment)}")
+            else:  # with an id, rows of this very time were not read: it is timestamp.initial
+                conditions.append(f"{time} {'>=' if identity else '>'} {mark(moment)}")
         if not conditions:
             conditions.append(f"{time} IS NOT NULL")
     elif place.incrementing is not None:
@@ -157,9 +157,9 @@ def moment_of(value: Any, zone: datetime.tzinfo) -> int:
     return micros
 
 
-def _time_expression(cursor: Cursor, speech: Speech) -> str:
-    names = [speech.quote(name) for name in cursor.timestamps]
-    if speech.kind == "sqlite":
+def _time_expression(cursor: Cursor, style: SqlStyle) -> str:
+    names = [style.quote(name) for name in cursor.timestamps]
+    if style.kind == "sqlite":
         # Its times are texts of several forms, or numbers of milliseconds: compared as they stand they are in no order
         names = [
             f"CASE typeof({name}) WHEN 'text' THEN strftime('%Y-%m-%d %H:%M:%f', {name}) "
@@ -169,12 +169,12 @@ def _time_expression(cursor: Cursor, speech: Speech) -> str:
     return names[0] if len(names) == 1 else f"COALESCE({', '.join(names)})"
 
 
-def _moment(time_us: int, cursor: Cursor, speech: Speech) -> Any:
+def _moment(time_us: int, cursor: Cursor, style: SqlStyle) -> Any:
     """A time as parameter: with a zone if the column has one, else in the database's zone."""
-    if speech.kind == "sqlite":
+    if style.kind == "sqlite":
         time_us = (time_us + 500) // 1000 * 1000  # SQLite rounds to milliseconds
     found = _EPOCH + time_us * _MICROSECOND
     if cursor.has_zone:
         return found
-    local = found.astimezone(speech.zone).replace(tzinfo=None)
-    return local.isoformat(" ", "milliseconds") if speech.kind == "sqlite" else local
+    local = found.astimezone(style.zone).replace(tzinfo=None)
+    return local.isoformat(" ", "milliseconds") if style.kind == "sqlite" else local

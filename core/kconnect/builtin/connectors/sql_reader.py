@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kconnect.api import ConnectError, DataError
 from kconnect.builtin.connectors.sql_columns import Column, RowShape, TypeSettings, find_column, inferred
 from kconnect.builtin.connectors.sql_connection import cancel, driver_connection
-from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, Speech, moment_of, statement
+from kconnect.builtin.connectors.sql_cursor import MARK, Cursor, Place, SqlStyle, moment_of, statement
 from kconnect.builtin.connectors.sql_describe import Description, describe, unknown_columns
 from kconnect.builtin.connectors.sql_dialect import placeholders
 from kconnect.builtin.connectors.sql_tables import TableId
@@ -203,12 +203,12 @@ class RoundReader:
         cursor = cursor_of(target, description)
         has_times = cursor is not None and bool(cursor.timestamps)
         end_us = self._now_us(connection) - self._settings.delay_ms * 1000 if has_times else None
-        speech = Speech(self._kind, self._quote, self._settings.zone)
+        style = SqlStyle(self._kind, self._quote, self._settings.zone)
         if has_times and place == Place() and target.initial_ms is not None:
             present_us = self._now_us(connection) if target.initial_ms == -1 else target.initial_ms * 1000
             place = Place(None, present_us)
         self._give(RoundBegin(place))
-        text, params = statement(select, cursor, place, end_us, speech, self._settings.suffix)
+        text, params = statement(select, cursor, place, end_us, style, self._settings.suffix)
         size = self._settings.batch_rows
         text = self._marked(text, len(params))
         options = connection.execution_options(stream_results=True, max_row_buffer=size, no_parameters=not params)
