@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import gzip
 import json
 import logging
@@ -14,7 +16,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kconnect.api import DataError, RetriableError, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.api import (
+    DataError,
+    Date,
+    Decimal,
+    RetriableError,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    Struct,
+    Timestamp,
+    TopicPartition,
+)
 from kconnect.builtin.connectors.objects.object_sink import ObjectSinkTask
 from kconnect.errors import ConfigError, ConnectError
 from kconnect.testing import MemoryLog, SinkHarness, SourceHarness
@@ -149,6 +162,37 @@ def test_a_broken_row_fails_the_task_with_its_name_or_is_given_up(folder: Path) 
         source.poll(2)
         with pytest.raises(DataError, match=r"b\.parquet cannot be read"):
             source.poll(1)
+
+
+def test_a_file_that_is_gone_since_it_was_listed_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.txt").write_text(f"{name}\n")
+    with source_of(folder) as source:
+        assert [record.value for record in source.poll(1)] == ["a"]
+        (folder / "b.txt").unlink()
+        assert [record.value for record in source.poll(1)] == ["c"]
+    assert "b.txt is gone since it was listed" in caplog.text
+
+
+@pytest.mark.parametrize("step", ["open", "read"])
+def test_a_store_that_goes_away_is_read_on_where_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    (folder / "a.json").write_text(json.dumps(list(range(10))))
+    with source_of(folder, batch_rows="3") as source:
+        store, failures = source.task._store, [RetriableError("away")] * 2
+        opened = store.open
+
+        def failing(path: str) -> Any:
+            if step == "open" and failures:
+                raise failures.pop()
+            return opened(path)
+
+        monkeypatch.setattr(store, "open", failing)
+        if step == "read":
+            source.poll(3)
+            source.task._open._failure, source.task._open._ahead = failures.pop(), None
+        assert [record.value for record in source.poll(10 if step == "open" else 7)][-7:] == list(range(3, 10))
 
 
 def test_tasks_share_the_files(folder: Path) -> None:
@@ -320,3 +364,39 @@ def test_objects_in_memory_need_no_disk() -> None:
         source.commit()
         source.task._finish_objects()
         assert source.task._store.listing("**") == []
+
+
+@pytest.mark.parametrize("format_", ["parquet", "avro"])
+def test_what_was_written_with_a_schema_is_read_with_it(tmp_path: Path, format_: str) -> None:
+    inner = SchemaBuilder.struct().optional().field("x", Schema.OPTIONAL_INT64_SCHEMA).build()
+    builder = SchemaBuilder.struct()
+    for name, kind in {
+        "amount": Decimal.builder(2).optional().build(),
+        "day": Date.builder().optional().build(),
+        "at": Timestamp.builder().optional().build(),
+        "data": Schema.OPTIONAL_BYTES_SCHEMA,
+        "list": SchemaBuilder.array(Schema.OPTIONAL_STRING_SCHEMA).optional().build(),
+        "map": SchemaBuilder.map(Schema.STRING_SCHEMA, Schema.OPTIONAL_FLOAT64_SCHEMA).optional().build(),
+        "inner": inner,
+    }.items():
+        builder.field(name, kind)
+    schema = builder.build()
+    full = Struct(schema).put("amount", decimal.Decimal("12.50")).put("day", datetime.date(2026, 11, 23))
+    full.put("at", datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)).put("data", b"\x00\xff")
+    full.put("list", ["a", None]).put("map", {"k": 1.5}).put("inner", Struct(inner).put("x", 7))
+    with sink_into(tmp_path, object_format=format_, flush_rows="2") as sink:
+        sink.put(full, Struct(schema), schema=schema)
+    with source_of(tmp_path) as source:
+        first, second = source.poll(2)
+    names = [field.name for field in schema.fields]
+    assert [str(first.value.get(name)) for name in names] == [str(full.get(name)) for name in names]
+    assert [second.value.get(name) for name in names] == [None] * len(names)
+    kinds = [str(field.schema) for field in first.value_schema.fields]  # type: ignore[union-attr]
+    assert kinds == [str(field.schema) for field in schema.fields]
+
+
+def test_a_unit_without_values_makes_no_object_and_is_committed(tmp_path: Path) -> None:
+    with sink_into(tmp_path, object_format="parquet", flush_rows="2") as sink:
+        sink.put(None, None)
+        assert sink.commit() == {PLACE: 2}
+    assert list(tmp_path.iterdir()) == []

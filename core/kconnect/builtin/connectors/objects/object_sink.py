@@ -225,6 +225,8 @@ class ObjectSinkTask(SinkTask):
             place.topic, place.partition, unit.first, unit.end if unit.end is not None else unit.last
         )
         for folder, content in unit.contents.items():
+            if content.is_empty:
+                continue
             path = "/".join(part for part in (self._store.root, folder, name) if part)
             self._store.write(path, content.body())
             log.debug("Wrote %s", path)

@@ -12,6 +12,7 @@ from kconnect.api import (
     Config,
     ConfigDef,
     ConfigError,
+    ConnectError,
     ExactlyOnceSupport,
     RecordBatch,
     RetriableError,
@@ -176,15 +177,26 @@ class ObjectSourceTask(SourceTask):
     # --- objects ---
 
     def _open_next(self) -> bool:
+        while (place := self._next_place()) is not None:
+            log.info("Reading %s%s", place.path, f" from row {place.row + 1}" if place.row else "")
+            try:
+                self._open = OpenObject(self._store, place, self._settings, self._topic, self.context.report_errant)
+                return True
+            except RetriableError:
+                self._progress.postpone(place)
+                raise
+            except ConnectError as err:
+                if not isinstance(err.__cause__, FileNotFoundError):
+                    raise
+                log.warning("%s is gone since it was listed", place.path)
+        return False
+
+    def _next_place(self) -> Place | None:
         place = self._progress.next()
         if place is None and time.monotonic() >= self._next_listing:
             self._list()
             place = self._progress.next()
-        if place is None:
-            return False
-        log.info("Reading %s%s", place.path, f" from row {place.row + 1}" if place.row else "")
-        self._open = OpenObject(self._store, place, self._settings, self._topic, self.context.report_errant)
-        return True
+        return place
 
     def _list(self) -> None:
         self._next_listing = time.monotonic() + self._config["poll.interval.ms"] / 1000

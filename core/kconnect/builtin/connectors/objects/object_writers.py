@@ -23,6 +23,11 @@ class Content(Protocol):
     size: int
     """About how many bytes it keeps."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has a value."""
+        ...
+
     def fits(self, piece: Any) -> bool:
         """Whether these rows can be in one object with those before."""
         ...
@@ -43,7 +48,7 @@ class Encoder:
     def __init__(self, format_: str, compression: str, csv_delimiter: str = ",") -> None:
         self._format, self._compression, self._delimiter = format_, compression, csv_delimiter
         self._json = JsonConverter()
-        self._json.configure({"schemas.enable": "false"}, is_key=False)
+        self._json.configure({"schemas.enable": "false", "decimal.format": "NUMERIC"}, is_key=False)
 
     def content(self) -> Content:
         if self._format in TEXT_FORMATS:
@@ -88,6 +93,10 @@ class _Texts:
         self._texts: list[bytes] = []
         self.size = 0
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._texts
+
     def fits(self, piece: list[bytes]) -> bool:
         return True
 
@@ -110,6 +119,10 @@ class _Table:
         self._schema: pa.Schema | None = None
         self.size = 0
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._tables
+
     def fits(self, piece: pa.Table | None) -> bool:
         return piece is None or self._schema is None or self._with(piece) is not None
 
@@ -122,7 +135,7 @@ class _Table:
     def body(self) -> bytes:
         import pyarrow as pa
 
-        table = pa.concat_tables(self._tables, promote_options="permissive") if self._tables else pa.table({})
+        table = pa.concat_tables(self._tables, promote_options="permissive")
         made: bytes = _BODIES[self._format](self, table)
         return made
 
