@@ -80,6 +80,21 @@ def test_upserts_and_tombstones_leave_what_the_last_record_of_each_key_says(serv
     assert rows(server, 'SELECT * FROM "keyed"') == [(1, "c")]
 
 
+def test_a_url_is_enough_and_times_without_zone_are_those_of_the_databases(server: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute('CREATE TABLE "local" (id int8 PRIMARY KEY, at timestamp, atz timestamptz)')
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    settings = {**UPSERT, "connection_driver": "", "db_timezone": "America/New_York", "auto_evolve": "true"}
+    with sink_into(server, "local", **settings) as sink:
+        builder = SchemaBuilder.struct().field("id", SchemaBuilder.int64().build())
+        times = builder.field("at", Timestamp.SCHEMA).field("atz", Timestamp.SCHEMA)
+        schema = times.field("more", SchemaBuilder.string().optional().build()).build()
+        sink.put(Struct(schema, {"id": 1, "at": at, "atz": at, "more": "x"}), schema=schema)
+    assert rows(server, "SELECT at::text, atz = timestamptz '2026-01-02 03:04:05Z', more FROM \"local\"") == [
+        ("2026-01-01 22:04:05", True, "x")
+    ]
+
+
 def test_a_refused_row_is_reported_and_the_rest_of_the_put_is_written(server: str) -> None:
     with sink_into(server, "narrow", **UPSERT, errors_tolerance="all") as sink:
         sink.put({"id": 1, "n": 1})

@@ -210,6 +210,20 @@ def test_times_mean_the_same_whatever_the_zones_of_database_and_session_are(serv
             run(server, "DELETE FROM zones WHERE atz >= '2026-03-08 10:00Z'", schema=schema)
 
 
+def test_isolation_suffix_and_quoting_are_those_of_the_settings(server: Database, schema: str) -> None:
+    level = "SELECT current_setting('transaction_isolation') AS level"
+    settings = {"mode": "bulk", "query": level, "topic_prefix": "q", "transaction_isolation_mode": "REPEATABLE_READ"}
+    with source_of(server, schema, **settings) as source:
+        assert values_of(source.poll(1)[0]) == {"level": "repeatable read"}
+    run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 3)", schema=schema)
+    with source_of(server, schema, mode="bulk", query_suffix="LIMIT 2", poll_interval_ms="60000") as source:
+        assert [record.value["id"] for record in source.poll(2)] == [1, 2]
+        assert nothing_more(source)
+    unquoted = {"incrementing_column_name": "ID", "quote_sql_identifiers": "never"}
+    with source_of(server, schema, mode="incrementing", **unquoted) as source:
+        assert len(source.poll(3)) == 3
+
+
 def test_an_offset_that_an_older_connector_wrote_is_gone_on_from(server: Database, schema: str) -> None:
     run(server, "CREATE TABLE t (id serial PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 4)", schema=schema)
     for number, partition in enumerate(({"protocol": "1", "table": f"{schema}.t"}, {"table": "t"}), start=2):
