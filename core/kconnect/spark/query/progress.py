@@ -30,18 +30,26 @@ class Progress:
         self._is_sink = control.spec.type is ConnectorType.SINK
         self._run = ""
         self._last = -1
+        self._newest: tuple[int, str] | None = None
         self._values: dict[str, float] = dict.fromkeys(_METRICS, 0.0)
         own = control.monitor.of_task
         for name, text in _METRICS.items():
             own.add_metric(own.metric_name(name, text), partial(self._values.__getitem__, name))
 
     def look(self, running: Any) -> bool:
-        """Take in what is new; whether there was any batch. `running` is a StreamingQuery."""
+        """Take in what is new; whether there was any batch. `running` is a StreamingQuery.
+
+        Only the newest is asked for each time: all that Spark keeps are up to a hundred texts, fetched one by one.
+        """
         run = str(running.runId)
         if run != self._run:
-            self._run, self._last = run, -1
+            self._run, self._last, self._newest = run, -1, None
+        newest = running.lastProgress
+        if newest is None or (newest.batchId, newest.timestamp) == self._newest:
+            return False
+        self._newest = (newest.batchId, newest.timestamp)
         found = False
-        for progress in running.recentProgress:
+        for progress in [newest] if newest.batchId <= self._last + 1 else running.recentProgress:
             body = json.loads(progress.json)
             if body["batchId"] <= self._last or "addBatch" not in body["durationMs"]:
                 continue  # told before, or an idle trigger
