@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 
 import pytest
+from deltalake.exceptions import DeltaError
 
-from kconnect.api import ConnectError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.api import ConnectError, RetriableError, Schema, SchemaBuilder, SinkRecord, Struct, TopicPartition
+from kconnect.builtin.connectors.tables.store_errors import store_error
 from kconnect.builtin.connectors.tables.table_sink import TableSinkConnector
 from kconnect.testing import SinkHarness
 from kit.tables import FORMATS, read_table, table_settings
@@ -135,14 +138,43 @@ def test_wrong_settings_are_told(key, value, tmp_path):
     assert {name: messages for name, messages in found.items() if messages} == {key: [WRONG[key, value]]}
 
 
-def test_a_missing_extra_is_told_by_name(tmp_path, monkeypatch):
-    import importlib.util
-
+@pytest.mark.parametrize(
+    ("changes", "package", "key", "told"),
+    [
+        (
+            {"table.format": "delta"},
+            "deltalake",
+            "table.format",
+            "table.format=delta needs the package deltalake: pip install 'kconnect[delta]'",
+        ),
+        (
+            {"table.path": "s3://b/t"},
+            "s3fs",
+            "table.path",
+            "A table in s3:// needs the package s3fs: pip install 'kconnect[s3]'",
+        ),
+        (
+            {"table.path": "gs://b/t"},
+            "fsspec",
+            "table.path",
+            "A table in gs:// needs the package fsspec: pip install 'kconnect[objects]'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_told_by_name(changes, package, key, told, tmp_path, monkeypatch):
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "deltalake" else found(name))
-    values = TableSinkConnector().validate(table_settings("delta", tmp_path)).config_values
-    (message,) = next(one.error_messages for one in values if one.name == "table.format")
-    assert message == "table.format=delta needs the package deltalake: pip install 'kconnect[delta]'"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
+    values = TableSinkConnector().validate({**table_settings("parquet", tmp_path), **changes}).config_values
+    assert {one.name: one.error_messages for one in values if one.error_messages} == {key: [told]}
+
+
+def test_what_packages_say_on_many_lines_is_one_sentence():
+    rust = DeltaError("Kernel error:\n  ↳ HTTP error\n    ↳ Connection refused (os error 111)\n")
+    told = store_error("read", "s3://b/t", rust)
+    assert isinstance(told, RetriableError)
+    assert str(told) == "Cannot read table s3://b/t: DeltaError: Kernel error: .. Connection refused (os error 111)"
+    sql = ValueError("unable to open database file\n(Background on this error at: https://sqlalche.me/e/21/e3q8)")
+    assert str(store_error("read", "t", sql)) == "Cannot read table t: ValueError: unable to open database file"
 
 
 def test_files_say_which_offsets_they_hold(tmp_path):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Somebody else's commits in between: deltalake itself goes on after appends, these are for changes of the table
 _TRIES = 10
+# Without them a store that is away is tried for three minutes, and the task hears nothing of a stop meanwhile
+_DEADLINES = {"timeout": "20s", "connect_timeout": "5s", "retry_timeout": "20s"}
 _FORGOTTEN = -1
 """The version of a transaction whose offset was reset: Delta cannot remove one."""
 
@@ -39,7 +41,7 @@ class DeltaLakeTable:
         properties: Mapping[str, str],
     ) -> None:
         self.where = where
-        self._options = dict(options)
+        self._options = {**_DEADLINES, **options} if "://" in where else dict(options)
         self._writer = writer
         self._partition_by = list(partition_by)
         self._compression = compression

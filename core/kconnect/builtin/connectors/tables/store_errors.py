@@ -14,6 +14,9 @@ _NUMBER = re.compile(r"\(os error (\d+)\)")
 # What object stores say for a while, in the words of deltalake: a network that is away, a server that is busy
 _PASSES = re.compile(r"Generic \w+ error|timed? ?out|[Cc]onnection|503|SlowDown|database is locked|disk I/O error")
 
+# Lines of SQLAlchemy and of Rust that tell a user nothing
+_NOISE = ("(Background on this error", "[SQL:", "[parameters:", "stack backtrace", "note: ")
+
 
 def store_error(what: str, where: str, error: Exception) -> ConnectError:
     """The error for `what` ("write .. to") that failed at table `where`: RetriableError if it may pass by itself."""
@@ -37,6 +40,9 @@ def _number_of(error: Exception) -> int | None:
 
 
 def _words_of(error: Exception) -> str:
+    """What the error says, on one line: of a long chain, as deltalake draws it, the first and the last link."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return str(error)
+    lines = [line.strip(" \t↳") for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(_NOISE)]
+    return f"{lines[0]} .. {lines[-1]}" if len(lines) > 1 else "".join(lines)

@@ -22,6 +22,8 @@ STORAGE_PREFIX = "table.storage."
 PROPERTY_PREFIX = "table.properties."
 # Format: the package it needs, and the extra that has it
 _PACKAGES = {"delta": ("deltalake", "delta"), "iceberg": ("pyiceberg", "iceberg")}
+# Likewise, where plain files are in a store of fsspec
+_STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3")}
 
 CONFIG = (
     ConfigDef()
@@ -208,6 +210,10 @@ def problems(config: Mapping[str, Any], props: Mapping[str, str]) -> Iterable[tu
     package, extra = _PACKAGES.get(kind, ("", ""))
     if package and importlib.util.find_spec(package) is None:
         yield "table.format", f"table.format={kind} needs the package {package}: pip install 'kconnect[{extra}]'"
+    scheme = config["table.path"].partition("://")[0] if "://" in config["table.path"] else ""
+    package, extra = _STORES.get(scheme, ("fsspec", "objects"))
+    if kind == "parquet" and scheme not in ("", "file") and importlib.util.find_spec(package) is None:
+        yield "table.path", f"A table in {scheme}:// needs the package {package}: pip install 'kconnect[{extra}]'"
     try:
         partition_columns(config["partition.by"])
     except DataError as error:
