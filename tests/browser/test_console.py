@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -21,7 +18,7 @@ from kconnect.rest.jaas import Login
 from kconnect.storage import commit_source_offsets
 from kit.browser import PHONE, axe_findings, wider_than_the_window
 from kit.certificates import Authority
-from kit.cli import cli_env, connect_command
+from kit.connect_ui import connect_ui
 from kit.console_world import console_world
 from kit.pace import ample_s
 from kit.rest_cluster import https_options
@@ -130,6 +127,17 @@ def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard
         client.delete_connector("typed")
 
 
+def test_a_row_is_changed_in_its_place_and_the_table_stays(browser, world):
+    with browser.page(f"{world.url}/ui") as page, ConnectClient(world.url) as client:
+        order = page.locator(".list .name a").all_text_contents()
+        last = page.get_by_role("row", name=re.compile(f" {order[-1]} "))
+        client.pause_connector(order[-1])
+        expect(last).to_contain_text("paused", timeout=ample_s(8) * 1000)
+        expect(page.locator(".list .name a")).to_have_text(order)
+        client.resume_connector(order[-1])
+        expect(last).to_contain_text("running", timeout=ample_s(8) * 1000)
+
+
 def test_keys_lead_to_the_search_and_through_the_connectors(browser, world):
     with browser.page(f"{world.url}/ui") as page:
         page.keyboard.press("/")
@@ -211,31 +219,6 @@ def test_a_dead_worker_is_named_and_a_page_of_a_dead_one_keeps_what_it_knew(brow
             expect(page.get_by_role("link", name="alive")).to_be_visible()
 
 
-@contextmanager
-def console_of_topics(cluster: WrittenCluster, home) -> Iterator[str]:
-    """`connect ui --direct`, as a person starts it; gives the address it prints."""
-    command = [
-        *connect_command(),
-        "ui",
-        "--direct",
-        "--worker",
-        str(cluster.worker_file),
-        "--no-browser",
-        "--port",
-        "0",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=cli_env(home)) as running:
-        assert running.stderr is not None
-        try:
-            said = running.stderr.readline()
-            found = re.search(r"http://\S+", said[said.rfind("http") :])
-            assert found is not None, said + running.stderr.read()
-            yield found[0]
-        finally:
-            running.terminate()
-            running.wait(ample_s(10))
-
-
 @pytest.mark.broker
 def test_with_no_worker_at_all_the_topics_are_shown_and_the_doctor_repairs_them(browser, broker, tmp_path, home):
     with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
@@ -243,7 +226,8 @@ def test_with_no_worker_at_all_the_topics_are_shown_and_the_doctor_repairs_them(
         cluster.add_connector("src", config, [{"file": "/data/in"}], state=RunState.UNASSIGNED)
         gone = b'{"state":"FAILED","worker_id":"w:1","generation":1}'
         cluster.put_raw(InternalTopic.STATUS, b"status-task-gone-1", gone, partition=-1)
-        with console_of_topics(cluster, home) as url, browser.page(url) as page:
+        arguments = ("--direct", "--worker", str(cluster.worker_file))
+        with connect_ui(home, *arguments) as url, browser.page(url) as page:
             expect(page.get_by_role("link", name="src")).to_be_visible()
             expect(page.get_by_text("No worker is asked")).to_be_visible()
             page.get_by_role("link", name="Doctor").click()

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import ssl
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -22,9 +21,8 @@ from kconnect.model import RunState
 from kconnect.testing import ThreadLauncher
 from kconnect.worker import StandaloneWorker
 from kit.certificates import Authority
-from kit.cli import cli_env, connect_command
+from kit.connect_ui import connect_ui
 from kit.distributed_worker import workers
-from kit.pace import ended
 from kit.topics import consume_values, create_topic
 from kit.waiting import eventually
 from kit.written_cluster import WrittenCluster
@@ -75,22 +73,14 @@ def worker_of(tmp_path, bootstrap, settings):
 
 
 @contextmanager
-def connect_ui(home, env, *before, after=()):
-    """`connect ui` as a process; gives a browser that has opened the address it printed."""
-    command = [*connect_command(), *before, "ui", "--no-browser", "--port", "0", *after]
-    ui = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=cli_env(home, env))
-    try:
-        first = ui.stderr.readline()
-        url, token = re.search(r"(http://\S+)(/ui\?token=\S+)", first).groups()
+def opened_ui(home, *arguments, **more):
+    """A browser that has opened the address which `connect ui` printed."""
+    with connect_ui(home, *arguments, **more) as address:
+        url, token = re.fullmatch(r"(http://[^/]+)(/ui\?token=.+)", address).groups()
         browser = Browser(url)
         assert browser.ask("/ui")[0] == 401
         assert browser.ask(token)[0] == 200
         yield browser
-    finally:
-        ui.terminate()
-        code = ended(ui, 10)
-        ui.stderr.close()
-    assert code == 143
 
 
 def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_path, broker):
@@ -126,9 +116,8 @@ def test_a_workers_console_and_connect_ui_work_behind_tls_and_basic_auth(tmp_pat
         assert ann.ask("/ui/connectors/orders/do/stop", {"seen": "RUNNING"})[0] == 200
         assert client.connector_status("orders").connector.state is RunState.STOPPED
 
-        (tmp_path / "home").mkdir()
-        env = {"KCONNECT_PASSWORD": "s3cret"}
-        with connect_ui(tmp_path / "home", env, "--url", worker.rest_url, "--user", "ann", "--ca", ca) as here:
+        arguments = ("--url", worker.rest_url, "--user", "ann", "--ca", ca)
+        with opened_ui(tmp_path / "home", *arguments, env={"KCONNECT_PASSWORD": "s3cret"}) as here:
             assert "STOPPED" in here.ask("/ui/connectors/orders")[1]
             assert here.ask("/ui/connectors/orders/do/resume", {"seen": "STOPPED"})[0] == 200
             eventually(lambda: _states(client) == [RunState.RUNNING], 20, "resumed from connect ui")
@@ -144,7 +133,7 @@ def test_a_cluster_without_workers_is_shown_and_changed_on_its_topics(tmp_path, 
     with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
         cluster.add_connector("dead", config, [config])
         arguments = ("--direct", "--worker", str(cluster.worker_file))
-        with connect_ui(tmp_path / "home", {}, after=arguments) as here:
+        with opened_ui(tmp_path / "home", *arguments) as here:
             page = here.ask("/ui")[1]
             assert "States are the last ones that workers wrote" in page
             page = here.ask("/ui/connectors/dead")[1]
@@ -282,7 +271,7 @@ def test_letters_are_mended_by_a_patch_and_put_into_the_sink_by_connect_ui_on_th
     with WrittenCluster(broker.bootstrap, tmp_path) as cluster:
         cluster.add_connector("lines-out", sink_of(letters, out), [], topics=[letters])
         arguments = ("--direct", "--worker", str(cluster.worker_file))
-        with connect_ui(tmp_path / "home", {}, after=arguments) as here:
+        with opened_ui(tmp_path / "home", *arguments) as here:
             assert "3 dead letters" in here.ask("/ui/connectors/lines-out/dead-letters")[1]
             page = here.ask("/ui/connectors/lines-out/dead-letters/letters")[1]
             assert re.findall(r'dead-letters/letters/(\d@\d+)"', page) == ["0@2", "0@1", "0@0"]
@@ -342,7 +331,7 @@ def test_connect_ui_with_a_worker_and_its_file_shows_and_puts_letters_and_the_wo
         file = tmp_path / "worker.properties"
         file.write_text(f"bootstrap.servers={broker.bootstrap}\n")
         arguments = ("--url", worker.rest_url, "--worker", str(file))
-        with connect_ui(tmp_path / "home", {}, after=arguments) as here:
+        with opened_ui(tmp_path / "home", *arguments) as here:
             page = here.ask("/ui/connectors/lines-out/dead-letters")[1]
             assert "3 dead letters" in page
             assert "1 of them replayed" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -93,20 +94,28 @@ def is_fragment(request: Request) -> bool:
 
 
 def _around(visit: Visit, tabs: Sequence[Tab], place: str) -> dict[str, Any]:
+    told = banners(visit)
+    return {
+        **told,
+        "tabs": [shown for shown in tabs if shown.is_shown(told["view"])],
+        "place": place,
+        "theme": visit.theme if visit.theme in _THEMES else "",
+        "note": visit.query.get("note", ""),
+    }
+
+
+def banners(visit: Visit) -> dict[str, Any]:
+    """What every page says at its top: that Kafka, the cluster or a worker is away. `told`: the same while that is."""
     try:
         view = visit.view()
         problem = None
     except ConnectError as err:
         view, problem = ClusterView(), redact(str(err))
-    return {
-        "tabs": [shown for shown in tabs if shown.is_shown(view)],
-        "place": place,
-        "theme": visit.theme if visit.theme in _THEMES else "",
-        "view": view,
-        "outage": outage_of(view, visit),
-        "problem": problem,
-        "note": visit.query.get("note", ""),
-    }
+    outage = outage_of(view, visit)
+    facts = (problem, view.problem, view.since_ms, view.starting, view.capabilities, view.place)
+    away = None if outage is None else (outage.since_ms, outage.problem)
+    told = hashlib.sha256(repr((facts, away)).encode("utf-8", "replace")).hexdigest()[:12]
+    return {"view": view, "problem": problem, "outage": outage, "told": told}
 
 
 def outage_of(view: ClusterView, visit: Visit) -> Outage | None:

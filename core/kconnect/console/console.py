@@ -11,6 +11,7 @@ from kconnect.console.cluster import Clusters
 from kconnect.console.pages import (
     actions,
     activity,
+    banners,
     config,
     connector,
     dead_letters,
@@ -42,6 +43,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *plugins.ROUTES,
     *loggers.ROUTES,
     *doctor.ROUTES,
+    *banners.ROUTES,
 )
 
 TABS: Final = (

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kconnect.console.visit import Page, Redirect, Reply, Route, Visit
-from kconnect.errors import BadRequestError, ConflictError, NotFoundError, UnreachableError
+from kconnect.errors import BadRequestError, ConflictError, NotFoundError
 
 if TYPE_CHECKING:  # they load Kafka's client, and a worker's console never needs them
     from kconnect.direct.client import DirectClient
@@ -90,10 +90,10 @@ def _look(client: DirectClient) -> tuple[Sequence[Finding], Sequence[tuple[str, 
 
 
 def _chosen(visit: Visit, wanted: str) -> tuple[DirectClient, Finding, Edits]:
-    """The finding of that id, and its repair. Errors: UnreachableError, NotFoundError, BadRequestError."""
+    """The finding of that id, and its repair. Errors: NotFoundError; BadRequestError, also without topics."""
     client = visit.cluster.direct
     if client is None:
-        raise UnreachableError(
+        raise BadRequestError(
             "Repairs need the topics, and this console asks a worker",
             hint="connect ui --direct --worker WORKER.properties reaches them.",
         )

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from kconnect.client import ConnectClient
 from kconnect.console.visit import Fragment, Page, Redirect, Reply, Route, Visit
-from kconnect.errors import BadRequestError, NotFoundError, UnreachableError
+from kconnect.errors import BadRequestError, NotFoundError
 
 LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 _FIRST_LINES: Final = 200
@@ -66,7 +66,7 @@ def more(visit: Visit) -> Reply:
 
 def _worker(visit: Visit) -> ConnectClient:
     if visit.cluster.rest is None:
-        raise UnreachableError("This needs a worker, and the console reads the topics")
+        raise BadRequestError("This needs a worker, and this console reads the topics")
     return visit.cluster.rest
 
 

@@ -36,7 +36,7 @@ def rows(visit: Visit) -> Reply:
     version = _number(visit.query.get("v", ""))
     if version == view.version:
         return Unchanged()
-    return Fragment(html=_update(view, wanted, version, visit.query.get("order", "")))
+    return _update(view, wanted, version, visit.query.get("order", ""))
 
 
 def _filter(visit: Visit) -> Filter:
@@ -44,7 +44,7 @@ def _filter(visit: Visit) -> Filter:
 
 
 @lru_cache(maxsize=64)
-def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> str:
+def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> Fragment:
     """The same for all browsers with the same filter, so made once."""
     chosen = _chosen(view, wanted)
     values = _values(view, wanted, chosen)
@@ -52,9 +52,11 @@ def _update(view: ClusterView, wanted: Filter, version: int, order: str) -> str:
         newer = [row for row in chosen if view.changed.get(row.name, 0) > version]
         if len(newer) <= _MOST_SINGLE_ROWS:
             changed = _rendered(newer, out_of_band=True)
-            return render("overview_update.html", {**values, "changed": changed, "outage": view.outage})
+            html = render("overview_update.html", {**values, "changed": changed, "outage": view.outage})
+            # Rows find their own places; there is nothing to put in place of the table
+            return Fragment(html=html, headers={"hx-reswap": "none"})
     # The banners go along: what re-sorts the table is often what they tell
-    return render("overview_whole.html", {**values, "outage": view.outage})
+    return Fragment(html=render("overview_whole.html", {**values, "outage": view.outage}))
 
 
 @lru_cache(maxsize=64)

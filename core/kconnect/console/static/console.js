@@ -46,6 +46,10 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();
   });
+  // A worker that is frozen takes connections and never answers; changes may take as long as they need
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (event.detail.verb === "get") event.detail.timeout = 30000;
+  });
   // What is put into a dialog opens it; Cancel and Escape close it
   document.addEventListener("htmx:afterSwap", (event) => {
     const dialog = event.detail.target.closest("dialog");
