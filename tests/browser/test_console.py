@@ -114,7 +114,7 @@ def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard
         press(page, "Stop")
         expect(page.get_by_role("dialog")).to_contain_text("Stop typed?")
         press(page, "Stop")
-        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
         press(page, "Offsets")
         expect(page.locator("#h-now")).to_be_visible()
         press(page, "Reset all offsets")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
@@ -11,11 +13,11 @@ from kconnect.api import ConsumerRecord
 from kconnect.api.rest_extension import USER
 from kconnect.console.html import render
 from kconnect.console.letter_desk import Wanted
-from kconnect.console.letter_replay import How, parsed_ends, parsed_json
+from kconnect.console.letter_replay import How, _within, parsed_ends, parsed_json
 from kconnect.console.pages import letters
 from kconnect.console.shared_view import ClusterView
-from kconnect.dead_letters import Marks, dead_letter, letter_documents, letter_view
-from kconnect.errors import BadRequestError, ConfigError
+from kconnect.dead_letters import Marks, Tally, dead_letter, letter_documents, letter_view
+from kconnect.errors import BadRequestError, ConfigError, TimedOutError
 from kconnect.plugins import PluginRegistry
 from kconnect.rest.access.access import Gatekeeper
 from kconnect.rest.access.roles_file import RolesFile
@@ -232,3 +234,28 @@ def test_ends_that_no_page_wrote_are_refused(text):
 def test_a_patch_that_is_no_json_is_told_with_its_place(text, problem):
     with pytest.raises(ConfigError, match=problem):
         parsed_json(text, "The patch")
+
+
+def test_a_put_that_does_not_return_is_told_and_not_waited_for():
+    returned = threading.Event()
+
+    def put():
+        returned.wait(60)
+        return Tally()
+
+    with pytest.raises(TimedOutError, match=r"The sink of orders has not taken the letters within 0\.05 s") as caught:
+        _within(0.05, put, "orders")
+    assert "in doubt until put() returns" in caught.value.hint
+    (left,) = (thread for thread in threading.enumerate() if thread.name == "put-letters-orders")
+    assert left.daemon, "connect ui could not end"
+    returned.set()
+    left.join(10)
+
+
+def test_what_the_sink_raises_is_raised_where_it_is_waited_for():
+    def put():
+        raise ConfigError("the database is away")
+
+    with pytest.raises(ConfigError, match="the database is away"):
+        _within(10, put, "orders")
+    assert _within(10, lambda: Tally(topics=Counter(a=1)), "orders").topics == {"a": 1}

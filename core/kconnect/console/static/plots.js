@@ -13,9 +13,10 @@
     return String(+value.toPrecision(3));
   }
 
-  function clock(seconds) {
-    const at = new Date(seconds * 1000);
-    return `${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}`;
+  // A worker that was started just now has minutes only: then the marks are seconds apart
+  function clocks(times) {
+    const isFine = times.length > 1 && times[1] - times[0] < 60;
+    return times.map((seconds) => new Date(seconds * 1000).toTimeString().slice(0, isFine ? 8 : 5));
   }
 
   function options(plot, width) {
@@ -24,7 +25,7 @@
     return {
       width, height: 160, cursor: { sync: { key: "activity" }, y: false }, legend: { show: false },
       scales: { y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, size: 26, values: (_u, times) => times.map(clock) }, { ...axis, size: 48, values: (_u, values) => values.map(short) }],
+      axes: [{ ...axis, size: 26, values: (_u, times) => clocks(times) }, { ...axis, size: 48, values: (_u, values) => values.map(short) }],
       series: [{}, ...plot.lines.map((line, place) => ({ label: line.label, stroke: colours[place], width: 1.5, points: { show: false }, fill: place ? undefined : colours[0] + "1a" }))],
       hooks: { setCursor: [(chart) => figures(chart, plot)] },
     };
