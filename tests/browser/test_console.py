@@ -127,14 +127,41 @@ def test_a_connector_is_created_paused_changed_and_its_offsets_reset_by_keyboard
         client.delete_connector("typed")
 
 
+def test_a_secret_that_was_typed_stays_when_other_settings_appear_and_a_conflict_is_told_in_the_dialog(browser, world):
+    world.create("edited")
+    with browser.page(f"{world.url}/ui/create?plugin=HttpJsonSource") as page, ConnectClient(world.url) as client:
+        page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true })")
+        secret = page.locator("[name='s:auth.password']")
+        secret.fill("hunter2")
+        page.locator("#name").fill("x")
+        page.locator("[name='s:transforms']").fill("mask")
+        expect(page.locator("[name='s:transforms.mask.type']")).to_have_count(1)
+        expect(secret).to_have_value("hunter2")
+
+        page.goto(f"{world.url}/ui/connectors/edited/config")
+        page.get_by_label(re.compile("^topic")).fill("mine")
+        page.get_by_role("button", name="Review changes").click()
+        client.patch_config("edited", {"file": "/theirs"})
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_contain_text("Somebody else has changed the config since")
+        expect(dialog).to_contain_text("/theirs")
+        assert axe_findings(page) == []
+        dialog.get_by_role("button", name="Save").click()
+        expect(page.locator("p.note")).to_contain_text("edited has its new config")
+        config = client.connector_config("edited")
+        assert (config["topic"], config["file"]) == ("mine", "/theirs")
+        client.delete_connector("edited")
+
+
 def test_a_row_is_changed_in_its_place_and_the_table_stays(browser, world):
     with browser.page(f"{world.url}/ui") as page, ConnectClient(world.url) as client:
-        order = page.locator(".list .name a").all_text_contents()
-        last = page.get_by_role("row", name=re.compile(f" {order[-1]} "))
-        client.pause_connector(order[-1])
+        last = page.get_by_role("row", name=re.compile(" quiet "))  # so that no state moves it
+        expect(last).to_contain_text("running")
+        client.pause_connector("quiet")
         expect(last).to_contain_text("paused", timeout=ample_s(8) * 1000)
-        expect(page.locator(".list .name a")).to_have_text(order)
-        client.resume_connector(order[-1])
+        expect(page.get_by_role("row", name=re.compile(" clicks "))).to_be_visible()
+        client.resume_connector("quiet")
         expect(last).to_contain_text("running", timeout=ample_s(8) * 1000)
 
 

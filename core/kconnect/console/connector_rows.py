@@ -116,13 +116,18 @@ def number_text(value: float) -> str:
 
 
 def sparkline(values: Iterable[float]) -> str:
-    """Points of an SVG polyline, each series as high as its own largest value; empty when all are zero."""
+    """Points of an SVG polyline, each series as high as its own largest value; empty when all are zero.
+
+    It begins where something first moved: what was before, perhaps no worker at all, is left blank.
+    """
     found = list(values)
     top = max(found, default=0.0)
     if top <= 0 or len(found) < 2:
         return ""
     step, room = _LINE_WIDTH / (len(found) - 1), _LINE_HEIGHT - 2
-    points = ((place * step, _LINE_HEIGHT - 1 - room * value / top) for place, value in enumerate(found))
+    begin = max(0, next(place for place, value in enumerate(found) if value > 0) - 1)
+    seen = enumerate(found[begin:], begin)
+    points = ((place * step, _LINE_HEIGHT - 1 - room * value / top) for place, value in seen)
     return " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
 
 

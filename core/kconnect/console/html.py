@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from kconnect.console.assets import asset_url
 from kconnect.wording import counted
@@ -32,9 +33,15 @@ def environment() -> Environment:
     found.globals["asset"] = asset_url
     found.filters["segment"] = segment
     found.filters["counted"] = counted
+    found.filters["breakable"] = breakable
     return found
 
 
 def segment(text: str) -> str:
     """A name as one segment of a path, also one of dots or with slashes."""
     return quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
+
+
+def breakable(key: str) -> Markup:
+    """The key of a setting, escaped; a narrow column breaks it behind a dot, and not within a word."""
+    return Markup(".<wbr>").join(key.split("."))

@@ -178,7 +178,7 @@ def why_not_through(desk: LetterDesk) -> str | None:
     if desk.is_source:
         return f"{desk.name} is a source, whose letters pass its transformations and converters anyway"
     if desk.open_sink is None:
-        return "a worker runs no sink's code beside its tasks; `connect ui` and `connect dlq replay --through` do"
+        return "a worker runs no sink's code beside its tasks. connect ui and connect dlq replay --through do"
     try:
         desk.plugins.connector_class(desk.config.get("connector.class", ""))
     except ConnectError as err:

@@ -53,7 +53,7 @@ def test_the_rest_of_the_page_is_there_while_offsets_cannot_be_read(console, her
     herder.failures["connector_offsets"] = ConnectError("the group's coordinator is away")
     html = console.page("/ui/connectors/orders")
     assert "the group&#39;s coordinator is away" in html
-    assert "connector.class" in html
+    assert "connector.<wbr>class" in html
 
 
 def test_an_unknown_connector_is_a_page_that_says_so(console):
@@ -75,6 +75,7 @@ def test_the_state_is_sent_again_only_when_it_changed(console, herder):
     update = console.fragment(target)
     assert update.status == 200
     assert "Task 0 failed" in update.body.decode()
+    assert re.search(r'id="actions" hx-swap-oob="true">\s*<a [^>]*>Restart what failed</a>', update.body.decode())
 
 
 @pytest.mark.parametrize(

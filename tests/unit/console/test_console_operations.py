@@ -156,4 +156,4 @@ def test_the_log_goes_on_behind_what_is_shown(console, herder):
 
 def test_without_the_topics_the_doctor_says_what_is_needed(console):
     assert "connect ui --direct --worker" in console.page("/ui/doctor")
-    assert console.post("/ui/doctor/repair", {"id": "x", "fingerprint": "y"}).status == 503
+    assert console.post("/ui/doctor/repair", {"id": "x", "fingerprint": "y"}).status == 400

@@ -62,8 +62,10 @@ def state(visit: Visit) -> Reply:
     values = _state(status)
     if visit.query.get("v") == values["version"]:
         return Unchanged()
-    html = render("connector_state.html", {**header(visit, status, {}, "status"), **values})
-    return Fragment(html=html)
+    values = {**header(visit, status, {}, "status"), **values}
+    # What can be done about it has changed as well
+    actions = render("connector_actions.html", {**values, "out_of_band": True})
+    return Fragment(html=render("connector_state.html", values) + actions)
 
 
 def header(visit: Visit, status: ConnectorStatus, config: Mapping[str, str], here: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The records are on pages of their own (`letters.py`), for those who may see them
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -39,7 +40,8 @@ def _shown(view: dict[str, Any]) -> dict[str, Any]:
     for group in view["groups"]:
         filters = {key: group[key] for key in ("stage", "exception", "topic") if group[key]}
         told = {key: redact(value) if isinstance(value, str) else value for key, value in group.items()}
-        groups.append({**told, "query": urlencode(filters)})
+        last_ms = None if group["last"] is None else round(datetime.fromisoformat(group["last"]).timestamp() * 1000)
+        groups.append({**told, "query": urlencode(filters), "last_ms": last_ms})
     return {**view, "groups": groups}
 
 

@@ -122,7 +122,7 @@ def letter_values(letter: DeadLetter, view: Mapping[str, Any], *, is_whole: bool
         "parts": parts,
         "headers": headers,
         "is_cut": any(text.is_cut for text in (*(part[1] for part in parts), *(each[1] for each in headers))),
-        "problems": [redact(problem) for problem in view.get("problems", ())],
+        "problems": [redact(problem).rstrip(": ") for problem in view.get("problems", ())],
     }
 
 

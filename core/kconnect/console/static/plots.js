@@ -35,7 +35,7 @@
     const at = chart.cursor.idx;
     const list = chart.root.closest(".plot").querySelector(".figures");
     plot.lines.forEach((line, place) => {
-      const values = line.values;
+      const values = chart.data[place + 1];
       const value = at === null || at === undefined ? values.findLast((each) => each !== null) : values[at];
       list.children[place].querySelector("b").textContent = value === null || value === undefined ? "-" : short(value) + plot.unit;
     });
@@ -60,6 +60,14 @@
     return box;
   }
 
+  // Where to begin: after a start there are a few minutes only, which an empty hour would press into a corner
+  const LEAST = 30;
+  function known(data) {
+    const first = (values) => values.findIndex((value) => value !== null);
+    const found = data.plots.flatMap((plot) => plot.lines.map((line) => first(line.values))).filter((at) => at >= 0);
+    return Math.max(0, Math.min(...found, data.times.length - LEAST));
+  }
+
   function draw(afresh) {
     const holder = document.getElementById("activity-data"), into = document.getElementById("plots");
     if (!holder || !into || !holder.dataset.plots) return;
@@ -71,12 +79,13 @@
       into.replaceChildren(...data.plots.map(place));
       into.dataset.titles = titles;
     }
+    const from = known(data);
     data.plots.forEach((plot, number) => {
-      const values = [data.times, ...plot.lines.map((line) => line.values)];
+      const values = [data.times, ...plot.lines.map((line) => line.values)].map((each) => each.slice(from));
       const box = into.children[number];
-      const known = drawn.get(plot.title);
-      if (known) {
-        known.setData(values);
+      const chart = drawn.get(plot.title);
+      if (chart) {
+        chart.setData(values);
       } else {
         const canvas = box.querySelector(".canvas");
         drawn.set(plot.title, new uPlot(options(plot, canvas.clientWidth), values, canvas));
