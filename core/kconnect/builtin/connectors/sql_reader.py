@@ -108,6 +108,8 @@ class ReadSettings:
     delay_ms: int
     suffix: str
     quotes: bool
+    idle_s: float = 60.0
+    """How long rows wait to be taken (the task is paused, Kafka is away) before the database is let go of."""
 
 
 class RoundReader:
@@ -139,6 +141,11 @@ class RoundReader:
         with contextlib.suppress(queue.Empty):
             return self._found.get(timeout=timeout_s)
         return None
+
+    @property
+    def has_let_go(self) -> bool:
+        """Whether no connection is open."""
+        return self._connection is None
 
     def stop(self, timeout_s: float) -> None:
         """Cancel what runs and end the thread; it is left to itself if the driver does not return."""
@@ -223,7 +230,10 @@ class RoundReader:
                     return
                 if shape is None:
                     shape = self._shape(target, description, names, rows)
-                self._give(_chunk(shape, cursor, rows, target))
+                # A round of everything would begin at its first row again
+                patience_s = self._settings.idle_s if cursor is not None else None
+                if not self._give(_chunk(shape, cursor, rows, target), patience_s):
+                    raise RoundLeftError(f"{target.name} was left alone for {patience_s:g} s in mid round")
         finally:
             for opened in (result, cursor_of_driver):  # SQLAlchemy forgets the driver's when the connection is lost
                 with contextlib.suppress(Exception):
@@ -274,17 +284,26 @@ class RoundReader:
             text = text.replace(MARK, mark, 1)
         return text
 
-    def _give(self, item: Chunk | RoundBegin | RoundEnd) -> None:
+    def _give(self, item: Chunk | RoundBegin | RoundEnd, patience_s: float | None = None) -> bool:
+        """Hand it to the task; False if nothing was taken for so long. None waits until the task stops."""
+        give_up_at = None if patience_s is None else time.monotonic() + patience_s
         while not self._stopping.is_set():
             with contextlib.suppress(queue.Full):
                 self._found.put(item, timeout=_STEP_S)
-                return
+                return True
+            if give_up_at is not None and time.monotonic() >= give_up_at:
+                return False
+        return True
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):  # it may be lost, and is given up in any case
                 connection.close()
+
+
+class RoundLeftError(ConnectError):
+    """Nobody took the rows: the round was ended, so that the database has no transaction open for ever."""
 
 
 class TableChangedError(ConnectError):

@@ -31,6 +31,7 @@ from kconnect.builtin.connectors.sql_reader import (
     ReadSettings,
     RoundBegin,
     RoundEnd,
+    RoundLeftError,
     RoundReader,
     TableChangedError,
     Target,
@@ -223,6 +224,9 @@ class SqlSourceTask(SourceTask):
         progress, self._now = self._now, None
         held, self._held = self._held, None
         assert progress is not None
+        if isinstance(error, RoundLeftError):  # after a pause: it goes on behind the last row
+            log.info("%s; it is read on now", error)
+            return
         if error is not None:
             raise self._failed(error, progress.target)
         if held is not None:
