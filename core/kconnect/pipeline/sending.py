@@ -118,7 +118,7 @@ class UnitSender:
             unit.filtered(record)
             return self._end(unit, delivery, self._send_dead_letters(delivery))
         reported = RecordDelivery(delivery, partial(unit.written, record))
-        return self._end(unit, delivery, self._send_record(payload, reported))
+        return self._end(unit, delivery, self._send_record(payload, reported) and self._send_dead_letters(delivery))
 
     def _delivery(self, unit: SourceUnit, polled: int, kept: int, topics: Collection[str]) -> Delivery:
         control, counters = self._control, self._control.counters

@@ -164,6 +164,17 @@ def test_a_broken_row_fails_the_task_with_its_name_or_is_given_up(folder: Path) 
             source.poll(1)
 
 
+def test_a_file_of_broken_rows_is_done_once_their_letters_are_on_the_way(folder: Path) -> None:
+    """They are written with the next record, and no offset past them is committed before."""
+    (folder / "a.jsonl").write_text("oops\n")
+    with source_of(folder, errors_tolerance="all") as source:
+        eventually(lambda: source.poll_once() or source.errant, 5, "it is read")
+        assert source.commit() == []
+        (folder / "b.txt").write_text("b\n")
+        source.poll(1)
+        assert {offset.partition["object"] for offset in source.commit()} == {f"{folder}/a.jsonl", f"{folder}/b.txt"}
+
+
 def test_a_file_that_is_gone_since_it_was_listed_is_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("a", "b", "c"):
         (folder / f"{name}.txt").write_text(f"{name}\n")

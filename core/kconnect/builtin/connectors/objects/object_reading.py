@@ -60,9 +60,11 @@ class OpenObject:
         self._ahead: Rows | None = None
         self._has_begun = False
         self._failure: Exception | None = None
+        self._broken: list[tuple[int, Any, Exception]] = []  # of the block that is read ahead
+        self.has_given_up = False
 
     def next_rows(self) -> Rows | None:
-        """The next rows; None if there is none in the whole object.
+        """The next rows, after those among them that cannot be read were given up; None if there is none at all.
 
         Errors: RetriableError of the store; ConnectError that names object and row.
         """
@@ -71,13 +73,18 @@ class OpenObject:
             self._ahead = self._take()
         if self._failure is not None:
             raise self._failure
-        rows = self._ahead
+        rows, broken, self._broken = self._ahead, self._broken, []
         if rows is not None:
             try:
                 self._ahead = self._take()
             except Exception as err:  # what was read before it is given first
                 self._failure, self._ahead = err, None
         self.is_done = self._ahead is None and self._failure is None
+        if self.is_done:
+            broken += self._broken
+        self.has_given_up = bool(broken)
+        for row, held, error in broken:
+            self._give_up(row, held, error)
         return rows
 
     def polled(self, rows: Rows, topic: str) -> RecordBatch | list[SourceRecord]:
@@ -127,7 +134,7 @@ class OpenObject:
                 file=self._file,
                 format=format_of(path, settings.format),
                 compression=compression_of(path, settings.compression),
-                broken=self._broken,
+                broken=lambda *found: self._broken.append(found),
                 row=self.place.row,
                 position=self.place.position,
                 json_schema=settings.json_schema,
@@ -141,7 +148,7 @@ class OpenObject:
     def _take(self) -> Rows | None:
         try:
             return next(self._rows, None)
-        except (RetriableError, _GivenUp):
+        except RetriableError:
             raise
         except DataError as err:
             raise DataError(f"{self.place.path} cannot be read: {err}", hint=err.hint) from err
@@ -151,7 +158,7 @@ class OpenObject:
             text = f"{self.place.path} cannot be read: {type(err).__name__}: {err}"
             raise DataError(text) from err
 
-    def _broken(self, row: int, held: Any, error: Exception) -> None:
+    def _give_up(self, row: int, held: Any, error: Exception) -> None:
         """Give up one row; the others of the object are read. Errors: what fails the task, if it is not tolerated."""
         text = held.decode(errors="replace") if isinstance(held, bytes) else str(held)
         offset = replace(self.place, row=row, position=-1).offset()
@@ -159,11 +166,4 @@ class OpenObject:
         shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + ".."
         told = DataError(f"Row {row} of {self.place.path} cannot be read: {error}: {shown}")
         told.__cause__ = error
-        try:
-            self._errant(record, told)
-        except Exception as err:
-            raise _GivenUp(str(told)) from err
-
-
-class _GivenUp(DataError):
-    """A row that cannot be read fails the task."""
+        self._errant(record, told)

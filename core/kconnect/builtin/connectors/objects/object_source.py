@@ -126,6 +126,7 @@ class ObjectSourceTask(SourceTask):
         self._open: OpenObject | None = None
         self._next_listing = 0.0
         self._without_rows: list[Place] = []
+        self._has_letters = False  # whether rows were given up that no record came behind, with which they are written
 
     @property
     def _moves(self) -> bool:
@@ -148,8 +149,10 @@ class ObjectSourceTask(SourceTask):
         if opened.is_done:
             self._close()
         if rows is None:
+            self._has_letters |= opened.has_given_up
             self._without_rows.append(replace(opened.place, done=True))
             return None
+        self._has_letters = False
         polled = opened.polled(rows, self._topic)
         self._progress.reached(opened.place)
         return polled
@@ -166,7 +169,9 @@ class ObjectSourceTask(SourceTask):
         self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
         """Adds objects without rows, and takes out those that are gone; notes which are done with this commit."""
-        empty, self._without_rows = self._without_rows, []
+        empty: list[Place] = []
+        if not self._has_letters:
+            empty, self._without_rows = self._without_rows, []
         done = [(partition_of(place.path), place.offset()) for place in empty]
         self._progress.committing([*offsets, *done])
         return [*done, *((partition_of(path), None) for path in self._progress.take_gone())]

@@ -181,6 +181,7 @@ class SingerSourceTask(SourceTask):
         self._committed = self._committing = self._state
         self._catalog = settings.catalog
         self._next_start_s = 0.0
+        self._has_letters = False
 
     def poll(self) -> list[SourceRecord] | None:
         """Errors: ConnectError when the tap failed, hangs, or writes something else than messages."""
@@ -214,9 +215,9 @@ class SingerSourceTask(SourceTask):
     def update_offsets(
         self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-        """A state that no record came after."""
+        """A state that no record came after; not while a record was given up that is written with the next one."""
         self._committing = self._state
-        if self._state is None or self._state == self._committed:
+        if self._state is None or self._state == self._committed or self._has_letters:
             return []
         return [(self._partition, {STATE_FIELD: self._state})]
 
@@ -234,11 +235,14 @@ class SingerSourceTask(SourceTask):
                     records[-1].source_offset = {STATE_FIELD: found.text}
                 continue
             if isinstance(found, BadRecord):
+                self._has_letters = True
                 found.record.source_offset = self._offset()
                 self.context.report_errant(found.record, found.error)
             elif found is not None:
                 found.source_offset = self._offset()
                 records.append(found)
+        if records:
+            self._has_letters = False
         return records
 
     def _offset(self) -> dict[str, str] | None:
